@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { failed } from '../src/model/read.ts';
+import { readFailed } from '../src/model/read.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import {
   FORECAST,
@@ -112,7 +112,7 @@ function withUnread(now: Snapshot, turn: number): Snapshot {
   if (source === undefined) return now;
   const failure = { kind: 'forbidden', status: 403, message: '403 Forbidden' } as const;
   const unread = [...now.unread, { source, what: source, reason: failure.message }];
-  return { ...now, cluster: { ...now.cluster, [source]: failed(failure) }, unread };
+  return { ...now, cluster: { ...now.cluster, [source]: readFailed(failure) }, unread };
 }
 
 /** Returns the states in which the gate decides what to read next, before it has read everything. */

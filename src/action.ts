@@ -8,18 +8,18 @@ import { type Environment, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
-import { commentInputs, type Given, INPUT_ROWS, type Inputs, readInputs } from './inputs.ts';
+import { commentInputs, type GivenInputs, INPUT_ROWS, type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { createActionLog, Publisher } from './publish/publish.ts';
 import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
-import { tellInLog } from './report/plain-text.ts';
+import { logReport } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 interface Parts {
   env: Environment;
-  given: Given;
+  given: GivenInputs;
   redactor: Redactor;
   log: Log;
   /** Aborts when the run is cancelled. */
@@ -31,7 +31,7 @@ interface Parts {
 /** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
 export async function runAction(env: Environment = process.env): Promise<number> {
   const redactor = createRedactor(core.setSecret);
-  const given: Given = Object.fromEntries(
+  const given: GivenInputs = Object.fromEntries(
     INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
   );
   redactor.add(given['github-token']);
@@ -70,7 +70,7 @@ export async function runAction(env: Environment = process.env): Promise<number>
 }
 
 async function finish(view: View, publisher: Publisher, parts: Parts): Promise<number> {
-  tellInLog(view, parts.log);
+  logReport(view, parts.log);
   await publish(view, publisher, parts);
   return view.run.verdict === 'fail' ? 1 : 0;
 }

@@ -2,11 +2,11 @@ import { parseArgs } from 'node:util';
 import { ActionError, describeError } from './base/errors.ts';
 import {
   choicesOf,
-  type Given,
+  type GivenInputs,
   INPUT_ROWS,
   type InputName,
   type InputRow,
-  oneOf,
+  legalValue,
   splitList,
   YES_OR_NO,
 } from './inputs.ts';
@@ -26,7 +26,7 @@ export type Command =
   | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
       run: 'gate';
-      inputs: Given;
+      inputs: GivenInputs;
       format: (typeof FORMATS)[number];
       now: boolean;
     };
@@ -44,11 +44,14 @@ export function parseArguments(args: readonly string[]): Command {
   }
   if (flag('version', values)) return { run: 'version' };
   if (positionals[0] === 'completion') {
-    return { run: 'completion', shell: oneOf('the shell', positionals[1] ?? '', SHELLS, HINT) };
+    return {
+      run: 'completion',
+      shell: legalValue('the shell', positionals[1] ?? '', SHELLS, HINT),
+    };
   }
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);
-    if (files.length === 0) throw usage('"stats" needs at least one report.json file');
+    if (files.length === 0) throw usageError('"stats" needs at least one report.json file');
     return { run: 'stats', files, format: formatOf(values['format'], STATS_FORMATS) };
   }
   const isForecast = positionals[0] === 'forecast';
@@ -57,7 +60,7 @@ export function parseArguments(args: readonly string[]): Command {
   for (const [name] of IN_THE_TERMINAL) {
     const value = values[name];
     if (value === undefined) continue;
-    if (value === '') throw usage(`option --${name} needs a value`);
+    if (value === '') throw usageError(`option --${name} needs a value`);
     inputs[name] = value;
   }
   const names = [...positionals, ...splitList(inputs.namespace ?? '')];
@@ -90,16 +93,18 @@ function parse(args: readonly string[]): {
     // Otherwise the last value would count, and a namespace that was never read would pass as deleted.
     const given = parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : []));
     const twice = given.find((name, index) => given.indexOf(name) !== index);
-    if (twice !== undefined) throw usage(`option --${twice} is given more than once`);
+    if (twice !== undefined) throw usageError(`option --${twice} is given more than once`);
     return parsed;
   } catch (error) {
     if (error instanceof ActionError) throw error;
     const text = describeError(error).replace(/\s*\(ERR_PARSE_ARGS[^)]*\)/, '');
     const foreign = ONLY_IN_THE_ACTION.find((name) => text.includes(`'--${name}'`));
     if (foreign !== undefined) {
-      throw usage(`option --${foreign} exists only in the action: a terminal has no pull request`);
+      throw usageError(
+        `option --${foreign} exists only in the action: a terminal has no pull request`,
+      );
     }
-    throw usage(text.replace(/\. To specify a positional.*$/s, ''));
+    throw usageError(text.replace(/\. To specify a positional.*$/s, ''));
   }
 }
 
@@ -129,22 +134,22 @@ function valuesOfFlag(name: string): readonly string[] | undefined {
 }
 
 function formatOf<T extends string>(value: string | undefined, legal: readonly [T, ...T[]]): T {
-  return value === undefined ? legal[0] : oneOf('option --format', value, legal, HINT);
+  return value === undefined ? legal[0] : legalValue('option --format', value, legal, HINT);
 }
 
 /** Reports whether a flag that is not an input is set. Throws for an illegal value. */
 function flag(name: string, { [name]: value }: Record<string, string | undefined>): boolean {
-  return value !== undefined && oneOf(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
+  return value !== undefined && legalValue(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
 }
 
 const HINT = '`npx namespace-teardown-gate --help all` lists all options.';
 
-function usage(message: string): ActionError {
+function usageError(message: string): ActionError {
   return new ActionError('invalid-input', message, { hint: HINT });
 }
 
 /** Exit codes of the process. */
-export const EXIT = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
+export const EXIT_CODES = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
 
 /** Column at which descriptions begin in the help, and its width: that of a small terminal. */
 const COLUMN = 26;
@@ -194,7 +199,7 @@ Usage
   npx namespace-teardown-gate completion SHELL      for bash, zsh or fish
 `;
 
-const EXIT_CODES = `
+const EXIT_CODES_HELP = `
 Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
 `;
 
@@ -205,10 +210,10 @@ export const HELP = `${USAGE}
 Common options
 ${OPTION_ROWS.map((row) => (row[1].brief ? optionHelp(row, row[1].brief) : '')).join('')}${FORMAT_HELP}
 --help all lists every option, such as those for forcing.
-${EXIT_CODES}`;
+${EXIT_CODES_HELP}`;
 
 /** The text of `--help all`. */
 export const FULL_HELP = `${USAGE}${OPTION_ROWS.map((row) => {
   const heading = GROUPS[row[0]];
   return `${heading === undefined ? '' : `\n${heading}`}${optionHelp(row, row[1].description)}`;
-}).join('')}${EXIT_CODES}`;
+}).join('')}${EXIT_CODES_HELP}`;

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Command, EXIT } from './arguments.ts';
+import { type Command, EXIT_CODES } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { makeFolder, onCancel, print } from './base/process.ts';
+import { makeFolder, onCancel, writeOutput } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { logJson, logLines } from './base/text.ts';
 import { runInCluster } from './in-cluster.ts';
@@ -29,7 +29,7 @@ export async function gate(command: GateCommand, redactor: Redactor, log: Log): 
     return await runInCluster(inputs, face, async (view) => {
       // In a step of a workflow the runner reads standard output for commands.
       const text = render(view, command.format);
-      await print(command.format === 'json' ? logJson(text) : logLines(text));
+      await writeOutput(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(view.run);
     });
@@ -65,8 +65,8 @@ async function writeReports(view: View, folder: string): Promise<void> {
 }
 
 function exitCode({ verdict, outcome }: RunResult): number {
-  if (verdict !== 'fail') return EXIT.passed;
-  return outcome === 'inconclusive' ? EXIT.couldNotTell : EXIT.failed;
+  if (verdict !== 'fail') return EXIT_CODES.passed;
+  return outcome === 'inconclusive' ? EXIT_CODES.couldNotTell : EXIT_CODES.failed;
 }
 
 /** Summarizes many reports. Throws an `ActionError` for a file that is not a report. */

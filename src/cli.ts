@@ -1,7 +1,7 @@
-import { type Command, EXIT, FULL_HELP, HELP, parseArguments } from './arguments.ts';
+import { type Command, EXIT_CODES, FULL_HELP, HELP, parseArguments } from './arguments.ts';
 import { ActionError, describeInternalError } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
-import { print } from './base/process.ts';
+import { writeOutput } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
 import { completionScript } from './completion.ts';
@@ -28,7 +28,7 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
     log.error(message);
     if (isKnown && error.hint !== undefined) log.line(error.hint);
     for (const frame of frames) log.debug(frame);
-    return isKnown && error.code === 'invalid-input' ? EXIT.usage : EXIT.couldNotTell;
+    return isKnown && error.code === 'invalid-input' ? EXIT_CODES.usage : EXIT_CODES.couldNotTell;
   }
 }
 
@@ -37,21 +37,21 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
     case 'help':
       if (command.isMistake) {
         process.stderr.write(HELP);
-        return EXIT.usage;
+        return EXIT_CODES.usage;
       }
-      await print(command.all ? FULL_HELP : HELP);
-      return EXIT.passed;
+      await writeOutput(command.all ? FULL_HELP : HELP);
+      return EXIT_CODES.passed;
     case 'version':
-      await print(`${GATE_VERSION}\n`);
-      return EXIT.passed;
+      await writeOutput(`${GATE_VERSION}\n`);
+      return EXIT_CODES.passed;
     case 'completion':
-      await print(completionScript(command.shell));
-      return EXIT.passed;
+      await writeOutput(completionScript(command.shell));
+      return EXIT_CODES.passed;
     // Imported when needed, so that the help does not load a Kubernetes client. "eager" keeps it in the same bundle.
     case 'stats': {
       const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      await print(logLines(statisticsOf(command)));
-      return EXIT.passed;
+      await writeOutput(logLines(statisticsOf(command)));
+      return EXIT_CODES.passed;
     }
     case 'gate': {
       const { gate } = await import(/* webpackMode: "eager" */ './cli-commands.ts');

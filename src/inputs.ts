@@ -212,10 +212,10 @@ export function choicesOf({ legal }: InputRow): readonly string[] {
 export type Inputs = ReturnType<typeof readInputs>;
 
 /** The inputs as they were written, by name. An empty or absent text means "not given". */
-export type Given = Readonly<Partial<Record<InputName, string>>>;
+export type GivenInputs = Readonly<Partial<Record<InputName, string>>>;
 
 /** Validates every input. The inputs of the comment are returned by `commentInputs`. */
-export function readInputs(given: Given) {
+export function readInputs(given: GivenInputs) {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
   ) as Record<InputName, string>;
@@ -223,7 +223,7 @@ export function readInputs(given: Given) {
   const yes = (name: InputName): boolean => (pick(name) as string) === 'true';
   const shaped = (name: InputName, shape: RegExp, rule: string): string => {
     if (raw[name] === '' || shape.test(raw[name])) return raw[name];
-    throw invalid(`input "${name}" is "${shown(raw[name])}"; ${rule}`);
+    throw invalidInput(`input "${name}" is "${shortValue(raw[name])}"; ${rule}`);
   };
   const duration = (name: InputName, fallback: number): number =>
     raw[name] === '' ? fallback : parseDuration(name, raw[name]);
@@ -232,8 +232,8 @@ export function readInputs(given: Given) {
   const isAsked = yes('terminating');
   const needs = (name: InputName, other: InputName, value: string): void => {
     if (raw[name] === '' || raw[other].toLowerCase() === value) return;
-    throw invalid(
-      `input "${name}" is "${shown(raw[name])}" but "${other}" is "${raw[other]}"; it needs ${other}: ${value}`,
+    throw invalidInput(
+      `input "${name}" is "${shortValue(raw[name])}" but "${other}" is "${raw[other]}"; it needs ${other}: ${value}`,
     );
   };
   needs('terminating-for', 'terminating', 'true');
@@ -293,7 +293,7 @@ export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
  * Returns how to comment on the pull request, or undefined for no comment. If another input is invalid, there are no `inputs`;
  * the comment then reports the error.
  */
-export function commentInputs(given: Given, inputs: Inputs | undefined) {
+export function commentInputs(given: GivenInputs, inputs: Inputs | undefined) {
   const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? INPUTS.comment.default;
   const number = given['pr-number'] ?? '';
   if (mode === 'off' || (number !== '' && !PR_NUMBER.test(number))) return undefined;
@@ -313,31 +313,31 @@ export function commentInputs(given: Given, inputs: Inputs | undefined) {
 function checkTogether(inputs: Inputs): void {
   const isNamed = inputs.namespaces.length > 0 || inputs.selector !== '';
   if (!isNamed && inputs.terminating === undefined) {
-    throw invalid(
+    throw invalidInput(
       'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
     );
   }
   if (inputs.forecast && (inputs.delete !== false || inputs.force.mode !== 'off')) {
-    throw invalid(
+    throw invalidInput(
       'input "forecast" is "true", and a forecast changes nothing; leave "delete" and "force-finalize" out',
     );
   }
   if (inputs.delete && inputs.selector !== '' && !hasPositiveTerm(inputs.selector)) {
-    throw invalid(
-      `input "selector" is "${shown(inputs.selector)}" and only excludes namespaces; to delete by it, name a label that they have, for example environment=preview`,
+    throw invalidInput(
+      `input "selector" is "${shortValue(inputs.selector)}" and only excludes namespaces; to delete by it, name a label that they have, for example environment=preview`,
     );
   }
   const writes = inputs.force.mode === 'objects' || inputs.force.mode === 'namespace';
   if (writes && inputs.force.namespaces.length === 0) {
-    throw invalid(
+    throw invalidInput(
       `input "force-finalize" is "${inputs.force.mode}" but "force-namespaces" is empty; name the namespaces that may be forced, for example preview-*`,
     );
   }
   // In mode "namespace" an empty list still allows `kubernetes`, the entry that belongs to that mode.
   const { mode, finalizers, pods } = inputs.force;
   if (mode === 'objects' && finalizers.length === 0 && !pods) {
-    throw invalid(
+    throw invalidInput(
       'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/cleanup',
     );
   }
@@ -367,11 +367,11 @@ type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly 
 function choice<N extends InputName>(name: N, value: string): Choice<N> {
   const { legal = [] }: InputRow = INPUTS[name];
   const given = /^(True|TRUE|False|FALSE)$/.test(value) ? value.toLowerCase() : value;
-  return oneOf(`input "${name}"`, given, legal) as Choice<N>;
+  return legalValue(`input "${name}"`, given, legal) as Choice<N>;
 }
 
 /** Returns the value if it is legal; otherwise throws an `ActionError`. */
-export function oneOf<T extends string>(
+export function legalValue<T extends string>(
   what: string,
   value: string,
   legal: readonly T[],
@@ -379,24 +379,24 @@ export function oneOf<T extends string>(
 ): T {
   const found = legal.find((item) => item === value);
   if (found !== undefined) return found;
-  throw invalid(`${what} is "${shown(value)}"; use one of: ${legal.join(', ')}`, hint);
+  throw invalidInput(`${what} is "${shortValue(value)}"; use one of: ${legal.join(', ')}`, hint);
 }
 
 /** Returns the value if it is a namespace name, a DNS label (apimachinery, validation.IsDNS1123Label). */
 function namespaceName(value: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value;
-  throw invalid(
-    `input "namespace" has the entry "${shown(value)}", which is no namespace name; use lower-case letters, digits and -, at most 63 characters`,
+  throw invalidInput(
+    `input "namespace" has the entry "${shortValue(value)}", which is no namespace name; use lower-case letters, digits and -, at most 63 characters`,
     'Entries are separated by newline or comma. For patterns, label the namespaces and use "selector".',
   );
 }
 
 /** Returns a given value in one line of at most 80 characters: it may be a whole file that was pasted by mistake. */
-function shown(value: string): string {
+function shortValue(value: string): string {
   const line = value.replace(/\s+/g, ' ');
   return line.length > 80 ? `${line.slice(0, 80)}…` : line;
 }
 
-function invalid(message: string, hint?: string): ActionError {
+function invalidInput(message: string, hint?: string): ActionError {
   return new ActionError('invalid-input', message, hint === undefined ? {} : { hint });
 }

@@ -62,9 +62,11 @@ export function outputsOf(
     'summary-text':
       view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
     blockers: boundedJson(blockers),
-    'blocking-finalizer': one(blockers.find(({ finalizer }) => finalizer !== undefined)?.finalizer),
-    'blocking-resource': one(object && `${object.kind}/${object.name}`),
-    'blocking-apiservice': one(subjects.find(({ kind }) => kind === 'APIService')?.name),
+    'blocking-finalizer': shortOutput(
+      blockers.find(({ finalizer }) => finalizer !== undefined)?.finalizer,
+    ),
+    'blocking-resource': shortOutput(object && `${object.kind}/${object.name}`),
+    'blocking-apiservice': shortOutput(subjects.find(({ kind }) => kind === 'APIService')?.name),
     'left-behind': boundedJson(leftBehind),
     'report-json': files.reportJsonPath,
     'report-markdown': files.reportMarkdownPath,
@@ -111,6 +113,6 @@ function outcomesJson(namespaces: readonly NamespaceResult[]): string {
   return JSON.stringify(Object.fromEntries(failed.map(({ name, outcome }) => [name, outcome])));
 }
 
-function one(text: string | undefined): string {
+function shortOutput(text: string | undefined): string {
   return shorten(plainText(text ?? ''), MAX_NAME_CHARS);
 }

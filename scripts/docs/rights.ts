@@ -1,10 +1,12 @@
-import { CLUSTER, PLACE } from '../../src/model/sources.ts';
+import { CLUSTER_SOURCES, NAMESPACE_SOURCES } from '../../src/model/sources.ts';
 import { POINTING_TYPES } from '../../src/observe/pointers.ts';
 
 /** Everything that is listed besides the content of namespaces, as rules of a ClusterRole. */
 export function sourceRules(): string {
   const types = [
-    ...[...Object.values(CLUSTER), ...Object.values(PLACE)].map(({ type }) => type),
+    ...[...Object.values(CLUSTER_SOURCES), ...Object.values(NAMESPACE_SOURCES)].map(
+      ({ type }) => type,
+    ),
     ...POINTING_TYPES,
   ];
   const groups = Map.groupBy(types, ({ group }) => group);

@@ -3,7 +3,7 @@ import { DOUBTS } from '../../src/diagnose/owner/doubts.ts';
 import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
-import { FAIL_ON, OUTCOMES, type Outcome, verdict } from '../../src/model/outcome.ts';
+import { FAIL_ON, OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
 import { OUTPUTS } from '../../src/outputs.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
@@ -27,7 +27,7 @@ const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'f
 /** Returns the table of outcomes. The verdicts come from the code, so the table cannot contradict it. */
 export function outcomeTable(): string {
   const rows = OUTCOMES.map((outcome) => {
-    const verdicts = FAIL_ON.map((failOn) => verdict(outcome, { failOn, ifNotFound: 'ok' }));
+    const verdicts = FAIL_ON.map((failOn) => verdictOf(outcome, { failOn, ifNotFound: 'ok' }));
     const passing = FAIL_ON.filter((_, index) => verdicts[index] !== 'fail').map(code);
     const [first = 'fail'] = verdicts;
     const unless = first === 'fail' && passing.length > 0 ? `, unless ${passing.join(' or ')}` : '';

@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * Writes to standard output. A reader that stops reading (`| head`, `| grep -q`) is not a failure. Throws an
  * `ActionError` if writing fails for another reason.
  */
-export function print(text: string): Promise<void> {
+export function writeOutput(text: string): Promise<void> {
   const { stdout } = process;
   // The stream emits the error a second time. Without a listener that would end the process with exit code 1.
   if (stdout.listenerCount('error') === 0) stdout.on('error', () => {});

@@ -6,7 +6,7 @@ import type {
   PodFacts,
   WorkloadFacts,
 } from '../model/snapshot.ts';
-import { type Context, isInside, listed } from './context.ts';
+import { type Context, isInside, itemsIn } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -68,7 +68,7 @@ export function actorsOf(context: Context): Actor[] {
 
 function findActors(context: Context): Actor[] {
   const { now } = context;
-  const workloads = WORKLOAD_SOURCES.flatMap((key) => listed(now.cluster[key]));
+  const workloads = WORKLOAD_SOURCES.flatMap((key) => itemsIn(now.cluster[key]));
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
@@ -87,7 +87,7 @@ function findActors(context: Context): Actor[] {
     if (owner === undefined || !isReplicaSet(workload)) add(actorOf(workload));
     else {
       // The type of a Rollout or the like is not listed: its ReplicaSets give the replicas.
-      const actor = add(ofReference(owner, workload));
+      const actor = add(actorFromReference(owner, workload));
       actor.wanted += workload.wanted;
       actor.ready += workload.ready;
     }
@@ -104,7 +104,7 @@ function findActors(context: Context): Actor[] {
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
   for (const actor of found.values()) takeScopeOfPods(actor);
-  return [...found.values(), ...departed(context, byUid)];
+  return [...found.values(), ...departedWorkloads(context, byUid)];
 }
 
 /** Prefers how the running pods were started to a template that was changed since. */
@@ -135,9 +135,9 @@ function isReplicaSet({ kind }: WorkloadFacts): boolean {
 }
 
 function podsOf({ now }: Context): PodFacts[] {
-  const everywhere = listed(now.cluster.pods);
-  const places = Object.values(now.places).flatMap(({ pods }) => listed(pods));
-  const own = now.places[now.namespace.name]?.pods === undefined ? listed(now.pods) : [];
+  const everywhere = itemsIn(now.cluster.pods);
+  const places = Object.values(now.places).flatMap(({ pods }) => itemsIn(pods));
+  const own = now.places[now.namespace.name]?.pods === undefined ? itemsIn(now.pods) : [];
   return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
 }
 
@@ -154,16 +154,22 @@ function topOf(
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
-    return { ...ofReference(pod, pod), annotations, deletionTimestamp, isGone: isLeaving(pod) };
+    return {
+      ...actorFromReference(pod, pod),
+      annotations,
+      deletionTimestamp,
+      isGone: isLeaving(pod),
+    };
   }
   if (top === undefined) {
     const list = WORKLOAD_OF.get(controller.kind);
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
-    return { ...ofReference(aboveSet(controller, pod), pod), isGone };
+    return { ...actorFromReference(aboveSet(controller, pod), pod), isGone };
   }
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
-    if (above === undefined) return isReplicaSet(top) ? ofReference(top.owner, top) : actorOf(top);
+    if (above === undefined)
+      return isReplicaSet(top) ? actorFromReference(top.owner, top) : actorOf(top);
     top = above;
   }
   return isOver(top) ? undefined : actorOf(top);
@@ -216,7 +222,7 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
   };
 }
 
-function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
+function actorFromReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
   const { namespace, account, programs, labels, podLabels, watches, selectors = [] } = by;
   return actorOf({
     apiVersion,
@@ -233,7 +239,7 @@ function ofReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>):
 }
 
 /** Returns the workloads that were in the namespace at the start and, by complete lists, were deleted since. */
-function departed({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
+function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
   const { baseline, cluster } = now;
   const lists = [cluster.deployments, cluster.statefulSets, cluster.daemonSets];
   const isComplete = lists.every((list) => list?.ok === true);
@@ -257,7 +263,7 @@ export function isStatic({ pods }: Actor): boolean {
 /** Reports whether no more pods of it are created: a restart would end those that are left. */
 export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
   const { cluster, forecast, namespace: under } = context.now;
-  const home = listed(cluster.namespaces).find(({ name }) => name === namespace);
+  const home = itemsIn(cluster.namespaces).find(({ name }) => name === namespace);
   const isAsked = forecast === undefined && under.phase === 'Terminating';
   return (
     (isAsked && isInside(context, namespace)) ||

@@ -1,16 +1,16 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, WORKLOAD_SOURCES } from './actors.ts';
-import { beforehand, kubectl, look, role, target } from './commands.ts';
+import { kubectl, lookRemedy, objectArgs, preventionRemedies, withRole } from './commands.ts';
 import {
   type Context,
   fateText,
-  inShort,
-  isGoing,
   isInside,
-  listed,
+  itemsIn,
   type RuleResult,
   serviceText,
+  shortQuote,
+  willBeDeleted,
 } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
 
@@ -31,7 +31,7 @@ export interface Backend {
 export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
   const { namespace } = service;
   const place = context.now.places[namespace];
-  const said = failure === undefined ? '' : `which ${WHY[failure]}`;
+  const said = failure === undefined ? '' : `which ${CALL_FAILURE_TEXTS[failure]}`;
   const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => ({
     service,
     isDead,
@@ -40,17 +40,19 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
     actor,
     isInside: isInside(context, namespace),
   });
-  if (isGoing(context, namespace)) return backend(true, `which ${fateText(context, namespace)}`);
+  if (willBeDeleted(context, namespace))
+    return backend(true, `which ${fateText(context, namespace)}`);
   if (place?.services?.ok !== true) return backend(undefined);
   const selector = selectorOf(context, service);
   if (selector === undefined) {
     const gone = 'service-not-found';
-    return { ...backend(true, `which ${WHY[gone]}`), failure: failure ?? gone };
+    return { ...backend(true, `which ${CALL_FAILURE_TEXTS[gone]}`), failure: failure ?? gone };
   }
   if (Object.keys(selector).length === 0) return backend(undefined);
   const actors = actorsBehind(context, service);
   if (actors.some(({ ready }) => ready > 0)) return backend(false);
-  if (place.pods?.ok !== true) return backend(undefined, `which ${WHY[failure ?? 'other']}`);
+  if (place.pods?.ok !== true)
+    return backend(undefined, `which ${CALL_FAILURE_TEXTS[failure ?? 'other']}`);
   const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
     const { cluster } = context.now;
@@ -60,7 +62,7 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
     return backend(true, `which has no ready endpoints${none}`);
   }
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
-  const why = trouble === undefined ? '' : ` (${inShort(trouble)})`;
+  const why = trouble === undefined ? '' : ` (${shortQuote(trouble)})`;
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
   return backend(true, `whose ${actorText(actor)} ${state}`, actor);
@@ -70,7 +72,7 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
  * Ties a finding to the namespace of its backend, which stays until the backend answers, and to the workload that
  * would serve it.
  */
-export function tiesOf(
+export function backendTies(
   context: Context,
   backend: Backend | undefined,
 ): Pick<RuleResult, 'waitsForNamespace' | 'servedBy'> {
@@ -82,7 +84,7 @@ export function tiesOf(
 }
 
 function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
-  return listed(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
+  return itemsIn(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
 }
 
 /** Returns the workloads whose pods a Service selects. */
@@ -96,7 +98,7 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
 }
 
 /** Describes the backend that does not answer. */
-export const WHY: Record<CallFailure, string> = {
+export const CALL_FAILURE_TEXTS: Record<CallFailure, string> = {
   'service-not-found': 'does not exist',
   'no-endpoints': 'has no ready endpoints',
   refused: 'refuses the connection',
@@ -112,7 +114,7 @@ export function backendRemedies(
   then = 'Kubernetes then tries again within a minute',
 ): Remedy[] {
   if (backend === undefined) {
-    return [role('now', { text: `Make the webhook answer${CURES[failure]}; ${then}` })];
+    return [withRole('now', { text: `Make the webhook answer${CURES[failure]}; ${then}` })];
   }
   const { service, actor } = backend;
   const { namespace, name } = service;
@@ -121,30 +123,33 @@ export function backendRemedies(
     const canScale = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(actor.kind);
     return actor.wanted === 0 && canScale
       ? [
-          role('now', {
+          withRole('now', {
             text: `Scale ${actorText(actor)} up, which is behind ${place}; ${then}`,
-            command: kubectl('scale', ...target(actor), '--replicas=1'),
+            command: kubectl('scale', ...objectArgs(actor), '--replicas=1'),
           }),
         ]
       : [
-          role('now', {
+          withRole('now', {
             text: `Make ${actorText(actor)} ready, which is behind ${place}; ${then}`,
           }),
-          look(
+          lookRemedy(
             `See what keeps ${actorText(actor)} from being ready`,
-            kubectl('describe', ...target(actor)),
+            kubectl('describe', ...objectArgs(actor)),
           ),
         ];
   }
   if (backend.isDead || failure === 'service-not-found') {
     return [
-      role('now', { text: `Install the software behind ${place} again; ${then}` }),
-      look(`See what is left in namespace ${namespace}`, kubectl('get', 'all', '-n', namespace)),
+      withRole('now', { text: `Install the software behind ${place} again; ${then}` }),
+      lookRemedy(
+        `See what is left in namespace ${namespace}`,
+        kubectl('get', 'all', '-n', namespace),
+      ),
     ];
   }
   return [
-    role('now', { text: `Make what is behind ${place} answer${CURES[failure]}; ${then}` }),
-    look(
+    withRole('now', { text: `Make what is behind ${place} answer${CURES[failure]}; ${then}` }),
+    lookRemedy(
       `See the endpoints of ${place}`,
       kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),
     ),
@@ -168,11 +173,11 @@ export function remediesOf(
 ): Remedy[] {
   const { before, late, gone, ...how } = ways;
   return backend?.isInside === true
-    ? beforehand(context, before, isSameBefore ? how : {}, [
-        role('now', { text: late, ...how }),
+    ? preventionRemedies(context, before, isSameBefore ? how : {}, [
+        withRole('now', { text: late, ...how }),
         ...or,
       ])
-    : [...again, ...or, role('or', { text: gone, ...how })];
+    : [...again, ...or, withRole('or', { text: gone, ...how })];
 }
 
 const CURES: Record<CallFailure, string> = {

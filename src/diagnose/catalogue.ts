@@ -105,10 +105,10 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
 
 /** Returns the products whose controller has this name; a name of one word identifies none. */
 export function productsOf(name: string): CatalogueEntry[] {
-  return CATALOGUE.filter((entry) => isExactly(entry, name));
+  return CATALOGUE.filter((entry) => isExactWorkloadName(entry, name));
 }
 
-export function isExactly({ workload }: CatalogueEntry, program: string): boolean {
+export function isExactWorkloadName({ workload }: CatalogueEntry, program: string): boolean {
   return program.includes('-') && workload.some(({ name }) => name === program);
 }
 

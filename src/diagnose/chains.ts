@@ -14,17 +14,17 @@ import {
   findingId,
   groupOf,
   groupsOf,
+  itemsIn,
   type Link,
   linksTo,
   linksToHeld,
-  listed,
   subjectOf,
   typeName,
   typesOf,
   valueIn,
 } from './context.ts';
 import type { Held } from './owner/held.ts';
-import { concerns, sayings } from './owner/state.ts';
+import { isAnnotationForOwner, statusTexts } from './owner/state.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
 /**
@@ -32,7 +32,7 @@ import { findingsOfPod, terminatingPods } from './rules/pods.ts';
  * that belong to it and have not ended, held objects that its status names, and another of its finalizers.
  */
 export function linksInside(context: Context, held: Held, owner?: Actor): Link[] {
-  const said = sayings(context, held, owner).map(({ text }) => text);
+  const said = statusTexts(context, held, owner).map(({ text }) => text);
   return [
     ...podsOf(context, held).flatMap((pod) =>
       linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
@@ -53,7 +53,7 @@ export function namespacesBehind(
 ): { namespace: NamespaceFacts; because: string }[] {
   const others = otherTerminating(context);
   if (others.length === 0) return [];
-  const said = sayings(context, held).filter(({ text }) => isWaiting(text));
+  const said = statusTexts(context, held).filter(({ text }) => isWaitText(text));
   return others.flatMap((namespace) => {
     const why = held.objects.flatMap((object) => reasonFor(context, held, object, namespace) ?? []);
     const isSaid = said.some(({ text }) => isNamespaceNamed(text, namespace));
@@ -66,7 +66,7 @@ export function namespacesBehind(
 
 function otherTerminating({ now }: Context): NamespaceFacts[] {
   if (now.forecast !== undefined) return [];
-  return listed(now.cluster.namespaces).filter(
+  return itemsIn(now.cluster.namespaces).filter(
     ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== now.namespace.name,
   );
 }
@@ -100,7 +100,7 @@ function reasonFor(
   const own = [object.uid, object.name, object.namespace, `${object.namespace}/${object.name}`];
   const [back] =
     Object.entries({ ...labels, ...annotations }).find(
-      ([key, value]) => key.includes('/') && own.includes(value) && concerns(key, held),
+      ([key, value]) => key.includes('/') && own.includes(value) && isAnnotationForOwner(key, held),
     ) ?? [];
   return back === undefined ? undefined : `its ${back} names ${object.kind} ${object.name}`;
 }
@@ -181,7 +181,7 @@ const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
 
 /** Reports whether a text says that another object must be deleted first, and not that a request failed. */
-export function isWaiting(text: string): boolean {
+export function isWaitText(text: string): boolean {
   return WAITING.test(text) && !FAILING.test(text);
 }
 
@@ -190,7 +190,7 @@ export function isWaiting(text: string): boolean {
  * pod, by its kind and name, or another finalizer of the same object.
  */
 export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
-  if (!isWaiting(text)) return [];
+  if (!isWaitText(text)) return [];
   const because = NAMED;
   const [first] = held.objects;
   if (first === undefined) return [];
@@ -241,7 +241,11 @@ function isFirst(text: string, one: string, other: string): boolean {
 }
 
 /** Types that wait for no other object, and whose content is never read. */
-export const PLAIN: ReadonlySet<string> = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
+export const NEVER_WAITING: ReadonlySet<string> = new Set([
+  'Secret',
+  'ConfigMap',
+  'ServiceAccount',
+]);
 
 /** Returns the objects outside of the namespace that a held object names in its spec or status. */
 export function namedOutside(context: Context, { objects, type }: Held): Wanted['partners'] {
@@ -255,7 +259,7 @@ export function namedOutside(context: Context, { objects, type }: Held): Wanted[
           ? candidate.group === type.group || candidate.group === ''
           : candidate.group === group),
     );
-    if (PLAIN.has(kind) || found === undefined || !found.verbs.includes('list')) return [];
+    if (NEVER_WAITING.has(kind) || found === undefined || !found.verbs.includes('list')) return [];
     if (!found.namespaced) return [{ type: found, namespace: undefined, name }];
     return (namespace ?? own) === own ? [] : [{ type: found, namespace, name }];
   });
@@ -265,7 +269,7 @@ export function namedOutside(context: Context, { objects, type }: Held): Wanted[
  * Says why the chain was not followed behind a held object: the examination ended before the objects were read
  * that it names. What it waits for is then unknown, and its owner is no root cause.
  */
-export function cutText(context: Context, held: Held): string | undefined {
+export function chainCutText(context: Context, held: Held): string | undefined {
   const { now } = context;
   if (now.forecast !== undefined) return undefined;
   const isCut = <T>(answer: Read<T> | undefined): boolean =>

@@ -12,14 +12,14 @@ export function kubectl(...words: string[]): string {
  * Returns type and name as arguments. Roles and similar types may have the name `--all`, which kubectl would take
  * for a flag (apimachinery pkg/api/validation/path): with the type in front it stays a name.
  */
-export function named(type: string, ...names: string[]): string[] {
+export function nameArgs(type: string, ...names: string[]): string[] {
   return names.some((name) => name.startsWith('-'))
     ? names.map((name) => `${type}/${name}`)
     : [type, ...names];
 }
 
 /** Returns `-n` and the namespace, for namespaced objects. */
-export function inNamespace(namespace: string | undefined): string[] {
+export function namespaceArgs(namespace: string | undefined): string[] {
   return namespace === undefined || namespace === '' ? [] : ['-n', namespace];
 }
 
@@ -29,11 +29,11 @@ export function patchCommand(target: string[], patch: object[]): string {
 }
 
 /** Returns an object as arguments of kubectl, with its namespace; its kind is unambiguous for Kubernetes' own types. */
-export function target(
+export function objectArgs(
   { kind, namespace, name }: Pick<Subject, 'kind' | 'namespace' | 'name'>,
   type = kind.toLowerCase(),
 ): string[] {
-  return [...named(type, name), ...inNamespace(namespace)];
+  return [...nameArgs(type, name), ...namespaceArgs(namespace)];
 }
 
 /**
@@ -59,32 +59,36 @@ export function withoutPeriod(sentence: string): string {
   return sentence.replace(/\.$/, '');
 }
 
-export function role(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy, 'role'>): Remedy {
+export function withRole(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy, 'role'>): Remedy {
   return { ...remedy, role };
 }
 
-export function look(text: string, command: string): Remedy {
+export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
 /** Returns the remedy that shows the whole object. */
-export function lookAt(text: string, object: Parameters<typeof target>[0], type?: string): Remedy {
-  return look(text, kubectl('get', ...target(object, type), '-o', 'yaml'));
+export function showObjectRemedy(
+  text: string,
+  object: Parameters<typeof objectArgs>[0],
+  type?: string,
+): Remedy {
+  return lookRemedy(text, kubectl('get', ...objectArgs(object, type), '-o', 'yaml'));
 }
 
 /**
  * Returns the remedies for the time before the namespace is deleted: of a forecast now, otherwise of the next run;
  * then `late` helps this time. `text` begins with its verb in lower case.
  */
-export function beforehand(
+export function preventionRemedies(
   { now: { forecast } }: Context,
   text: string,
   rest: Pick<Remedy, 'command' | 'risk'> = {},
   late: Remedy[] = [],
 ): Remedy[] {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  if (forecast !== undefined) return [role('now', { text: begun, ...rest })];
+  if (forecast !== undefined) return [withRole('now', { text: begun, ...rest })];
   // The same command twice would fail the second time.
   const own = late.length === 0 ? rest : {};
-  return [role('next', { text: begun, ...own }), ...late];
+  return [withRole('next', { text: begun, ...own }), ...late];
 }

@@ -22,7 +22,7 @@ export interface ParsedConditions {
 
 /** Source of the texts: kube-controller-manager pkg/controller/namespace/deletion/status_condition_utils.go. */
 export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
-  const parsed = known.get(conditions) ?? parse(conditions);
+  const parsed = known.get(conditions) ?? parseUncached(conditions);
   known.set(conditions, parsed);
   return parsed;
 }
@@ -30,7 +30,7 @@ export function parseConditions(conditions: readonly Condition[]): ParsedConditi
 /** A cache: a diagnosis reads the conditions of all namespaces, and a run may have a thousand diagnoses. */
 const known = new WeakMap<readonly Condition[], ParsedConditions>();
 
-function parse(conditions: readonly Condition[]): ParsedConditions {
+function parseUncached(conditions: readonly Condition[]): ParsedConditions {
   // Anyone who can patch the status can add conditions.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(
@@ -39,8 +39,8 @@ function parse(conditions: readonly Condition[]): ParsedConditions {
   const content = said.get('NamespaceDeletionContentFailure');
   return {
     present: own.length > 0,
-    ...discovery(said.get('NamespaceDeletionDiscoveryFailure')),
-    remaining: remaining(said.get('NamespaceContentRemaining')),
+    ...failuresOfDiscovery(said.get('NamespaceDeletionDiscoveryFailure')),
+    remaining: remainingContent(said.get('NamespaceContentRemaining')),
     finalizersRemaining: finalizersRemaining(said.get('NamespaceFinalizersRemaining')),
     contentFailure: content === undefined ? undefined : { errors: classifyErrorText(content) },
   };
@@ -59,7 +59,7 @@ const SERVER_APIS = 'unable to retrieve the complete list of server APIs: ';
 const GROUP_VERSION = /^(?:([a-z0-9.-]+)\/)?([a-z0-9-]+): /;
 
 /** client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed: `g/v: error, g/v: error`. */
-function discovery(
+function failuresOfDiscovery(
   message: string | undefined,
 ): Pick<ParsedConditions, 'discoveryFailures' | 'discoveryRaw'> {
   const rest = message?.replace(SOME_GROUPS, '') ?? '';
@@ -77,7 +77,7 @@ function discovery(
 // The core group is empty and leaves the dot: "pods. has 5 resource instances".
 const RESOURCE = /^([^.\s]+)\.(\S*) has (\d{1,9}) resource instances$/;
 
-function remaining(message: string | undefined): ParsedConditions['remaining'] {
+function remainingContent(message: string | undefined): ParsedConditions['remaining'] {
   return entriesAfter(/^Some resources are remaining: /, message).flatMap((entry) => {
     const [, resource = '', group = '', count] = RESOURCE.exec(entry) ?? [];
     return count === undefined ? [] : { group, resource, count: Number(count) };

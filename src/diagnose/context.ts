@@ -98,12 +98,12 @@ export function findingId(code: FindingCode, subject: Subject, finalizer?: strin
   return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
 }
 
-export function idOf({ code, subject, finalizer }: RuleResult): string {
+export function resultId({ code, subject, finalizer }: RuleResult): string {
   return findingId(code, subject, finalizer);
 }
 
 export function linksTo(results: readonly RuleResult[], because: string): Link[] {
-  return results.map((result) => ({ id: idOf(result), because }));
+  return results.map((result) => ({ id: resultId(result), because }));
 }
 
 /** Returns links to the findings about the finalizers of an object. */
@@ -119,7 +119,7 @@ export function valueIn<T>(read: Read<T> | undefined): T | undefined {
   return read?.ok === true ? read.value : undefined;
 }
 
-export function listed<T>(read: Read<T[]> | undefined): T[] {
+export function itemsIn<T>(read: Read<T[]> | undefined): T[] {
   return valueIn(read) ?? [];
 }
 
@@ -129,7 +129,7 @@ export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDeta
 }
 
 /** Returns all texts of an object about itself. */
-export function wordsOf(context: Context, object: { uid: string }): string[] {
+export function textsAbout(context: Context, object: { uid: string }): string[] {
   const { texts = [], conditions = [] } = detailOf(context, object) ?? {};
   return [...texts, ...conditions.map(({ message }) => message)];
 }
@@ -155,12 +155,12 @@ interface Typed {
   type: ResourceType;
 }
 
-export function totalOf(now: Pick<Snapshot, 'content'>): number {
+export function totalCount(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
 }
 
 /** Reports whether all content of the namespace could be read. */
-export function isAllRead({ content, discovery }: Snapshot): boolean {
+export function isContentRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
 }
 
@@ -170,7 +170,7 @@ export function isInside({ now }: Context, namespace: string | undefined): boole
 }
 
 /** In a forecast the content of the namespace still exists, and is deleted with it or at the same time. */
-export function isGoing(context: Context, namespace: string | undefined): boolean {
+export function willBeDeleted(context: Context, namespace: string | undefined): boolean {
   const { forecast } = context.now;
   if (forecast === undefined || namespace === undefined) return false;
   return isInside(context, namespace) || forecast.together.includes(namespace);
@@ -198,29 +198,29 @@ export function eventsAbout(
   { objects }: { objects: readonly ObjectFacts[] },
 ): EventFacts[] {
   const uids = new Set(objects.map(({ uid }) => uid));
-  const all = Object.values(now.places).flatMap(({ events }) => listed(events));
-  return [...all, ...listed(now.baseline?.events)].filter(({ regarding }) =>
+  const all = Object.values(now.places).flatMap(({ events }) => itemsIn(events));
+  return [...all, ...itemsIn(now.baseline?.events)].filter(({ regarding }) =>
     uids.has(regarding.uid),
   );
 }
 
 export function webhooksOf({ now }: Context): WebhookFacts[] {
-  return [...listed(now.cluster.validatingWebhooks), ...listed(now.cluster.mutatingWebhooks)];
+  return [...itemsIn(now.cluster.validatingWebhooks), ...itemsIn(now.cluster.mutatingWebhooks)];
 }
 
 /** Returns the webhooks for which the API server calls a Service. */
-export function calling<T extends { service: ServiceRef | undefined }>(all: readonly T[]) {
+export function withService<T extends { service: ServiceRef | undefined }>(all: readonly T[]) {
   return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
 }
 
 /** Returns the extension APIs that a Service answers. */
-export function serversOf({ now }: Context) {
-  return calling(listed(now.cluster.apiServices));
+export function extensionApis({ now }: Context) {
+  return withService(itemsIn(now.cluster.apiServices));
 }
 
 /** Returns the CRDs whose objects a webhook converts. */
 export function conversionsOf(definitions: readonly DefinitionDetail[]) {
-  return calling(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
+  return withService(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
 }
 
 /** Returns the CRDs that were read by name. */
@@ -233,7 +233,7 @@ export function serviceText({ namespace, name }: ServiceRef): string {
 }
 
 /** Returns the served type of an object, for commands; undefined if discovery does not list it. */
-export function typeOf(
+export function servedType(
   { now }: Context,
   { apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>,
 ): ResourceType | undefined {
@@ -244,7 +244,7 @@ export function typeOf(
 
 /** Reports whether the API server passes requests for the type on to an aggregated server. */
 export function isAggregated(context: Context, type: Pick<TypeRef, 'group'>): boolean {
-  return serversOf(context).some(({ group }) => group === type.group);
+  return extensionApis(context).some(({ group }) => group === type.group);
 }
 
 /** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
@@ -323,6 +323,6 @@ export function listWords(words: readonly string[]): string {
 const MAX_SAID_CHARS = 240;
 
 /** Shortens a quotation to one line that leaves room for the rest of the sentence. */
-export function inShort(text: string, maxChars = MAX_SAID_CHARS): string {
+export function shortQuote(text: string, maxChars = MAX_SAID_CHARS): string {
   return shorten(text.replace(/\s+/g, ' ').trim(), maxChars);
 }

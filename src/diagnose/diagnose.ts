@@ -15,24 +15,24 @@ import {
   type Context,
   contextOf,
   countsOf,
-  idOf,
-  isAllRead,
+  isContentRead,
   isForeseen,
-  listed,
+  itemsIn,
   type Rule,
   type RuleResult,
+  resultId,
   snapshotsBehind,
-  totalOf,
+  totalCount,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
-import { healing, movementOf } from './movement.ts';
-import { finalizers } from './owner/finalizers.ts';
+import { movementOf, movementWithoutFinding } from './movement.ts';
+import { heldByFinalizers } from './owner/finalizers.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
   namespaceControllerInactive,
-  unexplained,
-  unprocessed,
+  unexplainedHang,
+  unprocessedNamespace,
 } from './rules/controller.ts';
 import { openQuestions } from './rules/foreseen-admission.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
@@ -45,7 +45,7 @@ const RULES: readonly Rule[] = [
   podOverdue,
   failingTypes,
   namespaceControllerInactive,
-  finalizers,
+  heldByFinalizers,
   volumeInUse,
   crdTerminating,
 ];
@@ -96,7 +96,7 @@ function withBehind(
   { context, ...other }: Explained,
 ): RuleResult[] {
   const blocking = other.results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
-  const ends = blocking.length > 0 ? blocking : [unexplained(context)];
+  const ends = blocking.length > 0 ? blocking : [unexplainedHang(context)];
   const placeholder = behindId(context.now.namespace.name);
   const inner = [...other.results, ...ends].map((result) => ({
     ...result,
@@ -111,7 +111,7 @@ function withBehind(
         : ends.map((end) => {
             const there =
               end.blocksNamespace === undefined ? '' : `; there, ${end.blocksNamespace}`;
-            return { id: idOf(end), because: link.because + there };
+            return { id: resultId(end), because: link.because + there };
           }),
     ),
   }));
@@ -133,7 +133,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   const movement = trying ?? moving;
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
   if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill(movement)) {
-    results.push(isUnprocessed(context) ? unprocessed(context) : unexplained(context));
+    results.push(isUnprocessed(context) ? unprocessedNamespace(context) : unexplainedHang(context));
   }
   return { context, results, movement };
 }
@@ -145,16 +145,16 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
       ({ code, subject, waitsFor = [] }) =>
         (code === 'owner-scaled-to-zero' || code === 'owner-not-ready') &&
         actorText(subject) === result.servedBy &&
-        !waitsFor.some(({ id }) => id === idOf(result)),
+        !waitsFor.some(({ id }) => id === resultId(result)),
     );
     if (server === undefined) return result;
-    const link = { id: idOf(server), because: `${server.subject.name} serves it as well` };
+    const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };
     return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
   });
 }
 
 function isUndecided(context: Context): boolean {
-  return !isAllRead(context.now) || openQuestions(context).length > 0;
+  return !isContentRead(context.now) || openQuestions(context).length > 0;
 }
 
 /** Reports whether nothing blocks the namespace controller: it has not begun, tries again, or is slow. */
@@ -163,7 +163,7 @@ function keepsTrying(
   blocking: readonly RuleResult[],
   moving: Movement,
 ): Movement | undefined {
-  if (blocking.length === 0) return healing(context);
+  if (blocking.length === 0) return movementWithoutFinding(context);
   const isSlow = blocking.every(({ code }) => code === 'content-deleting');
   // A second snapshot would have shown the speed.
   return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
@@ -188,7 +188,7 @@ function queuedOf(now: Snapshot): QueuedContent[] {
 
 /** Returns what the conditions of the namespace contradict of the objects that were read. */
 function contradictionsOf({ now }: Context): string[] {
-  const objects = totalOf(now);
+  const objects = totalCount(now);
   const saysEmpty = now.namespace.conditions.some(
     (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
   );
@@ -201,7 +201,7 @@ function contradictionsOf({ now }: Context): string[] {
 
 /** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */
 function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] {
-  return listed(now.cluster.namespaces)
+  return itemsIn(now.cluster.namespaces)
     .filter(({ name }) => name !== now.namespace.name)
     .flatMap((other) => {
       const since = other.deletionTimestamp;

@@ -81,18 +81,21 @@ export function classifyErrorText(text: string): ContentError[] {
  * The errors may contain ", " themselves; their stated number and their order decide.
  */
 function splitContentFailure(tail: string, stated: number): string[] {
-  if (stated <= 1) return keep([tail]);
+  if (stated <= 1) return withoutBlankPieces([tail]);
   const piece = repeatedPiece(tail, stated);
-  if (piece !== undefined) return keep([piece]);
+  if (piece !== undefined) return withoutBlankPieces([piece]);
 
-  const pieces = cut(tail, startsKnownError);
+  const pieces = splitBeforeErrors(tail, startsKnownError);
   if (pieces.length === stated) return pieces;
   if (pieces.length > stated) {
     const sorted = joinUnsorted(pieces);
     return sorted.length >= stated ? sorted : pieces;
   }
   // Errors of extension API servers may begin with anything: cut everywhere if that fits the number.
-  const everywhere = cut(tail, (text, at) => !GROUP_VERSION_TAIL.test(text.slice(at, at + 9)));
+  const everywhere = splitBeforeErrors(
+    tail,
+    (text, at) => !GROUP_VERSION_TAIL.test(text.slice(at, at + 9)),
+  );
   return everywhere.length === stated ? everywhere : pieces;
 }
 
@@ -120,14 +123,17 @@ function joinUnsorted(pieces: string[]): string[] {
 
 /** Without a stated number, a refusal ends the list: the message of a webhook is free text. */
 function splitAtKnownStarts(text: string): string[] {
-  const pieces = cut(text, startsKnownError);
+  const pieces = splitBeforeErrors(text, startsKnownError);
   const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
   if (refusal < 0) return pieces;
   return [...pieces.slice(0, refusal), pieces.slice(refusal).join(', ')];
 }
 
 /** Splits at every ", " whose right side begins an error. */
-function cut(text: string, beginsError: (text: string, at: number) => boolean): string[] {
+function splitBeforeErrors(
+  text: string,
+  beginsError: (text: string, at: number) => boolean,
+): string[] {
   const pieces: string[] = [];
   let start = 0;
   for (let comma = text.indexOf(', '); comma >= 0; comma = text.indexOf(', ', comma + 2)) {
@@ -136,10 +142,10 @@ function cut(text: string, beginsError: (text: string, at: number) => boolean): 
     start = comma + 2;
   }
   pieces.push(text.slice(start));
-  return keep(pieces);
+  return withoutBlankPieces(pieces);
 }
 
-function keep(pieces: string[]): string[] {
+function withoutBlankPieces(pieces: string[]): string[] {
   return pieces.filter((piece) => piece.trim() !== '');
 }
 
@@ -196,7 +202,7 @@ interface Signature {
   ) => ErrorDetail | undefined;
 }
 
-const saying = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
+const signaturesOf = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
   literals.map((literal) => ({ literal, read: () => detail }));
 
 const NOWHERE = { group: undefined, resource: undefined, name: undefined };
@@ -204,7 +210,7 @@ const NOWHERE = { group: undefined, resource: undefined, name: undefined };
 const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
 
 /** A webhook known only from the text of a condition. */
-export const UNNAMED = 'unnamed';
+export const UNNAMED_WEBHOOK = 'unnamed';
 
 /**
  * The signatures; those of earlier tiers are more specific. Within a tier the leftmost match wins: it wraps the
@@ -257,7 +263,7 @@ const TIERS: readonly Signature[][] = [
     {
       literal: "forbidden: expression '",
       shape: /forbidden: (?=expression '.{1,4096}?' resulted in error: )/sy,
-      read: (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED, message }),
+      read: (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED_WEBHOOK, message }),
     },
     // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
     {
@@ -284,7 +290,7 @@ const TIERS: readonly Signature[][] = [
       }),
     },
     // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
-    ...saying({ kind: 'new-finalizers-refused' }, 'no new finalizers can be added'),
+    ...signaturesOf({ kind: 'new-finalizers-refused' }, 'no new finalizers can be added'),
     // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
     {
       literal: 'unexpected items still remain in namespace: ',
@@ -298,7 +304,7 @@ const TIERS: readonly Signature[][] = [
       shape: /unable to transform key \\?"(?<path>[^"\\]{1,1024})\\?"/y,
       read: ({ path = '' }) => unreadableKey(path),
     },
-    ...saying(
+    ...signaturesOf(
       UNREADABLE,
       'unable to transform key ',
       'unable to transform or decode ',
@@ -308,7 +314,7 @@ const TIERS: readonly Signature[][] = [
       'data from the storage is not transformable',
     ),
     // apiserver pkg/storage/cacher/ready.go.
-    ...saying({ ...UNREADABLE, problem: 'initializing' }, 'storage is (re)initializing'),
+    ...signaturesOf({ ...UNREADABLE, problem: 'initializing' }, 'storage is (re)initializing'),
   ],
   [
     // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
@@ -347,7 +353,7 @@ const TIERS: readonly Signature[][] = [
             },
     },
   ],
-  saying(
+  signaturesOf(
     { kind: 'unavailable' },
     'the server is currently unable to handle the request',
     'error trying to reach service',
@@ -356,7 +362,7 @@ const TIERS: readonly Signature[][] = [
     'service unavailable',
     'has prevented the request from succeeding',
   ),
-  saying(
+  signaturesOf(
     { kind: 'timeout' },
     'request did not complete within ',
     'context deadline exceeded',

@@ -4,10 +4,10 @@ import {
   type Edge,
   FINDING_CODES,
   type Finding,
-  NAMESPACE,
+  NAMESPACE_NODE,
   type Remedy,
 } from '../model/finding.ts';
-import { idOf, type RuleResult, type Ties } from './context.ts';
+import { type RuleResult, resultId, type Ties } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -22,19 +22,19 @@ export type WaitForGraph = Pick<
 export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const byId = new Map<string, RuleResult>();
   for (const result of results) {
-    const id = idOf(result);
+    const id = resultId(result);
     const known = byId.get(id);
-    byId.set(id, known === undefined ? result : merge(known, result));
+    byId.set(id, known === undefined ? result : mergeResults(known, result));
   }
   const rank = rankBy(byId);
   const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   const edges = edgesOf(ids, byId);
   const next = adjacency(edges);
-  const reachable = reach(NAMESPACE, next);
+  const reachable = reachableFrom(NAMESPACE_NODE, next);
   return {
     findings: ids.map((id) => toFinding(id, byId.get(id) as RuleResult, targets(next, id))),
     edges,
-    blockers: targets(next, NAMESPACE),
+    blockers: targets(next, NAMESPACE_NODE),
     rootCauses: rootCausesOf(ids, next).filter(
       (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
     ),
@@ -51,32 +51,32 @@ function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>):
   };
   for (const id of ids) {
     const result = byId.get(id) as RuleResult;
-    if (result.blocksNamespace !== undefined) add(NAMESPACE, id, result.blocksNamespace);
+    if (result.blocksNamespace !== undefined) add(NAMESPACE_NODE, id, result.blocksNamespace);
     for (const { id: to, because } of result.waitsFor ?? []) {
       if (byId.has(to)) add(id, to, because);
     }
-    if (result.waitsForNamespace !== undefined) add(id, NAMESPACE, result.waitsForNamespace);
+    if (result.waitsForNamespace !== undefined) add(id, NAMESPACE_NODE, result.waitsForNamespace);
   }
   return [...edges.values()];
 }
 
 function adjacency(edges: readonly Edge[]): Map<string, string[]> {
   const next = new Map<string, string[]>();
-  for (const { from, to } of edges) link(next, from, to);
+  for (const { from, to } of edges) addEdge(next, from, to);
   return next;
 }
 
-function link(next: Map<string, string[]>, from: string, to: string): void {
+function addEdge(next: Map<string, string[]>, from: string, to: string): void {
   const list = next.get(from);
   if (list === undefined) next.set(from, [to]);
   else list.push(to);
 }
 
 function targets(next: ReadonlyMap<string, string[]>, from: string): string[] {
-  return (next.get(from) ?? []).filter((id) => id !== NAMESPACE);
+  return (next.get(from) ?? []).filter((id) => id !== NAMESPACE_NODE);
 }
 
-function reach(start: string, next: ReadonlyMap<string, string[]>): Set<string> {
+function reachableFrom(start: string, next: ReadonlyMap<string, string[]>): Set<string> {
   const seen = new Set([start]);
   const open = [start];
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -115,10 +115,10 @@ function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]
  * have nothing else in common: each is a deadlock of its own.
  */
 function deadlocksOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
-  return componentsOf([NAMESPACE, ...ids], next)
+  return componentsOf([NAMESPACE_NODE, ...ids], next)
     .filter((members) => members.length > 1)
     .flatMap((members) =>
-      members.includes(NAMESPACE) ? withoutNamespace(members, next) : [members],
+      members.includes(NAMESPACE_NODE) ? withoutNamespace(members, next) : [members],
     );
 }
 
@@ -127,12 +127,12 @@ function withoutNamespace(
   members: readonly string[],
   next: ReadonlyMap<string, string[]>,
 ): string[][] {
-  const within = new Set(members.filter((id) => id !== NAMESPACE));
+  const within = new Set(members.filter((id) => id !== NAMESPACE_NODE));
   const linked = new Map<string, string[]>();
   for (const from of within) {
     for (const to of targets(next, from).filter((id) => within.has(id))) {
-      link(linked, from, to);
-      link(linked, to, from);
+      addEdge(linked, from, to);
+      addEdge(linked, to, from);
     }
   }
   return componentsOf([...within], linked).map((part) => {
@@ -165,12 +165,12 @@ function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string
       const to = next.get(frame.id)?.[frame.at++];
       if (to !== undefined) {
         if (!index.has(to)) work.push({ id: to, at: 0 });
-        else if (onStack.has(to)) lower(low, frame.id, index.get(to) as number);
+        else if (onStack.has(to)) lowerTo(low, frame.id, index.get(to) as number);
         continue;
       }
       work.pop();
       const parent = work[work.length - 1];
-      if (parent !== undefined) lower(low, parent.id, low.get(frame.id) as number);
+      if (parent !== undefined) lowerTo(low, parent.id, low.get(frame.id) as number);
       if (low.get(frame.id) === index.get(frame.id)) {
         const component = stack.splice(stack.lastIndexOf(frame.id));
         for (const id of component) onStack.delete(id);
@@ -181,7 +181,7 @@ function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string
   return components;
 }
 
-function lower(low: Map<string, number>, id: string, value: number): void {
+function lowerTo(low: Map<string, number>, id: string, value: number): void {
   if (value < (low.get(id) ?? Number.POSITIVE_INFINITY)) low.set(id, value);
 }
 
@@ -207,7 +207,7 @@ const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'p
  * Merges two results with one id: two rules may find the same cause, and one owner may fail at several types.
  * Evidence and duties are joined, and the less certain result gives the sentence.
  */
-function merge(one: RuleResult, other: RuleResult): RuleResult {
+function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
   ) as [RuleResult, RuleResult];
@@ -220,7 +220,7 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
-    wasDeletedWithNamespace: both(a.wasDeletedWithNamespace, b.wasDeletedWithNamespace),
+    wasDeletedWithNamespace: trueInBoth(a.wasDeletedWithNamespace, b.wasDeletedWithNamespace),
     remedies: a.remedies.toSpliced(last, 0, ...more),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
@@ -229,7 +229,7 @@ function merge(one: RuleResult, other: RuleResult): RuleResult {
   };
 }
 
-function both(a: boolean | undefined, b: boolean | undefined): boolean | undefined {
+function trueInBoth(a: boolean | undefined, b: boolean | undefined): boolean | undefined {
   return (a === true && b === true) || undefined;
 }
 

@@ -13,11 +13,11 @@ import {
   meetsConditions,
   type Requester,
 } from './admission-expressions.ts';
-import { type Context, calling, listed, typeName, webhooksOf } from './context.ts';
+import { type Context, itemsIn, typeName, webhooksOf, withService } from './context.ts';
 import { type Account, NAMESPACE_CONTROLLERS } from './rights.ts';
 
 /** A webhook or policy that the API server applies before it changes anything. */
-export const ADMISSION = [
+export const ADMISSION_SOURCES = [
   'validatingWebhooks',
   'mutatingWebhooks',
   'validatingPolicies',
@@ -27,11 +27,11 @@ export const ADMISSION = [
 ] as const;
 
 export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
-  return [...listed(cluster.validatingPolicies), ...listed(cluster.mutatingPolicies)];
+  return [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
 }
 
 export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
-  return [...listed(cluster.validatingPolicyBindings), ...listed(cluster.mutatingPolicyBindings)];
+  return [...itemsIn(cluster.validatingPolicyBindings), ...itemsIn(cluster.mutatingPolicyBindings)];
 }
 
 /** A webhook, or a policy with one of its bindings, whose rules and namespace selectors match a request. */
@@ -98,7 +98,7 @@ export function mayDeny({ binding }: Guard): boolean {
 }
 
 /** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
-export function isAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
+export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
   const { webhook, policy } = guard;
   const { operation, type, object } = request;
   const isNamed = ({ resourceNames: names }: MatchRule): boolean =>
@@ -119,9 +119,9 @@ export function denialOf(
 }
 
 /** Reports whether the guard is asked about the request and may refuse it. */
-export function concerns(guard: Guard, request: AdmissionRequest): boolean {
+export function mayRefuse(guard: Guard, request: AdmissionRequest): boolean {
   const mayDeny = guard.policy === undefined || denialOf(guard.policy, request) !== 'none';
-  return isAsked(guard, request) === true && mayDeny;
+  return isGuardAsked(guard, request) === true && mayDeny;
 }
 
 /** Returns the first object, and one more for each guard that applies only to updates of other objects. */
@@ -133,7 +133,7 @@ export function oneForEachGuard<T extends Candidate>(
   const chosen = objects.slice(0, 1);
   for (const guard of objects.length > 1 ? guardsFor(context, 'UPDATE', type) : []) {
     const isMeant = (object: T): boolean =>
-      concerns(guard, realRequests(context, 'UPDATE', type, object)[0]);
+      mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0]);
     if (!chosen.some(isMeant)) chosen.push(...objects.filter(isMeant).slice(0, 1));
   }
   return chosen;
@@ -144,7 +144,7 @@ export function oneForEachGuard<T extends Candidate>(
  * that is not known: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
  * whose labels were not read.
  */
-export function askedAbout(
+export function guardsAsked(
   context: Context,
   operation: Operation,
   type: ResourceType,
@@ -152,10 +152,10 @@ export function askedAbout(
 ): Guard[] | undefined {
   const { cluster, namespace } = context.now;
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
-  if (isElsewhere || ADMISSION.some((key) => cluster[key]?.ok !== true)) return undefined;
+  if (isElsewhere || ADMISSION_SOURCES.some((key) => cluster[key]?.ok !== true)) return undefined;
   const requests = realRequests(context, operation, type, object);
   const guards = guardsFor(context, operation, type).map((guard) => {
-    const [first, ...others] = requests.map((request) => isAsked(guard, request));
+    const [first, ...others] = requests.map((request) => isGuardAsked(guard, request));
     return { guard, asked: others.every((other) => other === first) ? first : undefined };
   });
   if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
@@ -205,7 +205,7 @@ export function closedWebhooks(
   labels: Record<string, string>,
   place = context.now.namespace.labels,
 ) {
-  return calling(webhooksOf(context)).filter(
+  return withService(webhooksOf(context)).filter(
     (webhook) =>
       webhook.failurePolicy === 'Fail' &&
       matchesWebhook(webhook, operation, type, place) &&

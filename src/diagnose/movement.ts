@@ -11,9 +11,9 @@ import type {
 import {
   type Context,
   countsOf,
-  isAllRead,
   isBuiltIn,
-  listed,
+  isContentRead,
+  itemsIn,
   typeName,
   valueIn,
 } from './context.ts';
@@ -41,7 +41,7 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
   }
   const had = lastingOf(before);
   // The last object was just deleted: the controller finishes with its next pass, at most 8 s later.
-  if (!isHeld && lastingOf(now) === 0 && had > 0 && isAllRead(now)) {
+  if (!isHeld && lastingOf(now) === 0 && had > 0 && isContentRead(now)) {
     return { kind: 'shrinking', before: had, now: 0, comparedMs };
   }
   return { kind: 'none' };
@@ -57,7 +57,7 @@ const PASS_MS = 10_000;
 function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined {
   const isComplete =
     conditions.contentFailure === undefined && conditions.discoveryFailures.length === 0;
-  for (const { finalizer, counts } of isComplete && isAllRead(now) ? (now.watched ?? []) : []) {
+  for (const { finalizer, counts } of isComplete && isContentRead(now) ? (now.watched ?? []) : []) {
     const first = counts.findLastIndex(
       ({ count }, index) => index === 0 || count >= (counts[index - 1]?.count ?? 0),
     );
@@ -87,7 +87,7 @@ const FIRST_PASS_MS = 15_000;
 const RETRY_MS = 90_000;
 
 /** Decides, where no finding holds the namespace, whether the controller has not begun or is about to try again. */
-export function healing({ now, nowMs, conditions }: Context): Movement | undefined {
+export function movementWithoutFinding({ now, nowMs, conditions }: Context): Movement | undefined {
   const { namespace } = now;
   const ageMs = nowMs - Date.parse(namespace.deletionTimestamp ?? '');
   if (!conditions.present) return ageMs < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
@@ -204,15 +204,15 @@ function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFac
 }
 
 function latestGrace({ now, nowMs }: Context): string | undefined {
-  return listed(now.pods)
-    .filter((pod) => inGrace(pod, nowMs) && !isSilent(now, pod))
+  return itemsIn(now.pods)
+    .filter((pod) => isInGracePeriod(pod, nowMs) && !isKubeletSilent(now, pod))
     .flatMap((pod) => pod.deletionTimestamp ?? [])
     .sort()
     .at(-1);
 }
 
 /** Recognizes grace period 0: the kubelet has confirmed the end, or the pod never ran on a node. */
-export function inGrace(pod: PodFacts, nowMs: number): boolean {
+export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
   return (
     pod.nodeName !== undefined &&
     (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
@@ -221,16 +221,16 @@ export function inGrace(pod: PodFacts, nowMs: number): boolean {
 }
 
 /** Reports whether its kubelet is silent, whatever grace period is left. */
-export function isSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
+export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
-  return node !== undefined && node.ready !== 'True' && !isReporting(node);
+  return node !== undefined && node.ready !== 'True' && !isKubeletReporting(node);
 }
 
 /**
  * A kubelet writes `False` itself, and says why; of one that is silent the node lifecycle controller writes
  * `Unknown` (kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go).
  */
-export function isReporting({ ready }: NodeFacts): boolean {
+export function isKubeletReporting({ ready }: NodeFacts): boolean {
   return ready === 'False';
 }
 

@@ -1,5 +1,5 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import { type Context, isBuiltIn, listed } from './context.ts';
+import { type Context, isBuiltIn, itemsIn } from './context.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
@@ -56,9 +56,9 @@ function grantsOf({ now }: Context): Grant[] {
   const known = GRANTS.get(now.cluster);
   if (known !== undefined) return known;
   const place = now.places[now.namespace.name];
-  const grants = join(
-    [...listed(now.cluster.clusterRoles), ...listed(place?.roles)],
-    [...listed(now.cluster.clusterRoleBindings), ...listed(place?.roleBindings)],
+  const grants = joinGrants(
+    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(place?.roles)],
+    [...itemsIn(now.cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
   );
   if (isComplete(now)) GRANTS.set(now.cluster, grants);
   return grants;
@@ -68,7 +68,7 @@ function isComplete({ cluster, places, namespace }: Context['now']): boolean {
   return cluster.clusterRoleBindings !== undefined && places[namespace.name] !== undefined;
 }
 
-function join(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
+function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
   const keyOf = (kind: string, namespace: string | undefined, name: string): string =>
     `${kind} ${kind === 'Role' ? namespace : ''} ${name}`;
   const rules = new Map(
@@ -187,7 +187,7 @@ function reachesPlace(
 }
 
 /** Reports whether a rule is about all objects of the type, with any verbs. */
-function reaches(context: Context, { namespace, rule }: Grant, type: ResourceType): boolean {
+function coversType(context: Context, { namespace, rule }: Grant, type: ResourceType): boolean {
   return (
     reachesPlace(context, namespace, type) &&
     [type.group, '*'].some((group) => rule.apiGroups.includes(group)) &&
@@ -232,7 +232,7 @@ const EMPTYING: readonly string[] = ['list', 'deletecollection'];
 /** Reports whether the namespace controller may do this with the type; true if that is not known. */
 export function mayController(context: Context, type: ResourceType, verbs = EMPTYING): boolean {
   // Only if RBAC grants Kubernetes' own controllers their permissions.
-  const roles = listed(context.now.cluster.clusterRoles);
+  const roles = itemsIn(context.now.cluster.clusterRoles);
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;
   return NAMESPACE_CONTROLLERS.some((account) => {
@@ -242,7 +242,7 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
           (grant) =>
             isFor(grant.subject, grant.namespace, account) &&
             grant.rule.resourceNames.length === 0 &&
-            reaches(context, grant, type),
+            coversType(context, grant, type),
         )
         .flatMap(({ rule }) => rule.verbs),
     );
@@ -259,7 +259,7 @@ export function ableAccounts(
   const namespaces = new Set<string>();
   let everywhere = false;
   for (const grant of grantsOf(context)) {
-    if (!reaches(context, grant, type)) continue;
+    if (!coversType(context, grant, type)) continue;
     const { subject, namespace } = grant;
     if (subject.kind === 'Group') {
       if (EVERYBODY.includes(subject.name)) everywhere = true;
@@ -288,7 +288,7 @@ function changingGrants(context: Context, type: ResourceType): Grant[] {
  * Returns users and groups, other than ServiceAccounts, that may write the type's status or finalizers, as controllers
  * do: one that runs outside of the cluster may be among them.
  */
-export function outsiders(context: Context, type: ResourceType): string[] {
+export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
   const subjects = changingGrants(context, type)
     .filter(({ rule }) => namesStatus(rule, type))
     .map(({ subject }) => subject)
@@ -313,7 +313,7 @@ export function mayOthersChange(context: Context, type: ResourceType, own: Accou
 export function departedGrant(context: Context, account: Account): string | undefined {
   const { baseline } = context.now;
   if (baseline?.roleBindings.ok !== true) return undefined;
-  const here = listed(context.now.places[context.now.namespace.name]?.roleBindings);
+  const here = itemsIn(context.now.places[context.now.namespace.name]?.roleBindings);
   const gone = baseline.roleBindings.value.find(
     (binding) =>
       !here.some(({ name }) => name === binding.name) &&

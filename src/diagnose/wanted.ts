@@ -9,35 +9,41 @@ import {
   conversionsOf,
   countsOf,
   definitionsOf,
+  extensionApis,
   isAggregated,
   isBuiltIn,
-  listed,
-  serversOf,
+  itemsIn,
   snapshotsBehind,
   typeName,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
-import { ADMISSION, askedAbout, closedWebhooks, matchesRule, oneForEachGuard } from './guards.ts';
+import {
+  ADMISSION_SOURCES,
+  closedWebhooks,
+  guardsAsked,
+  matchesRule,
+  oneForEachGuard,
+} from './guards.ts';
 import { placesOfServers } from './owner/clues.ts';
-import { heldBy } from './owner/finalizers.ts';
+import { everythingHeld } from './owner/finalizers.ts';
 import {
   controllerNames,
   definitionNames,
   type Held,
-  isOftenManaged,
+  isOftenProviderManaged,
   knownFinalizer,
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { hasProductName, matchesName } from './owner/names.ts';
-import { namedBy, objectNamed } from './owner/needs.ts';
+import { hasProductName, hasProgramName } from './owner/names.ts';
+import { findNamedObject, objectsNamedBy } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
-import { askedAboutEnd, isLeftAlone } from './rules/controller.ts';
-import { samplesIn, samplesWanted } from './rules/foreseen-admission.ts';
+import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
+import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
@@ -89,7 +95,7 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   }
   wantForApis(context, wanted);
   if (now.forecast !== undefined) wantForForecast(context, now.forecast, wanted);
-  const held = heldBy(context);
+  const held = everythingHeld(context);
   if (held.length > 0) wantForOwners(context, held, wanted);
   return wanted;
 }
@@ -105,20 +111,20 @@ const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push(...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION);
+  wanted.cluster.push(...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION_SOURCES);
   wanted.cluster.push(...WORKLOAD_SOURCES);
   wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
-  for (const { service } of conversionsOf(listed(now.cluster.conversions))) {
+  for (const { service } of conversionsOf(itemsIn(now.cluster.conversions))) {
     wanted.places.push(backendsIn(service.namespace));
   }
   wantEnd(context, wanted);
-  wanted.nodes.push(...listed(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
-  const isAdmissionRead = ADMISSION.every((key) => now.cluster[key] !== undefined);
-  const samples = samplesIn(context);
+  wanted.nodes.push(...itemsIn(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
+  const isAdmissionRead = ADMISSION_SOURCES.every((key) => now.cluster[key] !== undefined);
+  const samples = collectSamples(context);
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
     !isAdmissionRead || type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
-      : samplesWanted(
+      : wantedSamples(
           context,
           type,
           of.map(({ object }) => object),
@@ -128,7 +134,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
     wantServers(context, wanted, 'DELETE', type, object);
     // Only an aggregated server knows whether it honours dry runs.
     const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
-    const isAsked = askedAbout(context, 'DELETE', type, object)?.length !== 0;
+    const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
     // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
     const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
     if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object, key });
@@ -139,8 +145,8 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
 function wantEnd(context: Context, wanted: Wanted): void {
   const { cluster, namespace } = context.now;
   wantServers(context, wanted, 'UPDATE', FINALIZE, namespace);
-  const isRead = ADMISSION.every((key) => cluster[key] !== undefined);
-  if (!isRead || askedAboutEnd(context).length === 0) return;
+  const isRead = ADMISSION_SOURCES.every((key) => cluster[key] !== undefined);
+  if (!isRead || guardsOfLastRequest(context).length === 0) return;
   const object = { ...namespace, namespace: '' };
   wanted.trials.push({ type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER });
 }
@@ -182,11 +188,11 @@ function wantForApis(context: Context, wanted: Wanted): void {
       !read.ok &&
       ['server-error', 'throttled', 'unreadable', 'timeout'].includes(read.failure.kind),
   );
-  const isAlone = isLeftAlone(context);
+  const isAlone = isUnexplainedByContent(context);
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
   wanted.cluster.push(...BASIS);
   if (isAlone) {
-    wanted.cluster.push(...ADMISSION, ...WORKLOAD_SOURCES, ...RIGHTS);
+    wanted.cluster.push(...ADMISSION_SOURCES, ...WORKLOAD_SOURCES, ...RIGHTS);
     wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
     wantEnd(context, wanted);
   }
@@ -194,7 +200,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
     wanted.cluster.push('apiServices');
   }
   const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
-  if (isRefused) wanted.cluster.push(...ADMISSION);
+  if (isRefused) wanted.cluster.push(...ADMISSION_SOURCES);
   for (const { type, sample } of isRefused ? countsOf(now) : []) {
     if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
   }
@@ -204,7 +210,7 @@ function wantForApis(context: Context, wanted: Wanted): void {
   if (initializing) {
     wanted.cluster.push('definitions');
     // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
-    wanted.definitions.push(...listed(now.cluster.definitions).map(({ name }) => name));
+    wanted.definitions.push(...itemsIn(now.cluster.definitions).map(({ name }) => name));
   }
   for (const error of errors) {
     if (error.kind !== 'conversion-failed') continue;
@@ -232,7 +238,7 @@ function wantBackends(context: Context, wanted: Wanted, errors: readonly Content
   const failing = now.discovery.ok
     ? now.discovery.value.failedGroups
     : conditions.discoveryFailures;
-  const apis = serversOf(context).filter((one) =>
+  const apis = extensionApis(context).filter((one) =>
     failing.some((other) => isSameVersion(one, other)),
   );
   const calls = [...apis, ...conversionsOf(definitionsOf(context))];
@@ -254,11 +260,11 @@ const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push('namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION);
+  wanted.cluster.push('namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES);
   wanted.places.push({ namespace: own, sources: OWNER_SOURCES.here });
   const places = new Set<string>();
   for (const one of held) {
-    if (isOftenManaged(one)) wanted.cluster.push('providerNodes');
+    if (isOftenProviderManaged(one)) wanted.cluster.push('providerNodes');
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
     wanted.partners.push(...namedOutside(context, one));
@@ -323,7 +329,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
   return actorsOf(context)
     .filter(
       (actor) =>
-        names.some((name) => matchesName(actor, name)) ||
+        names.some((name) => hasProgramName(actor, name)) ||
         (known !== undefined && hasProductName(known, actor)),
     )
     .map(({ namespace }) => namespace);
@@ -353,22 +359,22 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
 function wantNeeds(context: Context, { objects }: Held, wanted: Wanted): void {
-  const named = namedBy(context, objects);
-  const between = named.flatMap((one) => objectNamed(context, one) ?? []);
-  wanted.partners.push(...named, ...namedBy(context, between));
+  const named = objectsNamedBy(context, objects);
+  const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
+  wanted.partners.push(...named, ...objectsNamedBy(context, between));
 }
 
 /** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { cluster } = context.now;
   const services = cluster.apiServices;
-  if (ADMISSION.some((key) => cluster[key] === undefined)) return;
+  if (ADMISSION_SOURCES.some((key) => cluster[key] === undefined)) return;
   // Only the aggregated server itself knows whether it honours dry runs.
   if (services?.ok !== true || isAggregated(context, held.type)) return;
   const { finalizer, objects, type } = held;
   for (const object of oneForEachGuard(context, type, objects)) {
     if (object.uid === '') continue;
-    const asked = askedAbout(context, 'UPDATE', type, object);
+    const asked = guardsAsked(context, 'UPDATE', type, object);
     const admission = asked?.map(({ text }) => text).join(' ');
     wanted.trials.push({
       type,

@@ -6,18 +6,18 @@ import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { inventory, type Leftovers, recordOrphans } from './leftovers.ts';
+import { type Leftovers, listAcceptedLeftovers, recordOrphans } from './leftovers.ts';
 import {
+  actionKey,
   type ForceAction,
   type ForcePlan,
   isNamespaceAction,
   isObjectAction,
-  keyOf,
   namespaceTarget,
   renderPlan,
 } from './plan.ts';
 import { atMostEvery, type ForceRun, Journal } from './step.ts';
-import { checkNamespace, doStep, GUARD_MS } from './steps.ts';
+import { checkNamespace, GUARD_MS, performAction } from './steps.ts';
 
 /** The time after which no write begins, so that the result can still be verified. */
 export const LAST_WRITE_MS = 105_000;
@@ -34,7 +34,7 @@ const LOOK_AGAIN_MS = 10_000;
 const SETTLE_MS = 70_000;
 
 /** A plan, and the observation on which it is based. */
-export interface Look {
+export interface PlanAndObservation {
   plan: ForcePlan;
   /** The time at which its facts were read, in ms since the epoch. */
   at: number;
@@ -51,14 +51,14 @@ interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
    * Reads, diagnoses and plans again. `compare`: with the observation before; not after writes of the gate, since their
    * effects are no work of a controller. Undefined: the namespace was deleted or cannot be read.
    */
-  look(compare: boolean): Promise<Look | undefined>;
+  look(compare: boolean): Promise<PlanAndObservation | undefined>;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
   isGoneBy(untilMs: number): Promise<boolean>;
 }
 
 /** A plan that is being carried out; later observations replace it. */
 interface Enforcement extends ForceRun, Pick<Means, 'startedAt' | 'look' | 'isGoneBy'> {
-  seen: Look;
+  seen: PlanAndObservation;
   /** Keys of actions that were logged, and of those that a later plan need not try again. */
   told: Set<string>;
   spent: Set<string>;
@@ -77,7 +77,7 @@ interface Enforced {
  * Carries out the plan in its order, and reports the results. The plan must have been logged
  * before. Mode `plan` takes the same steps up to the first write, and stops there.
  */
-export async function carryOut(first: Look, means: Means): Promise<Enforced> {
+export async function carryOut(first: PlanAndObservation, means: Means): Promise<Enforced> {
   const run = beginEnforcement(first, means);
   let outcome: Outcome | undefined;
   if (first.plan.mode === 'plan') {
@@ -102,7 +102,10 @@ export async function carryOut(first: Look, means: Means): Promise<Enforced> {
   return { outcome, forced, timeline, unread };
 }
 
-function beginEnforcement(first: Look, { log: runLog, ...means }: Means): Enforcement {
+function beginEnforcement(
+  first: PlanAndObservation,
+  { log: runLog, ...means }: Means,
+): Enforcement {
   const { name } = first.plan.namespace;
   // Several namespaces are forced side by side.
   const log: ForceRun['log'] = {
@@ -135,7 +138,7 @@ function beginEnforcement(first: Look, { log: runLog, ...means }: Means): Enforc
 }
 
 function openActions({ plan, spent }: Enforcement): ForceAction[] {
-  return plan.actions.filter((action) => !spent.has(keyOf(action)));
+  return plan.actions.filter((action) => !spent.has(actionKey(action)));
 }
 
 function recordResult(
@@ -143,9 +146,9 @@ function recordResult(
   action: ForceAction,
   result: string,
 ): void {
-  spent.add(keyOf(action));
-  if (told.has(keyOf(action))) return;
-  told.add(keyOf(action));
+  spent.add(actionKey(action));
+  if (told.has(actionKey(action))) return;
+  told.add(actionKey(action));
   journal.note(action.target, result, action.finalizer);
 }
 
@@ -170,8 +173,8 @@ async function lackingRights(run: Enforcement): Promise<string[]> {
 async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
   const next = await run.look(compare);
   if (next === undefined) return false;
-  const known = new Set(run.plan.actions.map(keyOf));
-  const isNew = next.plan.actions.some((action) => !known.has(keyOf(action)));
+  const known = new Set(run.plan.actions.map(actionKey));
+  const isNew = next.plan.actions.some((action) => !known.has(actionKey(action)));
   run.seen = next;
   if (isNew) run.log.group('Examined again: the plan has changed', renderPlan(next.plan));
   return true;
@@ -193,7 +196,7 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
 }
 
 /** Reports whether the namespace is deleted by itself before a new plan has more to do. */
-async function settles(run: Enforcement): Promise<boolean> {
+async function isDeletedByItself(run: Enforcement): Promise<boolean> {
   const { clock, over, startedAt } = run;
   const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
   const until = Math.min(latest, clock.now() + SETTLE_MS);
@@ -217,10 +220,10 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
     const before = run.journal.changes;
     for (const action of actions) {
       if (run.over() !== undefined) return false;
-      run.told.add(keyOf(action));
-      if ((await doStep(run, action)) === 'finished') run.spent.add(keyOf(action));
+      run.told.add(actionKey(action));
+      if ((await performAction(run, action)) === 'finished') run.spent.add(actionKey(action));
     }
-    if (run.journal.changes > before && (await settles(run))) return true;
+    if (run.journal.changes > before && (await isDeletedByItself(run))) return true;
   }
 }
 
@@ -228,15 +231,15 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
 async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
   const actions = (await dueActions(run)).filter(isNamespaceAction);
   if (actions.length === 0) return undefined;
-  const left = await inventory(run);
+  const left = await listAcceptedLeftovers(run);
   for (const action of actions) {
     if (run.over() !== undefined) return left;
     if (left === undefined) {
       recordResult(run, action, 'not done: content remains or could not be read');
       continue;
     }
-    run.spent.add(keyOf(action));
-    await doStep(run, action);
+    run.spent.add(actionKey(action));
+    await performAction(run, action);
   }
   if (left !== undefined) await run.isGoneBy(run.clock.now() + LOOK_AGAIN_MS);
   return left;

@@ -1,9 +1,9 @@
-import { keeping } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
-import { CLUSTER } from '../model/sources.ts';
+import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
 import { contentConditions, namespaceTarget, remainsText, strandsText } from './plan.ts';
@@ -41,7 +41,7 @@ async function listLeftovers(
     return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
   }
   const { types, failedGroups } = discovery.value;
-  const definitions = await readSource(CLUSTER.definitions, { api, signal });
+  const definitions = await readSource(CLUSTER_SOURCES.definitions, { api, signal });
   const found = new Map<string, Leftovers['objects'][number]>();
   const unread = [
     ...(definitions.unread ?? []),
@@ -58,7 +58,7 @@ async function listLeftovers(
     unread.push({ what: 'the API server', reason: `not ready: ${unready}` });
   }
   await inParallel(sweepableTypes(types), async (type) => {
-    const begin = keeping((item) => objectFacts(item, type));
+    const begin = collectItems((item) => objectFacts(item, type));
     const path = collectionPath(type, namespace.name);
     const end = await api.list(path, begin, { signal, metadataOnly: true });
     if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
@@ -80,7 +80,7 @@ async function listLeftovers(
  * Lists all of the namespace's content right before its own entries are removed: there has to be
  * none, and nothing unread, or leaving it behind has to be accepted. Undefined: it may not be left.
  */
-export async function inventory(run: ForceRun): Promise<Leftovers | undefined> {
+export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
   const now = await checkNamespace(run);
   const conditions = now.ok && now.value ? contentConditions(namespaceFacts(now.value)) : [];

@@ -1,11 +1,11 @@
 import { stringAt } from '../base/json.ts';
 import { listNames } from '../diagnose/context.ts';
-import { keeping } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
-import { type Read, read } from '../model/read.ts';
+import { type Read, readOk } from '../model/read.ts';
 import type { ResourceType, ServiceRef } from '../model/snapshot.ts';
-import { CLUSTER, type Source } from '../model/sources.ts';
+import { CLUSTER_SOURCES, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';
 
 /** A registration in the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
@@ -31,16 +31,20 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
     if (list.ok) found.all.push(...list.value.map(of));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };
-  const webhooks = [CLUSTER.validatingWebhooks, CLUSTER.mutatingWebhooks].map((source) =>
-    from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
-      ...webhook,
-      what: `${kind} ${of} (${name})`,
-    })),
+  const webhooks = [CLUSTER_SOURCES.validatingWebhooks, CLUSTER_SOURCES.mutatingWebhooks].map(
+    (source) =>
+      from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
+        ...webhook,
+        what: `${kind} ${of} (${name})`,
+      })),
   );
   await Promise.all([
     ...webhooks,
-    from(CLUSTER.apiServices, ({ name, service }) => ({ what: `APIService ${name}`, service })),
-    from(CLUSTER.conversions, ({ name, group, conversionService: service }) => ({
+    from(CLUSTER_SOURCES.apiServices, ({ name, service }) => ({
+      what: `APIService ${name}`,
+      service,
+    })),
+    from(CLUSTER_SOURCES.conversions, ({ name, group, conversionService: service }) => ({
       what: `CustomResourceDefinition ${name}`,
       service,
       rules: [{ apiGroups: [group], resources: [name.slice(0, name.indexOf('.'))], scope: '*' }],
@@ -62,7 +66,7 @@ export async function machineryReasons(
   const used: string[] = [];
   const hosted = all.filter(({ service }) => service?.namespace === namespace);
   const served =
-    hosted.length === 0 ? read({ types: [] }) : await deps.api.discover({ signal: deps.signal });
+    hosted.length === 0 ? readOk({ types: [] }) : await deps.api.discover({ signal: deps.signal });
   for (const registration of hosted) {
     const evidence = served.ok
       ? await usedElsewhere(namespace, registration, served.value.types, deps)
@@ -98,13 +102,14 @@ async function usedElsewhere(
       // pods/status is called for pods.
       apiGroups.flatMap((group) => resources.map((name) => [group, name.split('/')[0]])),
     );
-  if (types === undefined || types.flat().includes('*')) return read('the whole cluster needs it');
+  if (types === undefined || types.flat().includes('*'))
+    return readOk('the whole cluster needs it');
   for (const [group, resource] of types) {
     const type = served.find((one) => one.group === group && one.resource === resource);
     if (type === undefined) continue; // not served: there is nothing to be called for
-    if (!type.namespaced) return read(`${typeName(type)} belong to the whole cluster`);
+    if (!type.namespaced) return readOk(`${typeName(type)} belong to the whole cluster`);
     if (isOwn) continue;
-    const elsewhere = keeping((item) =>
+    const elsewhere = collectItems((item) =>
       [stringAt(item, 'metadata', 'namespace') ?? namespace].filter((one) => one !== namespace),
     );
     const end = await api.list(collectionPath(type), elsewhere, {
@@ -116,7 +121,7 @@ async function usedElsewhere(
     });
     if (!end.ok) return end;
     const [other] = end.value.kept;
-    if (other !== undefined) return read(`${typeName(type)} are also in namespace ${other}`);
+    if (other !== undefined) return readOk(`${typeName(type)} are also in namespace ${other}`);
   }
-  return read(undefined);
+  return readOk(undefined);
 }

@@ -1,6 +1,6 @@
 import { leakOf } from '../diagnose/catalogue.ts';
-import { groupOf, isBuiltIn, listed, listNames } from '../diagnose/context.ts';
-import { isReporting } from '../diagnose/movement.ts';
+import { groupOf, isBuiltIn, itemsIn, listNames } from '../diagnose/context.ts';
+import { isKubeletReporting } from '../diagnose/movement.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
@@ -119,7 +119,7 @@ export function planForce(input: PlanInput): ForcePlan {
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
-export function keyOf(action: ForceAction): string {
+export function actionKey(action: ForceAction): string {
   const type = 'type' in action ? typeName(action.type) : '';
   const node = 'node' in action ? action.node : '';
   return [action.step, type, node, action.finalizer].join(' ');
@@ -208,9 +208,11 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
           subject.kind === type.kind &&
           groupOf(subject.apiVersion) === type.group,
       );
-      const { reason, despite } = permit(finalizer, input, held);
+      const { reason, despite } = permissionToRemove(finalizer, input, held);
       const because =
-        reason ?? unreachable(input.snapshot, type) ?? refusedByAdmission(input, groups, finalizer);
+        reason ??
+        unreachableReason(input.snapshot, type) ??
+        refusedByAdmission(input, groups, finalizer);
       const leaves = leakOf(finalizer, type);
       const action = { target, type, finalizer, despite, leaves };
       if (because !== undefined) refused.push({ target, reason: because });
@@ -230,7 +232,7 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
  * exact name is a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted
  * with the namespace.
  */
-function permit(
+function permissionToRemove(
   finalizer: string,
   { policy, diagnosis }: PlanInput,
   held: readonly Finding[],
@@ -260,7 +262,10 @@ function permit(
 const MAX_KNOWN = 2;
 
 /** Returns why an aggregated API cannot handle a write: its server does not answer. */
-function unreachable({ cluster }: Snapshot, { group, version }: ResourceType): string | undefined {
+function unreachableReason(
+  { cluster }: Snapshot,
+  { group, version }: ResourceType,
+): string | undefined {
   if (isBuiltIn(group)) return undefined;
   const services = cluster.apiServices;
   if (services?.ok !== true) {
@@ -306,7 +311,7 @@ function nameQueued({ content }: Snapshot, { refused }: ForcePlan): void {
 /** Plans overdue pods, by node: only if a node cannot answer may they be deleted without its kubelet. */
 function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePlan): void {
   const nowMs = Date.parse(snapshot.takenAt);
-  const overdue = listed(snapshot.pods).filter(
+  const overdue = itemsIn(snapshot.pods).filter(
     (pod) => pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs),
   );
   for (const [node, pods] of Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '')) {
@@ -346,7 +351,7 @@ export function nodeState(
   if (taints.includes(OUT_OF_SERVICE)) {
     return lost(`is not ready and has the taint ${OUT_OF_SERVICE}`);
   }
-  if (isReporting(node.value)) {
+  if (isKubeletReporting(node.value)) {
     return keep(
       `its kubelet is running and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
     );
@@ -387,7 +392,7 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
       ({ code, subject, finalizer: held }) =>
         code === step && held === finalizer && subject.name === name,
     );
-    const { reason, despite } = permit(finalizer, input, held);
+    const { reason, despite } = permissionToRemove(finalizer, input, held);
     const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
     if (reason !== undefined) refuse(reason);
     else own.push({ step, target, finalizer, leaves, despite });

@@ -6,7 +6,7 @@ import type { NotInspected } from '../model/finding.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
-import { type ForceAction, type ForcePlan, keyOf, manyTarget } from './plan.ts';
+import { actionKey, type ForceAction, type ForcePlan, manyTarget } from './plan.ts';
 
 /** Dependencies of every step of a plan. */
 export interface ForceRun {
@@ -127,7 +127,7 @@ export async function runStep<T extends Named>(
 ): Promise<'again' | 'finished'> {
   const { journal } = run;
   const { action } = step;
-  const idOf = (uid: string): string => `${keyOf(action)} ${uid}`;
+  const idOf = (uid: string): string => `${actionKey(action)} ${uid}`;
   const listed = await step.read();
   if (!listed.ok) {
     journal.note(action.target, `not done: ${listed.failure.message}`, action.finalizer);

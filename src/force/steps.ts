@@ -1,10 +1,10 @@
 import { arrayAt, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { serverTime } from '../base/time.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
-import { keeping, type Mutation } from '../kubernetes/api.ts';
+import { collectItems, type Mutation } from '../kubernetes/api.ts';
 import {
   collectionPath,
-  deletion,
+  deleteRequest,
   isPathSegment,
   namespacePath,
   objectPath,
@@ -23,7 +23,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import { readNode } from '../observe/observe.ts';
 import {
   contentConditions,
@@ -40,7 +40,7 @@ import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 export const GUARD_MS = 1_000;
 
 /** Carries out an action of the plan on each of its objects. */
-export function doStep(run: ForceRun, action: ForceAction): Promise<'again' | 'finished'> {
+export function performAction(run: ForceRun, action: ForceAction): Promise<'again' | 'finished'> {
   switch (action.step) {
     case 'object-finalizer':
       return runStep(run, finalizerStep(run, action));
@@ -48,7 +48,7 @@ export function doStep(run: ForceRun, action: ForceAction): Promise<'again' | 'f
       return runStep(run, podStep(run, action));
     case 'namespace-finalizer':
     case 'namespace-spec-finalizer':
-      return runStep(run, entryStep(run, action));
+      return runStep(run, removeEntryStep(run, action));
   }
 }
 
@@ -63,14 +63,14 @@ async function readObjects<T extends ObjectFacts>(
   metadataOnly: boolean,
   name?: string,
 ): Promise<Read<T[]>> {
-  const listed = await api.list(collectionPath(type, namespace.name), keeping(parse), {
+  const listed = await api.list(collectionPath(type, namespace.name), collectItems(parse), {
     signal,
     metadataOnly,
     ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
   });
   if (!listed.ok) {
     const message = `${typeName(type)} could not be listed again: ${listed.failure.message}`;
-    return failed({ ...listed.failure, message });
+    return readFailed({ ...listed.failure, message });
   }
   // An extension API server may ignore the namespace and the selector, or list what no path can name.
   const isMeant = (object: T): boolean =>
@@ -78,7 +78,7 @@ async function readObjects<T extends ObjectFacts>(
     object.uid !== '' &&
     isPathSegment(object.name) &&
     (name === undefined ? object.deletionTimestamp !== undefined : object.name === name);
-  return read(listed.value.kept.filter(isMeant));
+  return readOk(listed.value.kept.filter(isMeant));
 }
 
 /** Removes the finalizer from every terminating object of the type, with one JSON Patch per object. */
@@ -125,7 +125,7 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
       pod.nodeName === action.node &&
       isOverdue(pod, serverTime(run)),
     request: ({ name, uid, resourceVersion }) =>
-      deletion(objectPath(POD_TYPE, run.plan.namespace.name, name), {
+      deleteRequest(objectPath(POD_TYPE, run.plan.namespace.name, name), {
         gracePeriodSeconds: 0,
         preconditions: { uid, resourceVersion },
       }),
@@ -149,13 +149,13 @@ export async function checkNamespace({
   signal,
 }: ForceRun): Promise<Read<JsonObject | undefined>> {
   const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
-    failed({ kind, message });
+    readFailed({ kind, message });
   const why = protectedBecause(namespace.name, api.target.ownNamespace);
   if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
   const got = await api.get(namespacePath(namespace.name), { signal });
   if (!got.ok) {
     return got.failure.kind === 'not-found'
-      ? read(undefined)
+      ? readOk(undefined)
       : refuse(`the namespace could not be read again: ${got.failure.message}`);
   }
   const { uid, deletionTimestamp, labels, phase } = namespaceFacts(got.value);
@@ -178,7 +178,7 @@ interface Own {
 }
 
 /** Removes one entry of the namespace's own lists, with the checked object as precondition. */
-export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
+export function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
   const { name, uid } = run.plan.namespace;
   const { step, finalizer } = action;
   const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
@@ -188,8 +188,8 @@ export function entryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
     read: async () => {
       const now = await checkNamespace(run);
       // Another namespace has the name: the intended one was deleted.
-      if (!now.ok) return now.failure.kind === 'not-found' ? read([]) : now;
-      return read(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
+      if (!now.ok) return now.failure.kind === 'not-found' ? readOk([]) : now;
+      return readOk(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
     },
     wants,
     request: ({ object }) => requestFor(run, action, object),

@@ -1,7 +1,7 @@
 import { actorText } from '../diagnose/actors.ts';
-import { type Context, contextOf, countsOf, listed, subjectOf } from '../diagnose/context.ts';
+import { type Context, contextOf, countsOf, itemsIn, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { heldBy } from '../diagnose/owner/finalizers.ts';
+import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/leases.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
@@ -21,7 +21,7 @@ const MAX_FINALIZERS = 50;
 export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
   const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
-  const held = heldBy(context);
+  const held = everythingHeld(context);
   const lives = held.map((one) => ({ ...lifeOf(context, one), objects: Math.max(1, one.count) }));
   const owners = Map.groupBy(lives, ({ owner }) => owner).values();
   const finalizers = guarded.flatMap((group) => group.finalizers);
@@ -63,7 +63,7 @@ function oldest(lives: readonly OwnerLife[]): OwnerLife {
 function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
   if (isOfControllerManager(held)) {
     const { aliveAt, evidence } = controllerManager(context);
-    return { owner: 'kube-controller-manager', evidence, ...dated(aliveAt) };
+    return { owner: 'kube-controller-manager', evidence, ...aliveSince(aliveAt) };
   }
   const { owner } = findOwner(context, held);
   const actor = owner?.actor;
@@ -72,7 +72,7 @@ function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
     return { owner: 'unknown', evidence };
   }
   const { kind, name } = subjectOf(actor);
-  const lease = listed(context.now.cluster.leases).find((one) => isHolder(actor, one));
+  const lease = itemsIn(context.now.cluster.leases).find((one) => isHolder(actor, one));
   const ready = `${actor.ready} of ${actor.wanted} ready`;
   const written = held.objects
     .flatMap(({ statusWriters }) => statusWriters)
@@ -82,15 +82,15 @@ function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
     .at(-1);
   if (lease?.renewTime !== undefined && lease.renewTime > (written ?? '')) {
     const evidence = `${ready}; its Lease ${lease.namespace}/${lease.name} was renewed at ${lease.renewTime}`;
-    return { owner: actorText(actor), evidence, ...dated(lease.renewTime) };
+    return { owner: actorText(actor), evidence, ...aliveSince(lease.renewTime) };
   }
   const evidence =
     written === undefined
       ? `${ready}; ${kind} ${name} has left no dated sign that it works on these objects`
       : `${ready}; it wrote the status of such an object at ${written}`;
-  return { owner: actorText(actor), evidence, ...dated(written) };
+  return { owner: actorText(actor), evidence, ...aliveSince(written) };
 }
 
-function dated(aliveAt: string | undefined): Pick<OwnerLife, 'aliveAt'> {
+function aliveSince(aliveAt: string | undefined): Pick<OwnerLife, 'aliveAt'> {
   return aliveAt === undefined ? {} : { aliveAt };
 }

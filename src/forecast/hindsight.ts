@@ -35,18 +35,18 @@ export function hindsightOf(
       return judge('not-comparable', 'what would have held it was deleted first, in order');
     }
     return said === 'would-hang'
-      ? judge('not-foreseen', `it said would-hang (${texts(named)}), ${then}`)
+      ? judge('not-foreseen', `it said would-hang (${findingTexts(named)}), ${then}`)
       : judge('open', `it left the question open, ${then}`);
   }
   const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
   const all = diagnosis?.findings ?? [];
   const shared = named.find((root) => all.some((one) => isSame(one, root)));
   if (shared !== undefined) {
-    return judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${texts([shared])}`);
+    return judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${findingTexts([shared])}`);
   }
   const because =
     said === 'would-hang'
-      ? `it named ${texts(named)}, and what holds it now is ${texts(found)}`
+      ? `it named ${findingTexts(named)}, and what holds it now is ${findingTexts(found)}`
       : whyUnforeseen(found, all, forecast);
   return judge('not-foreseen', because);
 }
@@ -73,15 +73,16 @@ function whyUnforeseen(
   const owner = found.find(({ code }) => code.startsWith('owner-'))?.subject;
   const expected = basis?.owners.find((one) => owner && one.owner.endsWith(`/${owner.name}`));
   if (expected !== undefined) return `it expected ${expected.owner} to act: ${expected.evidence}`;
-  if (outcome === 'inconclusive') return `it left other questions open; now it is ${texts(found)}`;
+  if (outcome === 'inconclusive')
+    return `it left other questions open; now it is ${findingTexts(found)}`;
   return found.length === 0
     ? 'nothing explains the hang now either'
-    : `nothing showed ${texts(found)} at that time`;
+    : `nothing showed ${findingTexts(found)} at that time`;
 }
 
 const MAX_TOLD = 3;
 
-function texts(findings: readonly Finding[]): string {
+function findingTexts(findings: readonly Finding[]): string {
   if (findings.length === 0) return 'no cause';
   return findings
     .slice(0, MAX_TOLD)

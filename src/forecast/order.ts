@@ -5,12 +5,12 @@ import {
   contextOf,
   conversionsOf,
   countsOf,
-  isGoing,
-  listed,
+  extensionApis,
+  itemsIn,
   listWords,
-  serversOf,
+  servedType,
   serviceText,
-  typeOf,
+  willBeDeleted,
 } from '../diagnose/context.ts';
 import { closedWebhooks } from '../diagnose/guards.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
@@ -58,7 +58,7 @@ export function orderOf(now: Snapshot): OrderStep[] {
     heldObjects(context).filter((held) => dependsOnNamespace(context, held) !== undefined),
     ({ type }) => typeName(type),
   );
-  const children = [...byType.values()].map((held) => guarded(context, held, present));
+  const children = [...byType.values()].map((held) => guardedStep(context, held, present));
   const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
   if (whole.length + children.length === 0) return [];
   const recreating = present
@@ -71,15 +71,15 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const seen = [...objects, ...known];
   const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
-  return placed(
+  return inDeletionOrder(
     context,
-    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(merged),
+    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(mergedStep),
     seen,
   );
 }
 
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */
-function merged(steps: readonly Unplaced[]): Unplaced {
+function mergedStep(steps: readonly Unplaced[]): Unplaced {
   const [first] = steps as [Unplaced];
   return {
     type: first.type,
@@ -90,7 +90,7 @@ function merged(steps: readonly Unplaced[]): Unplaced {
   };
 }
 
-function guarded(
+function guardedStep(
   context: Context,
   held: readonly Held[],
   present: readonly TypeContent[],
@@ -129,13 +129,13 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   const labels = (read.ok && read.value.sample?.labels) || {};
   const calls = [
     ...closedWebhooks(context, 'DELETE', type, labels),
-    ...conversionsOf(listed(context.now.cluster.conversions)).filter(
+    ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
       ({ name, storedVersions }) =>
         name === typeName(type) && storedVersions.some((version) => version !== type.version),
     ),
-    ...serversOf(context).filter((server) => isSameVersion(server, type)),
+    ...extensionApis(context).filter((server) => isSameVersion(server, type)),
   ];
-  const call = calls.find(({ service }) => isGoing(context, service.namespace));
+  const call = calls.find(({ service }) => willBeDeleted(context, service.namespace));
   if (call === undefined) return [];
   const what = serviceText(call.service);
   return [wholeOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
@@ -147,7 +147,7 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   const { owner, suspects } = findOwner(context, held);
   const inside = [owner, ...suspects]
     .flatMap((suspect) => suspect?.actor ?? [])
-    .find(({ namespace }) => isGoing(context, namespace));
+    .find(({ namespace }) => willBeDeleted(context, namespace));
   if (inside !== undefined) {
     const asleep = isAlive(inside) ? '' : ', and is not running: it has to be started first';
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
@@ -161,7 +161,7 @@ function dependsOnNamespace(context: Context, held: Held): string | undefined {
   const guards = held.objects.flatMap(({ labels }) =>
     closedWebhooks(context, 'UPDATE', held.type, labels),
   );
-  const guard = guards.find(({ service }) => isGoing(context, service.namespace));
+  const guard = guards.find(({ service }) => willBeDeleted(context, service.namespace));
   return guard === undefined
     ? undefined
     : `webhook ${guard.name}, which has to answer, is in the namespace`;
@@ -198,7 +198,7 @@ function parentsOf(
       queue.push(...seen.filter((object) => object.uid === uid).slice(0, 1));
     }
   }
-  const byType = Map.groupBy(parents.values(), (parent) => typeOf(context, parent));
+  const byType = Map.groupBy(parents.values(), (parent) => servedType(context, parent));
   return [...byType].flatMap(([type, references]) =>
     type?.namespaced !== true
       ? []
@@ -216,7 +216,7 @@ function parentsOf(
  * Assigns positions: parents before children, and an object before those that it refers to. Types that wait for
  * each other have the same position.
  */
-function placed(
+function inDeletionOrder(
   context: Context,
   steps: readonly Unplaced[],
   objects: readonly ObjectFacts[],
@@ -225,7 +225,7 @@ function placed(
   const names = new Set(steps.map(({ type }) => typeName(type)));
   const byKind = new Map(steps.map(({ type }) => [type.kind, typeName(type)]));
   const nameOf = (object: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string | undefined => {
-    const type = typeOf(context, object);
+    const type = servedType(context, object);
     return type && typeName(type);
   };
   const precede = (first: string | undefined, second: string | undefined): void => {
@@ -270,7 +270,7 @@ export function commandsFirst(
   const webhooks = last
     .flatMap((type) => closedWebhooks(context, 'DELETE', type, {}))
     .concat(closedWebhooks(context, 'UPDATE', FINALIZE, {}))
-    .filter(({ service }) => isGoing(context, service.namespace));
+    .filter(({ service }) => willBeDeleted(context, service.namespace));
   const isNeeded = ({ code, subject }: Finding): boolean =>
     code === 'apiservice-unavailable' ||
     webhooks.some(

@@ -1,12 +1,12 @@
 import { dictionary } from '../base/json.ts';
-import { type Context, contextOf, subjectOf, typeOf } from '../diagnose/context.ts';
+import { type Context, contextOf, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
-import { isLost, isOverdue } from '../diagnose/rules/pods.ts';
+import { isNodeLost, isOverdue } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts.ts';
 import type { Diagnosis } from '../model/finding.ts';
-import { type Read, read } from '../model/read.ts';
+import { type Read, readOk } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
@@ -24,18 +24,22 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   if (controllerManager(contextOf(now)).state === 'stale') return asked;
   const context = contextOf(asked);
   const pods: Snapshot['pods'] = now.pods.ok
-    ? read(
+    ? readOk(
         now.pods.value
           .filter((pod) => staysPut(context, pod))
           // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
           .map((pod) =>
-            terminated(pod, now.takenAt, isLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 }),
+            terminated(
+              pod,
+              now.takenAt,
+              isNodeLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 },
+            ),
           ),
       )
     : now.pods;
   const content = now.content.map(({ type, read: count }) => ({
     type,
-    read: onlyPods && typeName(type) !== 'pods' ? count : after(count, now.takenAt),
+    read: onlyPods && typeName(type) !== 'pods' ? count : countAfterDeletion(count, now.takenAt),
   }));
   return { ...asked, pods, content, partners: deletedWith(now) };
 }
@@ -56,7 +60,7 @@ function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snaps
   return dictionary(
     Object.entries(partners).map(([key, partner]) =>
       partner.ok && partner.value !== undefined && goes(partner.value)
-        ? [key, read(terminated(partner.value, takenAt))]
+        ? [key, readOk(terminated(partner.value, takenAt))]
         : [key, partner],
     ),
   );
@@ -65,9 +69,9 @@ function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snaps
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
 function staysPut(context: Context, pod: PodFacts): boolean {
   const { now, nowMs } = context;
-  if (isLost(now, pod)) return true;
+  if (isNodeLost(now, pod)) return true;
   if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;
-  const type = typeOf(context, pod);
+  const type = servedType(context, pod);
   return pod.finalizers.some((finalizer) => {
     if (type === undefined) return true;
     const { writers } = pod;
@@ -77,7 +81,7 @@ function staysPut(context: Context, pod: PodFacts): boolean {
   });
 }
 
-function after(count: Read<ContentCount>, since: string): Read<ContentCount> {
+function countAfterDeletion(count: Read<ContentCount>, since: string): Read<ContentCount> {
   if (!count.ok) return count;
   const guarded = count.value.guarded.map((group) => ({
     ...group,
@@ -86,7 +90,7 @@ function after(count: Read<ContentCount>, since: string): Read<ContentCount> {
   }));
   const terminating = [...count.value.terminating, ...guarded];
   const total = terminating.reduce((sum, group) => sum + group.count, 0);
-  return read({ total, queued: 0, terminating, guarded: [] });
+  return readOk({ total, queued: 0, terminating, guarded: [] });
 }
 
 /**

@@ -1,13 +1,13 @@
 import { stringAt, valueAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure } from '../model/read.ts';
+import { type Read, type ReadFailure, readFailed } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { inParallel, type Reading } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 
 /** Namespaces that every cluster has and that cannot be deleted. The UID of one identifies the cluster. */
-export const ANCHORS = ['kube-system', 'default'];
+export const ANCHOR_NAMESPACES = ['kube-system', 'default'];
 
 /** An object whose UID identifies the cluster that was asked at the start. */
 export interface Anchor {
@@ -18,7 +18,7 @@ export interface Anchor {
 
 /** Reads the anchor; undefined if this identity may read none. */
 export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
-  for (const name of ANCHORS) {
+  for (const name of ANCHOR_NAMESPACES) {
     const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
     const metadata = got.ok ? valueAt(got.value, 'metadata') : undefined;
     const uid = stringAt(metadata, 'uid');
@@ -48,8 +48,8 @@ export const REPEAT_MS = 1_000;
  */
 const MORE_READS = 8;
 
-const elsewhere = (what: string): { ok: false; failure: ReadFailure } =>
-  failed({
+const otherClusterFailure = (what: string): { ok: false; failure: ReadFailure } =>
+  readFailed({
     kind: 'unreadable',
     message: `the address leads to another cluster than at the start: ${what}`,
   });
@@ -74,7 +74,9 @@ export async function confirmEnds(
     if (!got.ok) return all(got);
     const uid = stringAt(got.value, 'metadata', 'uid') ?? '';
     if (uid !== anchor.uid) {
-      return all(elsewhere(`namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`));
+      return all(
+        otherClusterFailure(`namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`),
+      );
     }
   }
   const confirm = async (name: string): Promise<Read<NamespaceFacts | undefined>> => {
@@ -86,12 +88,13 @@ export async function confirmEnds(
     const isKnown =
       anchor === undefined ? marks.size === 0 || marks.has(mark ?? '') : mark === anchorMark;
     if (!now.ok || isKnown) return now;
-    if (anchor === undefined) return elsewhere('its API server has other FlowSchemas');
+    if (anchor === undefined) return otherClusterFailure('its API server has other FlowSchemas');
     // A FlowSchema may apply to one namespace only. If two clusters answer in turn, further reads show it.
     for (let more = 0; more < MORE_READS; more++) {
       const again = await readNamespace(name, { api, signal });
       if (!again.ok) return again;
-      if (again.value?.uid !== now.value?.uid) return elsewhere('two clusters answer in turn');
+      if (again.value?.uid !== now.value?.uid)
+        return otherClusterFailure('two clusters answer in turn');
     }
     return now;
   };

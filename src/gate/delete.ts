@@ -2,8 +2,8 @@ import { ActionError } from '../base/errors.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
 import { commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
-import { keeping, type Mutation } from '../kubernetes/api.ts';
-import { collectionPath, deletion, namespacePath, objectPath } from '../kubernetes/paths.ts';
+import { collectItems, type Mutation } from '../kubernetes/api.ts';
+import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
@@ -58,7 +58,7 @@ function isDeletable(target: Target): target is Existing {
  * times a second.
  */
 function deletionOf({ name, uid }: NamespaceFacts): Mutation {
-  return deletion(namespacePath(name), { preconditions: { uid } });
+  return deleteRequest(namespacePath(name), { preconditions: { uid } });
 }
 
 /**
@@ -177,7 +177,7 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     target.ordered = { deletions: new Map(), timeline: [] };
     const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
     for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
-      note(place, `not done, because it is cluster-scoped: ${command} (${why})`);
+      logAndRecord(place, `not done, because it is cluster-scoped: ${command} (${why})`);
     }
     await runOrderSteps(orderOf(snapshot), place);
   });
@@ -192,7 +192,7 @@ interface Place extends Run, Ordered {
   unread: Set<string>;
 }
 
-function note(place: Place, event: string): void {
+function logAndRecord(place: Place, event: string): void {
   place.log.line(`${place.namespace.name}: ${event}`);
   place.timeline.push({ at: serverTimestamp(place), event });
 }
@@ -202,14 +202,14 @@ function isOver({ clock, deadline, signal }: Place): boolean {
 }
 
 async function runOrderSteps(steps: readonly OrderStep[], place: Place): Promise<void> {
-  if (steps.length === 0) note(place, 'no object in it has to be deleted first');
+  if (steps.length === 0) logAndRecord(place, 'no object in it has to be deleted first');
   // Objects that were created again meanwhile are deleted in the next round.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
     for (const together of Map.groupBy(steps, (step) => step.place).values()) {
       if (isOver(place)) {
         const types = together.map(({ type }) => typeName(type)).join(', ');
-        return note(place, `no time is left to delete ${types} first`);
+        return logAndRecord(place, `no time is left to delete ${types} first`);
       }
       const end = await deleteTogether(together, round > 0, place);
       if (end === 'stayed') return;
@@ -217,7 +217,10 @@ async function runOrderSteps(steps: readonly OrderStep[], place: Place): Promise
     }
     if (isDone) return;
   }
-  note(place, 'the objects are created again each time they are deleted; the teardown continues');
+  logAndRecord(
+    place,
+    'the objects are created again each time they are deleted; the teardown continues',
+  );
 }
 
 /**
@@ -235,50 +238,55 @@ async function deleteTogether(
     const now = await readNamespace(place.namespace.name, place);
     // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
     if (now.ok && now.value?.uid !== place.namespace.uid) {
-      note(place, 'the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
+      logAndRecord(
+        place,
+        'the namespace was deleted or replaced meanwhile: nothing more is deleted in it',
+      );
       return 'stayed';
     }
     const left: ObjectFacts[] = [];
     let forbidden = 0;
     let isKnown = now.ok;
     for (const step of together) {
-      const there = await list(step, place);
+      const there = await listObjects(step, place);
       isKnown &&= there !== undefined;
       const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? step.isMeant(one));
       const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
       if (meant === undefined && asked.length > 0) {
         const what = `${asked.length} ${typeName(step.type)}`;
-        note(
+        logAndRecord(
           place,
           isAgain
             ? `${what} were created again, and are deleted again: delete what creates them first`
             : `first ${what}, because ${step.why}`,
         );
       }
-      const sent = now.ok ? await inParallel(asked, (object) => remove(object, step, place)) : [];
+      const sent = now.ok
+        ? await inParallel(asked, (object) => deleteObjects(object, step, place))
+        : [];
       forbidden += sent.filter((answer) => answer === 'forbidden').length;
       left.push(...mine);
     }
     const isFirst = meant === undefined;
     if (isFirst && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
-      note(
+      logAndRecord(
         place,
         'this identity is not allowed to delete any of them, so the gate does not wait for them',
       );
       return 'nothing';
     }
     if (isKnown && left.length === 0) {
-      note(place, 'they were deleted');
+      logAndRecord(place, 'they were deleted');
       return 'gone';
     }
     if (isFirst || (isKnown && left.length < (meant?.size ?? 0))) {
-      if (!isFirst) note(place, `${left.length} of them are left`);
+      if (!isFirst) logAndRecord(place, `${left.length} of them are left`);
       meant = new Set(left.map(({ uid }) => uid));
     }
     if (isFirst) continue;
     if (isOver(place)) {
-      await explain(left, place);
+      await explainRemaining(left, place);
       return 'stayed';
     }
     await clock.sleep(Math.min(pause, Math.max(0, deadline - clock.now())), signal);
@@ -289,24 +297,24 @@ async function deleteTogether(
 /**
  * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
  */
-async function list({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | undefined> {
+async function listObjects({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | undefined> {
   const { api, namespace, signal, unread } = place;
   const path = collectionPath(type, namespace.name);
   const options = { signal, metadataOnly: true };
   const listed = await api.list(
     path,
-    keeping((item) => objectFacts(item, type)),
+    collectItems((item) => objectFacts(item, type)),
     options,
   );
   if (listed.ok) return listed.value.kept;
   if (!signal.aborted && !unread.has(typeName(type))) {
-    note(place, `${typeName(type)} could not be listed: ${listed.failure.message}`);
+    logAndRecord(place, `${typeName(type)} could not be listed: ${listed.failure.message}`);
     unread.add(typeName(type));
   }
   return undefined;
 }
 
-async function remove(
+async function deleteObjects(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
   place: Place,
@@ -329,12 +337,13 @@ async function remove(
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
   // Not retried here: the next round sends it again.
-  const sent = await api.send(deletion(path, options), { signal, retries: 0 });
+  const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
   if (sent.ok) entry.result = 'deletion requested';
   else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
-    if (before !== entry.result) note(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
+    if (before !== entry.result)
+      logAndRecord(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
     // A webhook may accept a second request; a missing permission does not change.
     const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
     if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
@@ -343,7 +352,10 @@ async function remove(
 }
 
 /** Logs why objects remain, while their controller still runs and its log can be read. */
-async function explain([first, ...others]: readonly ObjectFacts[], place: Place): Promise<void> {
+async function explainRemaining(
+  [first, ...others]: readonly ObjectFacts[],
+  place: Place,
+): Promise<void> {
   if (place.signal.aborted) return;
   const more = others.length > 0 ? ` and ${others.length} more` : '';
   const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
@@ -353,5 +365,5 @@ async function explain([first, ...others]: readonly ObjectFacts[], place: Place)
   const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, place);
   const cause = seen && causeText(seen.diagnosis);
   const why = cause === undefined ? '' : `: ${cause}`;
-  note(place, `${which} could not be deleted in time${why}; the teardown continues`);
+  logAndRecord(place, `${which} could not be deleted in time${why}; the teardown continues`);
 }

@@ -8,7 +8,7 @@ import { countRequests } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot, WatchedFinalizer } from '../model/snapshot.ts';
-import { inTurns } from '../observe/collections.ts';
+import { oneAfterAnother } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
 import type { Run } from './run.ts';
 
@@ -87,7 +87,7 @@ export async function examine(
     const { before } = complete(snapshot);
     return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
   };
-  const diagnoses = await inTurns(snapshots, explain, { ...deps, signal: explaining });
+  const diagnoses = await oneAfterAnother(snapshots, explain, { ...deps, signal: explaining });
   const cost = { requests: requests(), ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));

@@ -1,7 +1,7 @@
-import { carryOut, FRESH_MS, LAST_WRITE_MS, type Look } from '../force/carry-out.ts';
+import { carryOut, FRESH_MS, LAST_WRITE_MS, type PlanAndObservation } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import { type ActivePolicy, isActive, isHanging, outcomeOf, verdict } from '../model/outcome.ts';
+import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
@@ -54,7 +54,7 @@ export async function forceAll(
     const isLate = signal.aborted || clock.now() - startedAt >= LAST_WRITE_MS;
     return isLate ? `the ${BUDGET_MS / 1_000} s for forcing are over` : undefined;
   };
-  const together = examiner(bounded);
+  const together = examinerFor(bounded);
   const forcing = { run: bounded, cancelled, policy, startedAt, over, examine: together };
   try {
     const registrations = await readRegistrations(bounded);
@@ -81,7 +81,7 @@ async function planOne(
   const { api, clock, log, signal } = run;
   const { name, uid } = one.result;
   let last = one.examinations.at(-1) as Examination;
-  const plan = (): Look => {
+  const plan = (): PlanAndObservation => {
     const { snapshot, diagnosis, at, cost } = last;
     const { ownNamespace } = api.target;
     return {
@@ -90,7 +90,7 @@ async function planOne(
       isStuck: isHanging(diagnosis),
     };
   };
-  const look = async (compare: boolean): Promise<Look | undefined> => {
+  const look = async (compare: boolean): Promise<PlanAndObservation | undefined> => {
     const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
@@ -129,7 +129,7 @@ async function planOne(
     one.result = {
       ...result,
       outcome,
-      verdict: verdict(outcome, run.inputs.policy),
+      verdict: verdictOf(outcome, run.inputs.policy),
       elapsedMs: (one.endedAt ?? clock.now()) - run.startedAt,
       conditions: one.follower.last.conditions,
       diagnosis: diagnosis && {
@@ -148,7 +148,7 @@ const GATHER_MS = 200;
  * Returns a function that examines namespaces. Requests that arrive together, or during an examination, are
  * combined into one.
  */
-function examiner(run: Run): Forcing['examine'] {
+function examinerFor(run: Run): Forcing['examine'] {
   let waiting: Examined[] = [];
   let next: Promise<Examination[]> | undefined;
   let busy: Promise<unknown> = Promise.resolve();

@@ -28,7 +28,7 @@ export async function forecastAll(
     const seen = first && found[there.indexOf(first)];
     return seen === undefined
       ? resultOf(name, undefined, 'not-found', 'it does not exist', run)
-      : foreseen(seen, run);
+      : forecastResult(seen, run);
   });
   await addLeftBehind(
     results.filter(({ uid }) => uid !== ''),
@@ -48,7 +48,7 @@ function claimsIn({ content }: Snapshot): Identity[] {
   return groups.flatMap(({ examples }) => examples);
 }
 
-function foreseen({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {
+function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {
   const { namespace } = snapshot;
   const { name, deletionTimestamp } = namespace;
   const isGoing = deletionTimestamp !== undefined;

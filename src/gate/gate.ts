@@ -1,5 +1,5 @@
 import { formatDuration, serverTime } from '../base/time.ts';
-import { listed } from '../diagnose/context.ts';
+import { itemsIn } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import type { Inputs } from '../inputs.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
@@ -18,14 +18,14 @@ import { forecastAll } from './forecast.ts';
 import { addLeftBehind } from './left-behind.ts';
 import {
   describeStart,
-  noteWhenQuiet,
+  logRemainingWhenQuiet,
   type ProgressLog,
   startProgress,
   startProgressLog,
 } from './progress.ts';
 import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
-import { cannot, findTargets, type Target, type Waiting } from './targets.ts';
-import { type Ended, Follower, follow } from './wait.ts';
+import { cannotStartError, findTargets, type Target, type Waiting } from './targets.ts';
+import { Follower, follow, type WaitEnd } from './wait.ts';
 
 /**
  * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
@@ -60,7 +60,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     await addLeftBehind(
       ended,
       run,
-      new Map(targets.map(({ name, baseline }) => [name, listed(baseline?.claims)])),
+      new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)])),
     );
   } finally {
     progressLog.flush();
@@ -144,7 +144,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   void Promise.all(waiting.map(({ follower }) => follower.ended)).then(() => allOver.abort());
   const times = examinationTimes(inputs, startedAt);
   for (const { follower, progress } of waiting.length <= MAX_QUIET_NOTES ? waiting : []) {
-    void noteWhenQuiet(follower, progress, times[0] ?? deadline, run);
+    void logRemainingWhenQuiet(follower, progress, times[0] ?? deadline, run);
   }
   const done = new Set<Waiting>();
   const open = (): Waiting[] =>
@@ -167,7 +167,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
     await examineOpen(open(), EXAMINE_LIMIT_MS, allOver.signal, run);
   }
   const hasDeleted = waiting.some(({ target }) => (target.ordered?.deletions.size ?? 0) > 0);
-  await Promise.all(waiting.map((one) => settle(one, hasDeleted, run)));
+  await Promise.all(waiting.map((one) => namespaceResult(one, hasDeleted, run)));
 }
 
 /** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
@@ -200,7 +200,7 @@ async function examineOpen(
 }
 
 /** Builds the result of a namespace from what was observed. */
-async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void> {
+async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Promise<void> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
   const { last: namespace, trouble } = follower;
@@ -234,13 +234,13 @@ async function settle(one: Waiting, hasDeleted: boolean, run: Run): Promise<void
     case 'unauthorized':
       // An error has no report, but deletions inside the namespace must be reported.
       if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
-      throw cannot('get', `namespace "${target.name}"`, ended.failure, run.api);
+      throw cannotStartError('get', `namespace "${target.name}"`, ended.failure, run.api);
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }
 }
 
-function endedText(ended: Extract<Ended, { how: 'deleted' | 'recreated' }>): string {
+function endedText(ended: Extract<WaitEnd, { how: 'deleted' | 'recreated' }>): string {
   return ended.how === 'deleted'
     ? 'deleted'
     : `deleted; a new namespace with the same name has UID ${ended.uid}`;

@@ -9,13 +9,13 @@ import {
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
 import { isBuiltIn, listNames } from '../diagnose/context.ts';
-import { keeping } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
-import { FEW } from '../observe/collections.ts';
+import { MAX_SINGLE_READS } from '../observe/collections.ts';
 import type { GateDeps } from './run.ts';
 import type { Follower } from './wait.ts';
 
@@ -30,7 +30,7 @@ const MAX_LISTED = 20;
  * a minute of waiting costs six. It is not a diagnosis and decides nothing. It ends with the follower and never
  * rejects.
  */
-export async function noteWhenQuiet(
+export async function logRemainingWhenQuiet(
   follower: Follower,
   progress: Progress,
   nextAt: number,
@@ -71,7 +71,7 @@ async function whatIsLeft(
     const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
     const listed = await api.list(
       path,
-      keeping((item) => objectFacts(item, type)),
+      collectItems((item) => objectFacts(item, type)),
       options,
     );
     const objects = listed.ok ? listed.value.kept : [];
@@ -124,7 +124,7 @@ export function startProgressLog(
     if (others.length > 0) line(sentence(others, 'changed as well'));
   };
   const say = (name: string, text: string): void => {
-    if (namespaces <= FEW) {
+    if (namespaces <= MAX_SINGLE_READS) {
       line(`${name}: ${text}`);
       return;
     }

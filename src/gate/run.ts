@@ -4,10 +4,10 @@ import { type Clock, serverTimestamp } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { type Outcome, verdict, worstOutcome } from '../model/outcome.ts';
+import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { ANCHORS, type ConfirmDeps, readAnchor } from './confirm.ts';
+import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -42,7 +42,7 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const cluster = {
     server: deps.api.target.server,
     version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-    uid: anchor?.name === ANCHORS[0] ? anchor?.uid : undefined,
+    uid: anchor?.name === ANCHOR_NAMESPACES[0] ? anchor?.uid : undefined,
     ...(anchor?.createdAt === undefined ? {} : { createdAt: anchor.createdAt }),
   };
   return { ...deps, inputs, startedAt, anchor, cluster, marks: new Set(), leftOut: [] };
@@ -70,7 +70,7 @@ export function resultOf(
     deletionTimestamp: facts?.deletionTimestamp,
     conditions: facts?.conditions ?? [],
     outcome,
-    verdict: verdict(outcome, run.inputs.policy),
+    verdict: verdictOf(outcome, run.inputs.policy),
     elapsedMs: run.clock.now() - run.startedAt,
     diagnosis: undefined,
     timeline: [{ at: serverTimestamp(run), event }],
@@ -82,7 +82,7 @@ export function resultOf(
 
 export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
   const { clock, cluster, gateVersion, inputs, leftOut, startedAt } = run;
-  const outcome = worst(namespaces, run);
+  const outcome = worstOfRun(namespaces, run);
   return {
     kind: inputs.forecast ? 'forecast' : 'teardown',
     gateVersion,
@@ -94,7 +94,7 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
     // Leftovers may fail a run although all namespaces were deleted.
     verdict: namespaces.some((one) => one.verdict === 'fail')
       ? 'fail'
-      : verdict(outcome, inputs.policy),
+      : verdictOf(outcome, inputs.policy),
     namespaces,
     ...(leftOut.length === 0 ? {} : { leftOut }),
   };
@@ -104,7 +104,7 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
  * Returns the worst outcome. A selector without matches is "not found": it may be a typo, or every namespace was
  * deleted.
  */
-function worst(namespaces: readonly NamespaceResult[], run: Run): Outcome {
+function worstOfRun(namespaces: readonly NamespaceResult[], run: Run): Outcome {
   const { inputs, leftOut, signal } = run;
   if (namespaces.length === 0 && signal.aborted) return 'cancelled';
   const { selector, terminating } = inputs;

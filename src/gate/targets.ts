@@ -1,13 +1,13 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
 import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import { type CallOptions, type KubernetesApi, keeping } from '../kubernetes/api.ts';
+import { type CallOptions, collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
-import { type Read, type ReadFailure, read as readValue } from '../model/read.ts';
+import { type Read, type ReadFailure, readOk as readValue } from '../model/read.ts';
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
-import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
-import { ANCHORS, confirmEnds, REPEAT_MS, readAnchor } from './confirm.ts';
+import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
+import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS, readAnchor } from './confirm.ts';
 import type { Examination } from './examine.ts';
 import type { Progress } from './progress.ts';
 import type { Run } from './run.ts';
@@ -58,7 +58,7 @@ export async function findTargets(run: Run): Promise<Target[]> {
   const onAnswer = (mark: string | undefined): void => {
     if (mark !== undefined) marks.add(mark);
   };
-  const selected = await select(run, onAnswer);
+  const selected = await selectNamespaces(run, onAnswer);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
   let read = await readNamespaces(wanted, { ...run, onAnswer });
@@ -79,11 +79,11 @@ export async function findTargets(run: Run): Promise<Target[]> {
   for (const [name, got] of sure) read.set(name, got);
   if (signal.aborted) return [];
   const named = [...read].map(([name, got]): Target => {
-    if (!got.ok) throw cannot('get', `namespace "${name}"`, got.failure, api);
+    if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
   if (inputs.terminating !== undefined && selected.length === 0) {
-    log.notice(`${described(inputs)} were not found: there is nothing to do`);
+    log.notice(`${describedSelection(inputs)} were not found: there is nothing to do`);
   }
   const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
   if (all.length > MAX_TARGETS) {
@@ -101,7 +101,7 @@ const BUSY_PAUSE_MS = 2_000;
  * Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second
  * time.
  */
-async function select(
+async function selectNamespaces(
   run: Run,
   onAnswer: NonNullable<CallOptions['onAnswer']>,
 ): Promise<NamespaceFacts[]> {
@@ -114,25 +114,28 @@ async function select(
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
   const list = async (labelSelector: string): Promise<Read<NamespaceFacts[]>> => {
     const options = { signal, onAnswer, ...(labelSelector === '' ? {} : { labelSelector }) };
-    const listed = await api.list(NAMESPACES, keeping(namespaceFacts), options);
+    const listed = await api.list(NAMESPACES_PATH, collectItems(namespaceFacts), options);
     return listed.ok ? readValue(listed.value.kept) : listed;
   };
   const isAnchor = ({ name, uid }: NamespaceFacts): boolean =>
-    anchor === undefined ? ANCHORS.includes(name) : name === anchor.name && uid === anchor.uid;
+    anchor === undefined
+      ? ANCHOR_NAMESPACES.includes(name)
+      : name === anchor.name && uid === anchor.uid;
   let listed = await list(selector);
   if (listed.ok && !listed.value.some(isWanted)) {
     await clock.sleep(REPEAT_MS, signal);
     const whole = await list('');
     if (whole.ok && !whole.value.some(isAnchor)) {
-      const message = `the list of all namespaces lacks ${anchor?.name ?? ANCHORS.join(' and ')}: it is not complete, or another cluster's`;
-      throw cannot('list', 'namespaces', { kind: 'unreadable', message }, api);
+      const message = `the list of all namespaces lacks ${anchor?.name ?? ANCHOR_NAMESPACES.join(' and ')}: it is not complete, or another cluster's`;
+      throw cannotStartError('list', 'namespaces', { kind: 'unreadable', message }, api);
     }
     listed = whole.ok && selector !== '' ? await list(selector) : whole;
   }
   if (listed.ok) return listed.value.filter(isWanted);
   if (signal.aborted) return [];
   const { failure } = listed;
-  if (failure.status !== 400) throw cannot('list', described(inputs), failure, api);
+  if (failure.status !== 400)
+    throw cannotStartError('list', describedSelection(inputs), failure, api);
   throw new ActionError(
     'invalid-input',
     `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`,
@@ -143,7 +146,7 @@ async function select(
  * Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least
  * 10m".
  */
-function described({ selector, terminating }: Inputs): string {
+function describedSelection({ selector, terminating }: Inputs): string {
   const labels = selector === '' ? '' : ` with the labels "${selector}"`;
   if (terminating === undefined) return `namespaces${labels}`;
   const { forMs } = terminating;
@@ -153,7 +156,7 @@ function described({ selector, terminating }: Inputs): string {
 }
 
 /** Builds the error for a gate that cannot start: what was tried, on what, what came back, what to do. */
-export function cannot(
+export function cannotStartError(
   verb: string,
   what: string,
   { kind, message }: ReadFailure,

@@ -4,8 +4,8 @@ import type { WatchEvent } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { FEW } from '../observe/collections.ts';
-import { NAMESPACES, readNamespaces } from '../observe/namespaces.ts';
+import { MAX_SINGLE_READS } from '../observe/collections.ts';
+import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
 import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
 /** Interval of GETs while a watch is open. A watch may be dropped without notice, and only a GET decides. */
@@ -20,7 +20,7 @@ const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 /** Duration after which a watch counts as working. Others end at once every time. */
 const LASTING_MS = 10_000;
 
-export type Ended =
+export type WaitEnd =
   | { how: 'deleted' }
   | { how: 'recreated'; uid: string }
   /** The credentials are refused for good, so nothing more can be read. */
@@ -46,7 +46,7 @@ export class Follower {
   /** Why the last GET failed; undefined while reading works. */
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
-  private readonly ending = Promise.withResolvers<Ended>();
+  private readonly ending = Promise.withResolvers<WaitEnd>();
   private readonly onChange: OnChange;
   /** Settles once and never rejects. */
   readonly ended = this.ending.promise;
@@ -64,7 +64,7 @@ export class Follower {
     if (signal.aborted) this.stop();
   }
 
-  settle(ended: Ended): void {
+  settle(ended: WaitEnd): void {
     this.ending.resolve(ended);
     this.end.abort();
   }
@@ -128,14 +128,14 @@ interface Group extends Omit<ConfirmDeps, 'signal'> {
  */
 export function follow(all: readonly Follower[], deps: FollowDeps): void {
   const { idle, signal } = deps;
-  for (const followers of all.length > FEW ? [all] : all.map((one) => [one])) {
+  for (const followers of all.length > MAX_SINGLE_READS ? [all] : all.map((one) => [one])) {
     const allOver = new AbortController();
     void Promise.all(followers.map(({ ended }) => ended)).then(() => allOver.abort());
     const running = AbortSignal.any([signal, allOver.signal]);
     const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
     const group: Group = { ...deps, followers, running, ...state, busy: Promise.resolve() };
     // Both end when `running` aborts; neither rejects, since reads are values.
-    if (idle !== true) void Promise.all([poll(group), watch(followers, group)]);
+    if (idle !== true) void Promise.all([pollGroup(group), watchGroup(followers, group)]);
     let confirming: Promise<void> | undefined;
     const confirm = async (): Promise<void> => {
       const limit = (): AbortSignal => AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]);
@@ -167,12 +167,12 @@ async function readInTurn(
 ): Promise<void> {
   const turn = unlessAborted(group.busy, signal)
     .catch(() => undefined)
-    .then(() => read(some, group, signal));
+    .then(() => readFollowed(some, group, signal));
   group.busy = turn;
   await turn;
 }
 
-async function read(
+async function readFollowed(
   some: readonly Follower[],
   group: Group,
   signal: AbortSignal,
@@ -199,10 +199,10 @@ async function read(
   // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
   // answer came between the two.
   await clock.sleep(REFUSED_PAUSE_MS, running);
-  await read(refused, group, signal, true);
+  await readFollowed(refused, group, signal, true);
 }
 
-async function poll(group: Group): Promise<void> {
+async function pollGroup(group: Group): Promise<void> {
   const { clock, due, followers, running, watched } = group;
   let pause = POLL_WITHOUT_WATCH_MS.first;
   let checkedAt = clock.now();
@@ -222,7 +222,7 @@ async function poll(group: Group): Promise<void> {
   }
 }
 
-async function watch(some: readonly Follower[], group: Group): Promise<void> {
+async function watchGroup(some: readonly Follower[], group: Group): Promise<void> {
   const { api, clock, running, watched } = group;
   const byName = new Map(some.map((one) => [one.name, one]));
   const [only] = some.length === 1 ? some : [];
@@ -230,7 +230,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
   let pause = REWATCH_MS.first;
   while (!signal.aborted) {
     let openedAt = Number.POSITIVE_INFINITY;
-    const result = await api.watch(NAMESPACES, {
+    const result = await api.watch(NAMESPACES_PATH, {
       ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
       signal,
       onOpen: () => {
@@ -251,7 +251,7 @@ async function watch(some: readonly Follower[], group: Group): Promise<void> {
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
     // An identity that may not watch all namespaces may be allowed to watch a single one.
     if (isForbidden && only === undefined) {
-      await Promise.all(some.map((one) => watch([one], group)));
+      await Promise.all(some.map((one) => watchGroup([one], group)));
       return;
     }
     if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;

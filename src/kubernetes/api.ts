@@ -21,7 +21,7 @@ export interface KubernetesApi {
    * Reads a collection page by page (`limit`/`continue`; after a 410 once from the start, with a new fold).
    * Items are passed on as they arrive, so memory does not grow with the collection.
    */
-  list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<Listed<T>>>;
+  list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<ListResult<T>>>;
   /**
    * Reports changes of a collection from now on, until the server, the signal or an error event ends the watch.
    * The caller must then read the collection again. A failed read means only that the watch was not accepted or
@@ -90,14 +90,14 @@ export interface Fold<T> {
 }
 
 /** Returns a fold that keeps the results of `parse` for each item, which may be none, one or several. */
-export function keeping<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
+export function collectItems<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
   return () => {
     const kept: T[] = [];
     return { kept, add: (item) => kept.push(...([parse(item)].flat() as T[])) };
   };
 }
 
-export interface Listed<T> {
+export interface ListResult<T> {
   kept: T;
   /** False if reading stopped at `maxItems`. */
   complete: boolean;

@@ -1,6 +1,6 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import { systemClock } from '../base/time.ts';
-import { failed } from '../model/read.ts';
+import { readFailed } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { chooseProxy } from './connections.ts';
 import { keepCredentials } from './credentials.ts';
@@ -41,7 +41,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
       const answer = await getJson(path, PLAIN_JSON, options);
       if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
       const message = `the server at ${target.server} did not answer with the object that ${path} names`;
-      return failed({ kind: 'unreadable', message });
+      return readFailed({ kind: 'unreadable', message });
     },
     list: (path, begin, options = {}) =>
       listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),

@@ -103,12 +103,12 @@ function environmentProxy(url: URL, env: Environment): URL | null | undefined {
     '::1',
     ...either('NO_PROXY').toLowerCase().split(','),
   ];
-  if (direct.some((entry) => covers(entry.trim(), host, port))) return undefined;
+  if (direct.some((entry) => bypassesProxy(entry.trim(), host, port))) return undefined;
   // "proxy.example:3128" means an http proxy.
   return URL.parse(text.includes('://') ? text : `http://${text}`);
 }
 
-function covers(entry: string, host: string, port: string): boolean {
+function bypassesProxy(entry: string, host: string, port: string): boolean {
   const parts = isIP(entry) === 0 ? /^\[?(.*?)\]?(?::(\d+))?$/.exec(entry) : [entry, entry];
   const [, name = '', wantedPort = port] = parts ?? [];
   if (name === '' || wantedPort !== port) return false;

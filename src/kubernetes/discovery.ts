@@ -7,7 +7,7 @@ import {
   stringsAt,
   valueAt,
 } from '../base/json.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
@@ -41,7 +41,7 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   if (empty !== -1) {
     const path = empty === 0 ? '/api' : '/apis';
     // No groups at all means an invalid answer, not an empty server.
-    return unreadable(
+    return unreadableDiscovery(
       `the server names no resource types below ${path}, which every API server has`,
     );
   }
@@ -56,11 +56,11 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
       if (!chosen.has(name)) chosen.set(name, type);
     }
   }
-  return read({ types: [...chosen.values()], failedGroups });
+  return readOk({ types: [...chosen.values()], failedGroups });
 }
 
-function unreadable(message: string): Read<never> {
-  return failed({ kind: 'unreadable', message });
+function unreadableDiscovery(message: string): Read<never> {
+  return readFailed({ kind: 'unreadable', message });
 }
 
 /** Returns the group-versions of an APIGroupDiscoveryList, in the order of preference. */
@@ -72,7 +72,11 @@ function aggregated(document: JsonObject): GroupVersion[] {
       // A stale entry is what the server last knew of a backend that does not respond. It may be outdated.
       const isStale = stringAt(entry, 'freshness') === 'Stale';
       const types = typesOf(entry, group, version);
-      return { group, version, types: isStale ? unreadable('freshness: Stale') : read(types) };
+      return {
+        group,
+        version,
+        types: isStale ? unreadableDiscovery('freshness: Stale') : readOk(types),
+      };
     });
   });
 }
@@ -98,8 +102,8 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
       if (!answer.ok) return { group, version, types: answer };
       const isList = stringAt(answer.value, 'kind') === 'APIResourceList';
       const types = isList
-        ? read(typesOf(answer.value, group, version))
-        : unreadable(`${path} did not answer with an APIResourceList`);
+        ? readOk(typesOf(answer.value, group, version))
+        : unreadableDiscovery(`${path} did not answer with an APIResourceList`);
       return { group, version, types };
     }),
   );

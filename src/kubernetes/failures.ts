@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
 import { causeChain, describeError } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
-import { failed, failureKindOf, type ReadFailure } from '../model/read.ts';
+import { failureKindOf, type ReadFailure, readFailed } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 import type { Try, TryFailure } from './retry.ts';
 
@@ -29,13 +29,13 @@ const SPEAKS_PLAIN = new Set([401, 403, ...TRANSIENT]);
 /** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
-/** Returns the failure for an unsuccessful answer. Its message is raw; `clause` shortens it. */
-export function refusal(answer: Answer, text: string, nowMs: number): Try<never> {
+/** Returns the failure for an unsuccessful answer. Its message is raw; `shortLine` shortens it. */
+export function refusedAnswer(answer: Answer, text: string, nowMs: number): Try<never> {
   const body = parseObject(text);
   const status = body?.['kind'] === 'Status' ? body : undefined;
   const said = status === undefined ? saidInText(answer, text) : saidInStatus(answer, status);
   const isBusy = answer.status === 429 && !text.includes(BROKEN_CACHE);
-  return failed({
+  return readFailed({
     ...said,
     status: answer.status,
     again: isBusy ? 'busy' : TRANSIENT.has(answer.status) ? 'maybe' : undefined,
@@ -91,12 +91,12 @@ function withMore(words: string, more: string): string {
  * Returns the failure for a successful answer that an API server does not send: a login page, a portal, half an
  * answer.
  */
-export function unreadable(answer: Answer): Try<never> {
+export function unreadableAnswer(answer: Answer): Try<never> {
   const message =
     contentTypeOf(answer) === 'application/json'
       ? `the server at ${answer.server} sent an answer that is not complete JSON`
       : notKubernetes(answer);
-  return failed({ kind: 'unreadable', message });
+  return readFailed({ kind: 'unreadable', message });
 }
 
 function notKubernetes(answer: Answer): string {
@@ -117,7 +117,7 @@ export function contentTypeOf(answer: Answer): string {
 }
 
 /** Returns a text as one line of limited length. */
-export function clause(text: string): string {
+export function shortLine(text: string): string {
   return shorten(plainText(text).replace(/\s+/g, ' ').trim(), MAX_MESSAGE_CHARS);
 }
 
@@ -149,11 +149,11 @@ interface Meaning {
 }
 
 const closedEarly: Meaning = { clause: 'the connection was closed before the answer was complete' };
-const late = (clause: string): Meaning => ({ clause, end: 'late' });
-const forGood = (clause: string): Meaning => ({ clause, end: 'for good' });
-const unknownAuthority = forGood('unknown certificate authority');
-const tooLarge = forGood(`the answer is larger than ${MAX_BODY_MIB} MiB`);
-const noTls = forGood('the server does not speak TLS (https) on this port');
+const serverTooSlow = (clause: string): Meaning => ({ clause, end: 'late' });
+const cannotSucceed = (clause: string): Meaning => ({ clause, end: 'for good' });
+const unknownAuthority = cannotSucceed('unknown certificate authority');
+const tooLarge = cannotSucceed(`the answer is larger than ${MAX_BODY_MIB} MiB`);
+const noTls = cannotSucceed('the server does not speak TLS (https) on this port');
 
 /** Meanings of the error codes of Node and undici. */
 const MEANINGS: Record<string, Meaning | undefined> = {
@@ -170,26 +170,30 @@ const MEANINGS: Record<string, Meaning | undefined> = {
   EHOSTUNREACH: { clause: 'host unreachable' },
   ENETUNREACH: { clause: 'network unreachable' },
 
-  UND_ERR_CONNECT_TIMEOUT: late('no connection within 10 s'),
-  ETIMEDOUT: late('connection timed out'),
+  UND_ERR_CONNECT_TIMEOUT: serverTooSlow('no connection within 10 s'),
+  ETIMEDOUT: serverTooSlow('connection timed out'),
 
-  CERT_HAS_EXPIRED: forGood('certificate has expired'),
-  CERT_NOT_YET_VALID: forGood('certificate is not valid yet'),
-  DEPTH_ZERO_SELF_SIGNED_CERT: forGood('unknown certificate authority (self-signed certificate)'),
+  CERT_HAS_EXPIRED: cannotSucceed('certificate has expired'),
+  CERT_NOT_YET_VALID: cannotSucceed('certificate is not valid yet'),
+  DEPTH_ZERO_SELF_SIGNED_CERT: cannotSucceed(
+    'unknown certificate authority (self-signed certificate)',
+  ),
   SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
   UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
-  CERT_SIGNATURE_FAILURE: forGood('unknown certificate authority (signature does not match)'),
+  CERT_SIGNATURE_FAILURE: cannotSucceed('unknown certificate authority (signature does not match)'),
   CERT_UNTRUSTED: unknownAuthority,
   ERR_SSL_WRONG_VERSION_NUMBER: noTls,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: forGood('the server demands a client certificate'),
-  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN': forGood(
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: cannotSucceed(
+    'the server demands a client certificate',
+  ),
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN': cannotSucceed(
     'the server does not accept the client certificate',
   ),
-  UND_ERR_PRX_TLS: forGood('the certificate of the proxy is not valid for its name'),
-  Z_DATA_ERROR: forGood('the answer is damaged (gzip)'),
+  UND_ERR_PRX_TLS: cannotSucceed('the certificate of the proxy is not valid for its name'),
+  Z_DATA_ERROR: cannotSucceed('the answer is damaged (gzip)'),
   UND_ERR_RES_EXCEEDED_MAX_SIZE: tooLarge,
 };
 
@@ -208,11 +212,11 @@ function meaningOf(error: Error): Meaning | undefined {
   const proxy = /^Proxy response \((\d+)\)/.exec(error.message)?.[1];
   if (proxy !== undefined) {
     const clause = `the proxy answered ${proxy} when asked for a connection`;
-    return Number(proxy) >= 500 ? { clause } : forGood(clause);
+    return Number(proxy) >= 500 ? { clause } : cannotSucceed(clause);
   }
-  if (error.name === 'HTTPParserError') return forGood('the answer is not HTTP');
+  if (error.name === 'HTTPParserError') return cannotSucceed('the answer is not HTTP');
   const code = 'code' in error ? String(error.code) : '';
   if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return MEANINGS[code];
   // Node's own message lists every name in the certificate.
-  return forGood(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);
+  return cannotSucceed(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);
 }

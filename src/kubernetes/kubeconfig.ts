@@ -96,9 +96,9 @@ export function findAccess(search: Search): Access {
   }
   const hasEntries = ({ document }: Found): boolean =>
     SECTIONS.some((section) => arrayAt(document, section).length > 0);
-  if (found.some(hasEntries)) return choose(found, context);
+  if (found.some(hasEntries)) return chooseAccess(found, context);
   const pod = kubeconfig + context === '' ? serviceAccount(search) : undefined;
-  if (pod !== undefined) return choose([pod], context);
+  if (pod !== undefined) return chooseAccess([pod], context);
   const tried = [
     ...(isDefault ? ['KUBECONFIG is not set'] : []),
     ...files.map((file) => {
@@ -214,7 +214,10 @@ const SECTIONS = ['clusters', 'users', 'contexts'] as const;
  * mixed. Of two users "red" the second one is ignored as a whole. KubeConfig.mergeConfig refuses a name that
  * occurs twice and uses the last current-context (kubernetes-client/javascript#1306).
  */
-function merge(found: readonly Found[], section: (typeof SECTIONS)[number]): Map<string, Entry> {
+function mergeSection(
+  found: readonly Found[],
+  section: (typeof SECTIONS)[number],
+): Map<string, Entry> {
   const merged = new Map<string, Entry>();
   for (const { file, document } of found) {
     const names = new Set<string>();
@@ -272,10 +275,10 @@ function fieldsOf(entry: unknown, owner: string, file: string): JsonObject {
   return fields;
 }
 
-function choose(found: readonly Found[], asked: string): Access {
-  const clusters = merge(found, 'clusters');
-  const users = merge(found, 'users');
-  const contexts = merge(found, 'contexts');
+function chooseAccess(found: readonly Found[], asked: string): Access {
+  const clusters = mergeSection(found, 'clusters');
+  const users = mergeSection(found, 'users');
+  const contexts = mergeSection(found, 'contexts');
   const source = found.map(({ file }) => file).join(', ');
   const current = found.map(({ document }) => stringAt(document, 'current-context'));
   const name = asked || current.find(Boolean) || '';

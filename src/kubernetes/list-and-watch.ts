@@ -7,8 +7,8 @@ import {
   parseObject,
   stringAt,
 } from '../base/json.ts';
-import { failed, type Read, read } from '../model/read.ts';
-import type { Fold, Listed, ListOptions, WatchEvent, WatchOptions } from './api.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
+import type { Fold, ListOptions, ListResult, WatchEvent, WatchOptions } from './api.ts';
 import { withQuery } from './paths.ts';
 
 /**
@@ -27,7 +27,7 @@ export async function listPages<T>(
   begin: () => Fold<T>,
   options: ListOptions,
   get: GetJson,
-): Promise<Read<Listed<T>>> {
+): Promise<Read<ListResult<T>>> {
   const { labelSelector, fieldSelector, limit = PAGE_SIZE } = options;
   let accept = options.metadataOnly === true ? METADATA_ONLY : PLAIN_JSON;
   let room = options.maxItems ?? Number.POSITIVE_INFINITY;
@@ -62,9 +62,9 @@ export async function listPages<T>(
       // Servers do not count the rest of lists with a selector (metav1.ListMeta, remainingItemCount).
       const beyond = next === undefined ? 0 : numberAt(page, 'metadata', 'remainingItemCount');
       const remaining = beyond === undefined ? {} : { remaining: beyond - room };
-      return read({ kept: fold.kept, complete: false, ...remaining });
+      return readOk({ kept: fold.kept, complete: false, ...remaining });
     }
-    if (next === undefined) return read({ kept: fold.kept, complete: true });
+    if (next === undefined) return readOk({ kept: fold.kept, complete: true });
     if (next === token) return notAList(path, 'the same page over and over');
     token = next;
   }
@@ -81,7 +81,7 @@ function isList(page: JsonObject): boolean {
 }
 
 function notAList(path: string, what: string): Read<never> {
-  return failed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
+  return readFailed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
 }
 
 /** Time after which the server closes the watch. */
@@ -113,7 +113,7 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
       const event = parseEvent(line);
       if (event === undefined) {
         const message = 'the watch sent a line that is not an event';
-        return failed({ kind: 'unreadable', message });
+        return readFailed({ kind: 'unreadable', message });
       }
       options.onEvent(event);
       if (options.signal?.aborted || event.type === 'ERROR') break;
@@ -122,7 +122,7 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
     clearTimeout(overdue);
     body.on('error', () => undefined).destroy();
   }
-  return read(undefined);
+  return readOk(undefined);
 }
 
 async function* lines(body: Readable): AsyncGenerator<string> {

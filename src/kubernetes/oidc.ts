@@ -3,7 +3,7 @@ import { type Dispatcher, request } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { chooseProxy, createDispatcher, tlsOptions } from './connections.ts';
-import { clause, networkFailure } from './failures.ts';
+import { networkFailure, shortLine } from './failures.ts';
 import { configError, readNamedFile, type Session, safeUrl } from './kubeconfig.ts';
 
 /** Margin as in client-go: a token that expires sooner could expire during the request. */
@@ -25,7 +25,7 @@ export async function validIdToken(
 ): Promise<{ token: string; expiresAt: number }> {
   const owner = `user "${access.user.name}"`;
   const fail = (why: string): ActionError => {
-    const message = `cannot renew the id-token of ${owner}: ${clause(redactor.redact(why))}`;
+    const message = `cannot renew the id-token of ${owner}: ${shortLine(redactor.redact(why))}`;
     const hint = 'Log in again as you did for kubectl, or use a service account token';
     return new ActionError('kube-unauthorized', message, { hint });
   };

@@ -38,7 +38,7 @@ export function objectNameIn(path: string): string | undefined {
 const NAMESPACE_SUBRESOURCES = new Set(['finalize', 'status']);
 
 /** Returns a DELETE with DeleteOptions as the body, which contain the preconditions. */
-export function deletion(path: string, options: JsonObject): Mutation {
+export function deleteRequest(path: string, options: JsonObject): Mutation {
   return { method: 'DELETE', path, body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options } };
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/time.ts';
-import { failed, type Read, type ReadFailure } from '../model/read.ts';
+import { type Read, type ReadFailure, readFailed } from '../model/read.ts';
 import type { CallOptions } from './api.ts';
 
 /** Why one attempt failed, and whether another attempt may succeed. */
@@ -11,7 +11,10 @@ export interface TryFailure extends ReadFailure {
 
 export type Try<T> = Read<T, TryFailure>;
 
-export const STOPPED = failed({ kind: 'aborted', message: 'stopped before the answer came' });
+export const STOPPED_REQUEST = readFailed({
+  kind: 'aborted',
+  message: 'stopped before the answer came',
+});
 
 const RETRIES = 3;
 /** Retries while the server is busy: an attempt costs it little. */
@@ -41,9 +44,10 @@ export async function withRetries<T>(
     const backoff = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
     const pause = Math.max(retryAfterMs, backoff * (0.5 + random() / 2));
     waitedMs += pause;
-    if (again === undefined || tries >= most || waitedMs > LONGEST_WAIT_MS) return failed(failure);
+    if (again === undefined || tries >= most || waitedMs > LONGEST_WAIT_MS)
+      return readFailed(failure);
     await clock.sleep(pause, signal);
-    if (signal?.aborted) return STOPPED;
+    if (signal?.aborted) return STOPPED_REQUEST;
   }
 }
 
@@ -67,7 +71,7 @@ export class Throttle {
 
   /** Runs `work` when there is a place for it, unless the signal aborts first. */
   async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
-    if (signal?.aborted || !(await this.turn(signal))) return STOPPED;
+    if (signal?.aborted || !(await this.turn(signal))) return STOPPED_REQUEST;
     const widthAtStart = this.width;
     try {
       const result = await work();

@@ -5,22 +5,22 @@ import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { CallOptions, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
 import {
   type Answer,
-  clause,
   contentTypeOf,
   headerOf,
   MAX_BODY_MIB,
   networkFailure,
-  refusal,
-  unreadable,
+  refusedAnswer,
+  shortLine,
+  unreadableAnswer,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
-import { STOPPED, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
+import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
  * Limit for concurrent requests and for connections. A request never waits for a connection, because its time
@@ -116,10 +116,10 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
       if (status >= 200 && status < 300) return await readBody(content, answer);
-      return refusal(answer, await textOf(content, answer), clock.now());
+      return refusedAnswer(answer, await textOf(content, answer), clock.now());
     } catch (error) {
       if (!isLate) throw error;
-      return failed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
+      return readFailed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
     } finally {
       clearTimeout(timer);
       // For a watch, the signal also ends the rest of the body.
@@ -128,7 +128,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   };
 
   const broken = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
-    if (signal?.aborted || closing.signal.aborted) return STOPPED.failure;
+    if (signal?.aborted || closing.signal.aborted) return STOPPED_REQUEST.failure;
     // The plugin or the token file failed: no request was sent, and none could be authenticated.
     if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
     const failure = networkFailure(error);
@@ -151,12 +151,12 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         if (other !== undefined) result = await send(request, options, other, readBody);
       }
     } catch (error) {
-      result = failed(broken(error, signal));
+      result = readFailed(broken(error, signal));
     }
     if (!result.ok) {
       // Redacted before the cut: half a secret is not recognized any more.
-      const message = clause(redactor.redact(result.failure.message));
-      result = failed({ ...result.failure, message });
+      const message = shortLine(redactor.redact(result.failure.message));
+      result = readFailed({ ...result.failure, message });
     }
     const end = result.ok ? 'ok' : result.failure.message;
     const [path] = request.path.split('?');
@@ -178,7 +178,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     const once = async (): Promise<Try<T>> => {
       const result = await attempt(request, options, readBody);
       if (result.ok || method === 'GET' || result.failure.again === 'busy') return result;
-      return failed({ ...result.failure, again: undefined });
+      return readFailed({ ...result.failure, again: undefined });
     };
     const inTurn = isWatch ? once : () => throttle.run(once, options.signal);
     return withRetries(inTurn, limits, session);
@@ -186,7 +186,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
 
   const parse: ReadBody<JsonObject> = async (body, answer) => {
     const value = parseObject(await textOf(body, answer));
-    return value === undefined ? unreadable(answer) : read(value);
+    return value === undefined ? unreadableAnswer(answer) : readOk(value);
   };
   return {
     /** Reads a whole JSON answer. */
@@ -199,7 +199,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         async (body, answer) => {
           const text = await textOf(body, answer, options.maxBytes);
           const isText = ['text/plain', ''].includes(contentTypeOf(answer));
-          return isText ? read(redactor.redact(text)) : unreadable(answer);
+          return isText ? readOk(redactor.redact(text)) : unreadableAnswer(answer);
         },
       ),
     /** Returns the body of a watch as a stream. The time limit ends with the headers. */
@@ -208,9 +208,9 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         { method: 'GET', path, accept, isWatch: true },
         options,
         async (body, answer) => {
-          if (contentTypeOf(answer) === 'application/json') return read(body);
+          if (contentTypeOf(answer) === 'application/json') return readOk(body);
           body.on('error', () => undefined).destroy();
-          return unreadable(answer);
+          return unreadableAnswer(answer);
         },
       ),
     clockOffsetMs: () => clockOffsetMs,

@@ -205,17 +205,17 @@ export interface ResourceType {
   scales?: true;
 }
 
-function ofCore(kind: string, namespaced: boolean): ResourceType {
+function coreType(kind: string, namespaced: boolean): ResourceType {
   const resource = `${kind.toLowerCase()}s`;
   return { group: '', version: 'v1', resource, kind, namespaced, verbs: [] };
 }
 
-export const NAMESPACE_TYPE = ofCore('Namespace', false);
+export const NAMESPACE_TYPE = coreType('Namespace', false);
 /** The last write of the namespace controller. Admission and RBAC may refuse it too. */
 export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
 /** The entry of the namespace controller in `spec.finalizers`, removed once the content is deleted. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
-export const POD_TYPE = ofCore('Pod', true);
+export const POD_TYPE = coreType('Pod', true);
 
 /** The part of a resource type that identifies it. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
@@ -431,15 +431,17 @@ const podState = shape({
   claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
   /** The reasons in its conditions and containers why it does not run. */
   troubles: (pod) => [
-    ...refusing(pod, 'PodScheduled'),
+    ...falseConditionTexts(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
       arrayAt(pod, 'status', list).flatMap((container) => [
-        ...said('waiting', valueAt(container, 'state', 'waiting')),
-        ...said('ended before', valueAt(container, 'lastState', 'terminated')),
+        ...containerTexts('waiting', valueAt(container, 'state', 'waiting')),
+        ...containerTexts('ended before', valueAt(container, 'lastState', 'terminated')),
       ]),
     ),
-    ...(stringAt(pod, 'status', 'phase') === 'Failed' ? said('ended', valueAt(pod, 'status')) : []),
-    ...refusing(pod, 'Ready').map((words) => `not ready: ${words}`),
+    ...(stringAt(pod, 'status', 'phase') === 'Failed'
+      ? containerTexts('ended', valueAt(pod, 'status'))
+      : []),
+    ...falseConditionTexts(pod, 'Ready').map((words) => `not ready: ${words}`),
   ],
 });
 
@@ -450,7 +452,7 @@ export function podFacts(pod: JsonObject): PodFacts {
   return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
 }
 
-function refusing(pod: Json | undefined, condition: string): string[] {
+function falseConditionTexts(pod: Json | undefined, condition: string): string[] {
   return conditionsOf(pod)
     .filter(({ type, status }) => type === condition && status === 'False')
     .map(({ reason, message }) => [reason, message].filter(Boolean).join(': '))
@@ -458,7 +460,7 @@ function refusing(pod: Json | undefined, condition: string): string[] {
 }
 
 /** Describes why a container waits, or how a container or pod ended the last time. */
-function said(state: string, detail: Json | undefined): string[] {
+function containerTexts(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);

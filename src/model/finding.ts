@@ -108,9 +108,9 @@ export interface Finding {
 }
 
 /** The start or end of an edge that is the namespace itself, not a finding. */
-export const NAMESPACE = 'namespace';
+export const NAMESPACE_NODE = 'namespace';
 
-/** A dependency: `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE`. */
+/** A dependency: `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE_NODE`. */
 export interface Edge {
   from: string;
   to: string;

@@ -32,7 +32,7 @@ export type Verdict = 'pass' | 'warn' | 'fail';
  * Returns the verdict of an outcome. The switch has no default case: a new outcome must not compile until its
  * verdict is decided here.
  */
-export function verdict(outcome: Outcome, policy: Policy): Verdict {
+export function verdictOf(outcome: Outcome, policy: Policy): Verdict {
   switch (outcome) {
     case 'clear':
     case 'deleted':
@@ -60,7 +60,7 @@ export function verdict(outcome: Outcome, policy: Policy): Verdict {
  */
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
-    OUTCOMES.indexOf(outcome) + (verdict(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
+    OUTCOMES.indexOf(outcome) + (verdictOf(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
   return outcomes.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), 'deleted');
 }
 

@@ -44,10 +44,10 @@ export interface ReadFailure {
   message: string;
 }
 
-export function read<T>(value: T): Read<T> {
+export function readOk<T>(value: T): Read<T> {
   return { ok: true, value };
 }
 
-export function failed<F extends ReadFailure>(failure: F): { ok: false; failure: F } {
+export function readFailed<F extends ReadFailure>(failure: F): { ok: false; failure: F } {
   return { ok: false, failure };
 }

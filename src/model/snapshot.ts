@@ -14,10 +14,10 @@ import type {
 } from './facts.ts';
 import type { NotInspected } from './finding.ts';
 import type { Read, ReadFailure } from './read.ts';
-import type { ClusterSources, PlaceSources } from './sources.ts';
+import type { ClusterSources, NamespaceSources } from './sources.ts';
 
 export type * from './facts.ts';
-export type { ClusterSources, PlaceSources };
+export type { ClusterSources, NamespaceSources };
 
 /**
  * Plain data read from the cluster at one time. Every source keeps the status of its read; a source that was not
@@ -37,7 +37,7 @@ export interface Snapshot {
   /** Collections of the whole cluster. */
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
   /** Collections of single namespaces, by name: this namespace and those of controllers. */
-  places: Record<string, Partial<{ [K in keyof PlaceSources]: Read<PlaceSources[K]> }>>;
+  places: Record<string, Partial<{ [K in keyof NamespaceSources]: Read<NamespaceSources[K]> }>>;
   /**
    * Nodes by name. `undefined` inside a successful read: the API server says that the node does not exist.
    */
@@ -91,7 +91,7 @@ export interface Forecast {
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
   together: string[];
-  /** Objects about which a webhook or policy is asked, by type and guard; see `samplesWanted`. */
+  /** Objects about which a webhook or policy is asked, by type and guard; see `wantedSamples`. */
   samples?: Record<string, SampleFound>;
 }
 
@@ -201,7 +201,7 @@ export function logKey({ namespace, pod, container, isPrevious }: LogSource): st
 /** Sources that the diagnosis of a snapshot needs beyond its content, whether or not they were read. */
 export interface Wanted {
   cluster: (keyof ClusterSources)[];
-  places: { namespace: string; sources: (keyof PlaceSources)[] }[];
+  places: { namespace: string; sources: (keyof NamespaceSources)[] }[];
   nodes: string[];
   /** CRDs by name. */
   definitions: string[];

@@ -43,7 +43,7 @@ export interface Source<T> {
 }
 
 /** Upper limit for every list. A list that reaches it is reported as incomplete. */
-export const MANY = 20_000;
+export const MAX_ITEMS = 20_000;
 
 function source<T>(
   apiVersion: string,
@@ -53,7 +53,7 @@ function source<T>(
 ): Source<T> {
   const { label = plural(kind), isOptional = false, ...options } = given;
   const type = typeNamed(apiVersion, kind);
-  return { label, type, parse, options: { maxItems: MANY, ...options }, isOptional };
+  return { label, type, parse, options: { maxItems: MAX_ITEMS, ...options }, isOptional };
 }
 
 export function typeNamed(apiVersion: string, kind: string): TypeRef {
@@ -82,10 +82,10 @@ const policyBindings = (kind: string) =>
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
-export const PODS = source('v1', 'Pod', podFacts, { label: 'pods' });
+export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
 
 /** Collections of the whole cluster that a diagnosis may need. */
-export const CLUSTER = {
+export const CLUSTER_SOURCES = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
   // Only metadata: their schemas are large, and the metadata names the installer.
@@ -103,7 +103,7 @@ export const CLUSTER = {
   jobs: workloads('batch/v1', 'Job'),
   cronJobs: workloads('batch/v1', 'CronJob'),
   // Read only if a binding to all accounts makes every pod a possible controller.
-  pods: PODS,
+  pods: POD_SOURCE,
   clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
   clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),
   // The excluded namespace has a Lease for each node, and none of a controller.
@@ -134,21 +134,21 @@ export const CLUSTER = {
 };
 
 /** Claims, read so that their volumes can be recognized after the claims are deleted. */
-export const CLAIMS = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
+export const CLAIM_SOURCE = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
 
 /** Collections of one namespace. */
-export const PLACE = {
+export const NAMESPACE_SOURCES = {
   roles: source(RBAC, 'Role', roleFacts),
   roleBindings: source(RBAC, 'RoleBinding', bindingFacts),
-  pods: PODS,
+  pods: POD_SOURCE,
   locks: source('v1', 'ConfigMap', lockFacts, { metadataOnly: true }),
   services: source('v1', 'Service', serviceFacts),
   events: source('v1', 'Event', eventFacts, { label: 'events', maxItems: 5_000 }),
 };
 
 type Facts<T> = { [K in keyof T]: T[K] extends Source<infer F> ? F[] : never };
-export type ClusterSources = Facts<typeof CLUSTER> & {
+export type ClusterSources = Facts<typeof CLUSTER_SOURCES> & {
   /** Workloads of types that other software added: Argo Rollouts, CloneSets, DeploymentConfigs. */
   otherWorkloads: WorkloadFacts[];
 };
-export type PlaceSources = Facts<typeof PLACE>;
+export type NamespaceSources = Facts<typeof NAMESPACE_SOURCES>;

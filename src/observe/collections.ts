@@ -1,11 +1,11 @@
 import { isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import {
+  collectItems,
   type Fold,
   type KubernetesApi,
-  keeping,
-  type Listed,
   type ListOptions,
+  type ListResult,
 } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
 import {
@@ -18,8 +18,8 @@ import {
   workloadFacts,
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { type Read, type ReadFailure, read } from '../model/read.ts';
-import { MANY, type Source } from '../model/sources.ts';
+import { type Read, type ReadFailure, readOk } from '../model/read.ts';
+import { MAX_ITEMS, type Source } from '../model/sources.ts';
 
 /**
  * Number of concurrent reads, the same as the limit of the client. More would delay the calls that notice the
@@ -29,9 +29,9 @@ const WIDTH = 8;
 /**
  * Number of single requests that are never replaced by one list, because a page of other objects costs more.
  */
-export const FEW = 4;
+export const MAX_SINGLE_READS = 4;
 /** Items per page: of metadata and other small objects, and of whole objects. */
-export const PAGE = { small: 500, full: 100 };
+export const PAGE_SIZES = { small: 500, full: 100 };
 /** Cost of a full page, compared with an almost empty answer. */
 const PAGE_COST = 4;
 
@@ -49,7 +49,7 @@ const TURN_MS = 50;
  * Calls `work` for one item after the other until the signal aborts, and lets other work run in between. The
  * results of the remaining items are undefined.
  */
-export async function inTurns<T, R>(
+export async function oneAfterAnother<T, R>(
   items: readonly T[],
   work: (item: T) => R,
   { clock, signal }: Pick<Reading, 'signal'> & { clock: Clock },
@@ -90,16 +90,16 @@ export async function listTogether<T>(
   page: { limit: number; metadataOnly?: boolean; few?: number },
   { api, signal }: Reading,
 ): Promise<Read<T | undefined>> {
-  const { few = FEW, ...options } = { ...page, signal };
-  if (many <= few) return read(undefined);
+  const { few = MAX_SINGLE_READS, ...options } = { ...page, signal };
+  if (many <= few) return readOk(undefined);
   const first = await api.list(path, begin, { ...options, maxItems: page.limit });
   if (!first.ok) return first;
-  if (first.value.complete) return read(first.value.kept);
+  if (first.value.complete) return readOk(first.value.kept);
   // The first page is read again. The number of further pages is the server's estimate, if there is one.
   const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page.limit);
-  if (pages * PAGE_COST > many) return read(undefined);
+  if (pages * PAGE_COST > many) return readOk(undefined);
   const all = await api.list(path, begin, options);
-  return all.ok ? read(all.value.kept) : all;
+  return all.ok ? readOk(all.value.kept) : all;
 }
 
 /**
@@ -112,7 +112,7 @@ export async function listIn<T>(
   begin: () => Fold<T>,
   options: Pick<ListOptions, 'metadataOnly' | 'limit' | 'maxItems'> & { maxInAll?: number },
   deps: Reading,
-): Promise<Map<string, Read<Listed<T | undefined>>>> {
+): Promise<Map<string, Read<ListResult<T | undefined>>>> {
   const { maxInAll = Number.POSITIVE_INFINITY, ...limits } = options;
   const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = limits;
   const shares = new Map<string, { fold: Fold<T>; count: number; complete: boolean }>();
@@ -136,9 +136,9 @@ export async function listIn<T>(
     inAll++;
     share.fold.add(item);
   };
-  const shareOf = (name: string, isWhole = true): Read<Listed<T | undefined>> => {
+  const shareOf = (name: string, isWhole = true): Read<ListResult<T | undefined>> => {
     const { fold, complete = true } = shares.get(name) ?? {};
-    return read({ kept: fold?.kept, complete: complete && isWhole });
+    return readOk({ kept: fold?.kept, complete: complete && isWhole });
   };
 
   let isTold = true;
@@ -153,7 +153,9 @@ export async function listIn<T>(
     };
     return { add, kept: true };
   };
-  const whole = metadataOnly ? { limit: PAGE.small, metadataOnly, few: 1 } : { limit: PAGE.full };
+  const whole = metadataOnly
+    ? { limit: PAGE_SIZES.small, metadataOnly, few: 1 }
+    : { limit: PAGE_SIZES.full };
   const together = await listTogether(
     collectionPath(type),
     namespaces.length,
@@ -189,7 +191,7 @@ export async function listIn<T>(
 }
 
 /** Returns the entry under "not inspected" for a failed read, with the missing permission. */
-export function unreadOf(
+export function notInspectedEntries(
   what: string,
   result: Read<unknown>,
   type: Pick<TypeRef, 'group' | 'resource'>,
@@ -197,10 +199,10 @@ export function unreadOf(
 ): NotInspected[] {
   if (result.ok) return [];
   const { failure } = result;
-  return [{ what, reason: failure.message, ...grantFor(failure, type, verb) }];
+  return [{ what, reason: failure.message, ...missingPermission(failure, type, verb) }];
 }
 
-export function grantFor(
+export function missingPermission(
   failure: ReadFailure,
   { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
@@ -222,7 +224,7 @@ export async function readSource<T>(
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T[]>>> {
   const options = { ...source.options, signal };
-  const listed = await api.list(collectionPath(source.type), keeping(source.parse), options);
+  const listed = await api.list(collectionPath(source.type), collectItems(source.parse), options);
   return answerOf(source, listed);
 }
 
@@ -239,37 +241,40 @@ export async function readOtherWorkloads(
     const facts = workloadFacts(apiVersionOf(type), type.kind);
     const parse = (item: JsonObject): WorkloadFacts[] =>
       isObject(valueAt(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
-    const options = { maxItems: MANY };
+    const options = { maxItems: MAX_ITEMS };
     return readSource({ label: typeName(type), type, parse, options, isOptional: true }, deps);
   });
   return {
-    value: read(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
+    value: readOk(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
     unread: answers.flatMap(({ unread = [] }) => unread),
   };
 }
 
 /** The collections of these namespaces. */
-export async function readPlaces<T>(
+export async function readInNamespaces<T>(
   source: Source<T>,
   namespaces: readonly string[],
   deps: Reading,
 ): Promise<Map<string, Gathered<Read<T[]>>>> {
   const { type, parse, options } = source;
-  const limits = { maxItems: options.maxItems, maxInAll: Math.min(MANY, 5 * options.maxItems) };
-  const ends = await listIn(type, namespaces, keeping(parse), limits, deps);
+  const limits = {
+    maxItems: options.maxItems,
+    maxInAll: Math.min(MAX_ITEMS, 5 * options.maxItems),
+  };
+  const ends = await listIn(type, namespaces, collectItems(parse), limits, deps);
   return new Map([...ends].map(([name, end]) => [name, answerOf(source, end, name)]));
 }
 
 function answerOf<T>(
   { label, type, options }: Source<T>,
-  end: Read<Listed<T[] | undefined>>,
+  end: Read<ListResult<T[] | undefined>>,
   namespace?: string,
 ): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
-  if (!end.ok) return { value: end, unread: unreadOf(`${label} ${place}`, end, type) };
+  if (!end.ok) return { value: end, unread: notInspectedEntries(`${label} ${place}`, end, type) };
   const { kept: found = [], complete } = end.value;
-  if (complete || options.maxItems === 1) return { value: read(found) };
+  if (complete || options.maxItems === 1) return { value: readOk(found) };
   const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
-  return { value: read(found), unread: [{ what, reason }] };
+  return { value: readOk(found), unread: [{ what, reason }] };
 }

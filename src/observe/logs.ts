@@ -1,7 +1,7 @@
 import { maskLogSecrets } from '../base/redact.ts';
 import { objectPath, withQuery } from '../kubernetes/paths.ts';
 import { POD_TYPE } from '../model/facts.ts';
-import { type Read, read } from '../model/read.ts';
+import { type Read, readOk } from '../model/read.ts';
 import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
 import { type Gathered, inParallel, type Reading } from './collections.ts';
 
@@ -34,12 +34,12 @@ export async function readLogs(
     });
     const options = { signal, timeoutMs: LIMIT_MS, maxBytes: MAX_BYTES };
     const got = await api.text(path, options);
-    return [logKey(source), gathered(source, got)] as const;
+    return [logKey(source), gatheredLog(source, got)] as const;
   });
   return new Map(answers);
 }
 
-function gathered(source: LogSource, got: Read<string>): Gathered<Read<string[]>> {
+function gatheredLog(source: LogSource, got: Read<string>): Gathered<Read<string[]>> {
   const what = `log of ${logKey(source)}`;
   if (!got.ok) {
     const { kind, message } = got.failure;
@@ -55,7 +55,7 @@ function gathered(source: LogSource, got: Read<string>): Gathered<Read<string[]>
   // lines.
   const isCut = Buffer.byteLength(got.value) >= LIMIT_BYTES;
   return {
-    value: read(lines),
+    value: readOk(lines),
     unread: isCut
       ? [{ what: `more of the ${what}`, reason: 'only its first 256 KB were read' }]
       : [],
@@ -76,5 +76,5 @@ export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<stri
   const words = [...all.flatMap(({ namespace: { name, uid } }) => [name, uid]), ...uids].filter(
     (word) => word !== '',
   );
-  return read(log.value.filter((line) => words.some((word) => line.includes(word))));
+  return readOk(log.value.filter((line) => words.some((word) => line.includes(word))));
 }

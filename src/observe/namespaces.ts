@@ -1,10 +1,10 @@
-import { type CallOptions, keeping } from '../kubernetes/api.ts';
+import { type CallOptions, collectItems } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
-import { failed, type Read, read } from '../model/read.ts';
-import { listTogether, PAGE, type Reading } from './collections.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
+import { listTogether, PAGE_SIZES, type Reading } from './collections.ts';
 
-export const NAMESPACES = '/api/v1/namespaces';
+export const NAMESPACES_PATH = '/api/v1/namespaces';
 
 /** Reads the namespace; `undefined` if the API server answers that the name does not exist. */
 export async function readNamespace(
@@ -17,11 +17,11 @@ export async function readNamespace(
     retries: 3,
     ...(onAnswer && { onAnswer }),
   });
-  if (!got.ok) return got.failure.kind === 'not-found' ? read(undefined) : got;
+  if (!got.ok) return got.failure.kind === 'not-found' ? readOk(undefined) : got;
   const facts = namespaceFacts(got.value);
-  if (facts.uid !== '') return read(facts);
+  if (facts.uid !== '') return readOk(facts);
   // Without a UID it could be mistaken for another namespace of this name.
-  return failed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
+  return readFailed({ kind: 'unreadable', message: 'the server sent a namespace without a UID' });
 }
 
 /** Reads many namespaces, by name; `uid` is the UID of the expected one, if known. */
@@ -30,9 +30,9 @@ export async function readNamespaces(
   deps: Reading & Pick<CallOptions, 'onAnswer'>,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
-  const begin = keeping((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));
-  const page = { limit: PAGE.small };
-  const whole = await listTogether(NAMESPACES, wanted.length, begin, page, deps);
+  const begin = collectItems((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));
+  const page = { limit: PAGE_SIZES.small };
+  const whole = await listTogether(NAMESPACES_PATH, wanted.length, begin, page, deps);
   if (!whole.ok && whole.failure.kind !== 'forbidden') {
     return new Map(wanted.map(({ name }) => [name, whole]));
   }
@@ -41,7 +41,7 @@ export async function readNamespaces(
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
     // A name that is missing in a list may still exist; only a GET decides.
-    const now = isMeant ? read(facts) : await readNamespace(name, deps);
+    const now = isMeant ? readOk(facts) : await readNamespace(name, deps);
     return [name, now] as const;
   });
   return new Map(await Promise.all(found));

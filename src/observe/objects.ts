@@ -1,6 +1,6 @@
 import { type JsonObject, recordAt, stringAt, stringsAt, valueAt } from '../base/json.ts';
-import { type Fold, keeping, type Mutation } from '../kubernetes/api.ts';
-import { collectionPath, deletion, objectPath } from '../kubernetes/paths.ts';
+import { collectItems, type Fold, type Mutation } from '../kubernetes/api.ts';
+import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
 import {
   type Identity,
   identity,
@@ -12,7 +12,7 @@ import {
   removalPatch,
   typeName,
 } from '../model/facts.ts';
-import { failed, type Read, type ReadFailure, read } from '../model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import {
   type Candidate,
   partnerKey,
@@ -26,9 +26,9 @@ import {
   inParallel,
   listIn,
   listTogether,
-  PAGE,
+  notInspectedEntries,
+  PAGE_SIZES,
   type Reading,
-  unreadOf,
 } from './collections.ts';
 
 /**
@@ -44,8 +44,8 @@ const MAX_DETAILED = 200;
 const FIRST_PAGE = 50;
 /** Limit for reads by name, in all namespaces together. */
 const MAX_BY_NAME = 200;
-const GONE = failed({ kind: 'not-found', message: 'it was deleted meanwhile' });
-const TOO_MANY = failed({
+const GONE = readFailed({ kind: 'not-found', message: 'it was deleted meanwhile' });
+const TOO_MANY = readFailed({
   kind: 'aborted',
   message: `only ${MAX_BY_NAME} objects are read one by one`,
 });
@@ -61,7 +61,7 @@ export async function readDetails(
   const wanted = new Set(items.map(({ object }) => object.uid));
   const add = (item: JsonObject): void => {
     const uid = stringAt(item, 'metadata', 'uid') ?? '';
-    if (wanted.has(uid)) answers.set(uid, { value: read(objectDetail(item)) });
+    if (wanted.has(uid)) answers.set(uid, { value: readOk(objectDetail(item)) });
   };
   // An object that is in two lists is kept once.
   const begin = (): Fold<true> => ({ add, kept: true });
@@ -88,7 +88,7 @@ export async function readDetails(
         const missing = !end.ok ? end : end.value.complete ? GONE : await readNamed(one);
         if (!answers.has(uid)) answers.set(uid, { value: missing });
       });
-      const unread = unreadOf(`status of ${type.resource}`, end, type);
+      const unread = notInspectedEntries(`status of ${type.resource}`, end, type);
       if (isMany(total)) {
         const what = `status of ${total - held.length} more ${type.resource}`;
         const reason = `of so many only ${held.length} are read one by one`;
@@ -118,29 +118,29 @@ export async function readPartners(
     const placeOf = (namespace: string | undefined, name: string): string =>
       `${namespace ?? ''}/${name}`;
     const wanted = new Set(group.map(({ namespace, name }) => placeOf(namespace, name)));
-    const begin = keeping((item) => {
+    const begin = collectItems((item) => {
       const facts = objectFacts(item, type);
       const place = placeOf(facts.namespace, facts.name);
-      const details = { [facts.uid]: read(objectDetail(item)) };
-      return wanted.has(place) ? [{ place, value: read(facts), details }] : [];
+      const details = { [facts.uid]: readOk(objectDetail(item)) };
+      return wanted.has(place) ? [{ place, value: readOk(facts), details }] : [];
     });
     // The contents of Secrets and ConfigMaps are never requested.
     const metadataOnly = type.group === '' && type.namespaced;
-    const page = { limit: PAGE.full, metadataOnly };
+    const page = { limit: PAGE_SIZES.full, metadataOnly };
     const deps = { api, signal };
     const whole = await listTogether(collectionPath(type), group.length, begin, page, deps);
     await inParallel(group, async ({ namespace, name }) => {
       const only = { fieldSelector: `metadata.name=${name}`, maxItems: 1, metadataOnly };
       const end =
         whole.ok && whole.value !== undefined
-          ? read({ kept: whole.value })
+          ? readOk({ kept: whole.value })
           : await api.list(collectionPath(type, namespace), begin, { signal, ...only });
       const found = end.ok
         ? end.value.kept.findLast(({ place }) => place === placeOf(namespace, name))
         : { value: end };
       answers.set(partnerKey({ ...type, namespace, name }), {
-        ...(found ?? { value: read(undefined) }),
-        unread: unreadOf(`${type.kind} ${name}`, end, type),
+        ...(found ?? { value: readOk(undefined) }),
+        unread: notInspectedEntries(`${type.kind} ${name}`, end, type),
       });
     });
   });
@@ -162,7 +162,7 @@ export async function readDependents(
   );
   await inParallel(wanted, async (type) => {
     const path = collectionPath(type);
-    const begin = keeping((item) => objectFacts(item, type));
+    const begin = collectItems((item) => objectFacts(item, type));
     const listed = await api.list(path, begin, { signal, metadataOnly: true });
     if (!listed.ok) failure ??= listed;
     for (const facts of listed.ok ? listed.value.kept : []) {
@@ -172,8 +172,8 @@ export async function readDependents(
   const what = 'cluster-scoped objects that the namespace owns';
   return new Map(
     [...found].map(([uid, objects]) => {
-      const value = failure !== undefined && objects.length === 0 ? failure : read(objects);
-      return [uid, { value, unread: unreadOf(what, value, EVERYTHING) }];
+      const value = failure !== undefined && objects.length === 0 ? failure : readOk(objects);
+      return [uid, { value, unread: notInspectedEntries(what, value, EVERYTHING) }];
     }),
   );
 }
@@ -232,7 +232,7 @@ async function tryRemoval(
   const path = objectPath(type, object.namespace || undefined, object.name);
   if (type.resource === 'namespaces/finalize') return tryEnd(object, deps);
   const body = removalPatch(object, [finalizer]);
-  const sent = await send({ method: 'PATCH', path, body }, deps);
+  const sent = await sendMutation({ method: 'PATCH', path, body }, deps);
   const isBack = sent.ok && stringsAt(sent.value, 'metadata', 'finalizers').includes(finalizer);
   return isBack ? { answer: 'undone' } : trialOf(sent);
 }
@@ -250,7 +250,9 @@ async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
       message: got.ok ? 'another object has the name now' : got.failure.message,
     };
   }
-  return trialOf(await send({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps));
+  return trialOf(
+    await sendMutation({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps),
+  );
 }
 
 /** Limit for the objects of one type that are searched for one that a webhook or policy is asked about. */
@@ -309,7 +311,7 @@ async function tryDeletion(
   const { namespace } = object;
   const ask = ({ name, uid }: Identity): Promise<Read<unknown>> => {
     const path = objectPath(type, namespace || undefined, name);
-    return send(deletion(path, { preconditions: { uid } }), deps);
+    return sendMutation(deleteRequest(path, { preconditions: { uid } }), deps);
   };
   const begunAt = performance.now();
   const sent = await ask(object);
@@ -320,7 +322,7 @@ async function tryDeletion(
   // can refuse.
   const path = collectionPath(type, namespace);
   const options = { signal: deps.signal, metadataOnly: true, limit: 1, maxItems: 1 };
-  const others = await deps.api.list(path, keeping(identity), options);
+  const others = await deps.api.list(path, collectItems(identity), options);
   if (!others.ok) return { answer: 'unknown', message: others.failure.message };
   const [other] = others.value.kept;
   return other === undefined ? { answer: 'accepted' } : trialOf(await ask(other));
@@ -335,7 +337,7 @@ export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
 const ADMISSION_MS = 35_000;
 
 /** Sends a mutation, always as a dry run. */
-function send(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
+function sendMutation(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
   return api.send({ ...mutation, dryRun: true }, { signal, timeoutMs: ADMISSION_MS });
 }
 

@@ -11,7 +11,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
@@ -23,15 +23,15 @@ import {
   trialKey,
   type Wanted,
 } from '../model/snapshot.ts';
-import { CLAIMS, CLUSTER, PLACE, type Source } from '../model/sources.ts';
+import { CLAIM_SOURCE, CLUSTER_SOURCES, NAMESPACE_SOURCES, type Source } from '../model/sources.ts';
 import {
   type Gathered,
-  inTurns,
+  notInspectedEntries,
+  oneAfterAnother,
   type Reading,
+  readInNamespaces,
   readOtherWorkloads,
-  readPlaces,
   readSource,
-  unreadOf,
 } from './collections.ts';
 import { keepMentions, MAX_LOGS, readLogs } from './logs.ts';
 import {
@@ -42,7 +42,7 @@ import {
   readTrials,
   tryDeletions,
 } from './objects.ts';
-import { NO_PODS, sweep } from './sweep.ts';
+import { NO_PODS, readNamespaceContents } from './sweep.ts';
 
 export interface ObserveDeps extends Reading {
   clock: Clock;
@@ -85,11 +85,11 @@ export async function observe(
       unread: unreadDiscovery(discovery),
     }),
   );
-  await sweep(snapshots, types, deps);
+  await readNamespaceContents(snapshots, types, deps);
   const shelves = shelvesFor(types, earliest(namespaces), deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
-    const wanted = await inTurns(snapshots, (one) => [one, want(one)] as const, deps);
+    const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
     const wishes = new Map(wanted.filter((one) => one !== undefined));
     const filled = await Promise.all(shelves.map((fill) => fill(wishes)));
     isNew = filled.some(Boolean);
@@ -127,7 +127,7 @@ interface Shelf<Item, Value> {
 type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
 /** Reads the sources that the snapshots need and do not have yet, each once, and adds them. */
-function shelf<Item, Value>(given: Shelf<Item, Value>): Fill {
+function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
   const { wants, idOf, keyOf = idOf, placeOf, read, limit, share = (value) => value } = given;
   const known = new Map<string, Gathered<Value>>();
   const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
@@ -178,14 +178,14 @@ function shelvesFor(
   deps: ObserveDeps,
 ): Fill[] {
   return [
-    shelf({
+    sourceFiller({
       wants: ({ cluster }) => cluster,
       idOf: String,
       placeOf: ({ cluster }) => cluster,
       read: (keys) =>
-        readEach(keys, async (key) => ofSource(key, await readCluster(key, types, deps))),
+        readEach(keys, async (key) => withSourceName(key, await readCluster(key, types, deps))),
     }),
-    shelf({
+    sourceFiller({
       wants: ({ places }) =>
         places
           .filter(({ namespace }) => isPathSegment(namespace))
@@ -199,17 +199,17 @@ function shelvesFor(
       read: async (items) => {
         const byKey = await Promise.all(
           [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
-            const source: Source<unknown> = PLACE[key];
+            const source: Source<unknown> = NAMESPACE_SOURCES[key];
             const names = ofKey.map(({ namespace }) => namespace);
-            return [...(await readPlaces(source, names, deps))].map(
-              ([name, answer]) => [`${key} ${name}`, ofSource(key, answer)] as const,
+            return [...(await readInNamespaces(source, names, deps))].map(
+              ([name, answer]) => [`${key} ${name}`, withSourceName(key, answer)] as const,
             );
           }),
         );
         return new Map(byKey.flat());
       },
     }),
-    shelf<string, Read<NodeFacts | undefined>>({
+    sourceFiller<string, Read<NodeFacts | undefined>>({
       wants: ({ nodes }) => nodes,
       idOf: String,
       placeOf: ({ nodes }) => nodes,
@@ -217,36 +217,36 @@ function shelvesFor(
       limit: {
         most: MAX_NODES,
         what: 'nodes of overdue pods',
-        beyond: failed({ kind: 'aborted', message: `only ${MAX_NODES} nodes are read` }),
+        beyond: readFailed({ kind: 'aborted', message: `only ${MAX_NODES} nodes are read` }),
       },
     }),
-    shelf({
+    sourceFiller({
       wants: ({ definitions }) => definitions,
       idOf: String,
       placeOf: ({ definitions }) => definitions,
       read: (names) =>
         readEach(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
-    shelf({
+    sourceFiller({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
       idOf: String,
       placeOf: (snapshot) => snapshot,
       keyOf: () => 'dependents',
       read: (uids) => readDependents(uids, types, deps),
     }),
-    shelf({
+    sourceFiller({
       wants: ({ details }) => details,
       idOf: ({ object }) => object.uid,
       placeOf: ({ details }) => details,
       read: (items) => readDetails(items, deps),
     }),
-    shelf({
+    sourceFiller({
       wants: ({ partners }) => partners,
       idOf: (one) => partnerKey({ ...one.type, ...one }),
       placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
     }),
-    shelf<NamespaceFacts, NamespaceContent>({
+    sourceFiller<NamespaceFacts, NamespaceContent>({
       wants: ({ behind }) => behind,
       idOf: ({ name }) => name,
       placeOf: (snapshot) => {
@@ -257,7 +257,7 @@ function shelvesFor(
         const contents = namespaces.map(
           (namespace): NamespaceContent => ({ namespace, content: [], pods: NO_PODS, unread: [] }),
         );
-        if (contents.length > 0) await sweep(contents, types, deps);
+        if (contents.length > 0) await readNamespaceContents(contents, types, deps);
         return new Map(
           contents.map((value) => {
             const { name } = value.namespace;
@@ -270,14 +270,14 @@ function shelvesFor(
         );
       },
     }),
-    shelf({
+    sourceFiller({
       wants: ({ trials }) => trials,
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
       placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
       limit: trialLimit('removals'),
     }),
-    shelf<LogSource, Read<string[]>>({
+    sourceFiller<LogSource, Read<string[]>>({
       wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
       idOf: logKey,
       placeOf: (snapshot) => snapshot.logs ?? {},
@@ -286,10 +286,10 @@ function shelvesFor(
       limit: {
         most: MAX_LOGS,
         what: 'logs of controllers',
-        beyond: failed({ kind: 'aborted', message: `only ${MAX_LOGS} logs are read` }),
+        beyond: readFailed({ kind: 'aborted', message: `only ${MAX_LOGS} logs are read` }),
       },
     }),
-    shelf({
+    sourceFiller({
       wants: ({ samples = [] }, { forecast, namespace }) =>
         forecast === undefined ? [] : samples.map((one) => ({ ...one, namespace: namespace.name })),
       idOf: ({ key, namespace }) => `${namespace} ${key}`,
@@ -301,7 +301,7 @@ function shelvesFor(
       keyOf: ({ key }) => key,
       read: (items) => readSamples(items, deps),
     }),
-    shelf({
+    sourceFiller({
       wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
       idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
       placeOf: ({ forecast }) => forecast?.deletions ?? {},
@@ -313,7 +313,7 @@ function shelvesFor(
 }
 
 /** Adds the key of the source to its entries under "not inspected". */
-function ofSource<T>(source: string, { value, unread = [] }: Gathered<T>): Gathered<T> {
+function withSourceName<T>(source: string, { value, unread = [] }: Gathered<T>): Gathered<T> {
   return { value, unread: unread.map((one) => ({ ...one, source })) };
 }
 
@@ -323,11 +323,11 @@ async function readCluster(
   deps: Reading,
 ): Promise<Gathered<Read<unknown[]>>> {
   if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
-  const source: Source<unknown> = CLUSTER[key];
+  const source: Source<unknown> = CLUSTER_SOURCES[key];
   if (!source.isOptional) return readSource(source, deps);
   const { group, resource } = source.type;
   const type = types.find((one) => one.group === group && one.resource === resource);
-  return type === undefined ? { value: read([]) } : readSource({ ...source, type }, deps);
+  return type === undefined ? { value: readOk([]) } : readSource({ ...source, type }, deps);
 }
 
 function trialLimit(what: string) {
@@ -339,13 +339,13 @@ function trialLimit(what: string) {
   } as const;
 }
 
-const CRD = CLUSTER.definitions.type;
+const CRD = CLUSTER_SOURCES.definitions.type;
 
 export function readNode(
   name: string,
   deps: Reading,
 ): Promise<Gathered<Read<NodeFacts | undefined>>> {
-  return readNamed(CLUSTER.providerNodes.type, name, 'node', nodeFacts, deps);
+  return readNamed(CLUSTER_SOURCES.providerNodes.type, name, 'node', nodeFacts, deps);
 }
 
 /** Sends one request for each name; the client limits how many run at once. */
@@ -368,12 +368,12 @@ async function readNamed<T>(
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T | undefined>>> {
   if (!isPathSegment(name)) {
-    return { value: failed({ kind: 'invalid', message: 'no object can have this name' }) };
+    return { value: readFailed({ kind: 'invalid', message: 'no object can have this name' }) };
   }
   const got = await api.get(objectPath(type, undefined, name), { signal });
-  if (got.ok) return { value: read(facts(got.value)) };
-  if (got.failure.kind === 'not-found') return { value: read(undefined) };
-  return { value: got, unread: unreadOf(`${what} ${name}`, got, type, 'get') };
+  if (got.ok) return { value: readOk(facts(got.value)) };
+  if (got.failure.kind === 'not-found') return { value: readOk(undefined) };
+  return { value: got, unread: notInspectedEntries(`${what} ${name}`, got, type, 'get') };
 }
 
 function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
@@ -398,16 +398,16 @@ export async function readBaselines(
 ): Promise<Map<string, Baseline>> {
   const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
   const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
-    const answers = await readPlaces(source, namespaces, { ...deps, signal });
+    const answers = await readInNamespaces(source, namespaces, { ...deps, signal });
     return (namespace) => (answers.get(namespace) as Gathered<Read<T[]>>).value;
   };
-  const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER;
+  const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER_SOURCES;
   const [workloads, roles, roleBindings, events, claims] = await Promise.all([
     Promise.all([deployments, statefulSets, daemonSets, jobs, cronJobs].map(from)),
-    from(PLACE.roles),
-    from(PLACE.roleBindings),
-    from(PLACE.events),
-    from(CLAIMS),
+    from(NAMESPACE_SOURCES.roles),
+    from(NAMESPACE_SOURCES.roleBindings),
+    from(NAMESPACE_SOURCES.events),
+    from(CLAIM_SOURCE),
   ]);
   const baselineOf = (name: string): Baseline => {
     const lists = workloads.map((list) => list(name));
@@ -415,10 +415,10 @@ export async function readBaselines(
     return {
       workloads:
         lists.find((list) => !list.ok) ??
-        read(lists.flatMap((list) => (list.ok ? list.value : []))),
+        readOk(lists.flatMap((list) => (list.ok ? list.value : []))),
       roles: roles(name),
       roleBindings: roleBindings(name),
-      events: said.ok ? read(said.value.filter(({ type }) => type === 'Warning')) : said,
+      events: said.ok ? readOk(said.value.filter(({ type }) => type === 'Warning')) : said,
       claims: claims(name),
     };
   };

@@ -1,5 +1,5 @@
 import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
-import { keeping } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import {
   identity,
@@ -11,8 +11,8 @@ import {
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
-import { MANY, typeNamed } from '../model/sources.ts';
-import { grantFor, type Reading } from './collections.ts';
+import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
+import { missingPermission, type Reading } from './collections.ts';
 
 /** A field that points into a namespace. */
 interface Pointed {
@@ -42,7 +42,7 @@ interface PointingType extends TypeRef {
   isOptional?: true;
 }
 
-function pointing(
+function pointingType(
   apiVersion: string,
   kind: string,
   how: Omit<PointingType, 'apiVersion' | 'kind' | keyof TypeRef> = {},
@@ -51,23 +51,23 @@ function pointing(
 }
 
 /** Field with a Service whose absence breaks other namespaces. */
-const calls = (...path: string[]): Pick<PointingType, 'points'> => ({
-  points: (item) => breaking(pointed(valueAt(item, ...path), path.join('.'), 'Service')),
+const callsService = (...path: string[]): Pick<PointingType, 'points'> => ({
+  points: (item) => thatBreakOthers(pointerTo(valueAt(item, ...path), path.join('.'), 'Service')),
 });
 
 const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVolumeReclaimPolicy');
 const phaseOf = (item: JsonObject) => stringAt(item, 'status', 'phase');
 const deletionPolicy = (item: JsonObject) => stringAt(item, 'spec', 'deletionPolicy');
 
-const CRDS = pointing('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
-  ...calls('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
+const CRDS = pointingType('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
+  ...callsService('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
   broken: 'without it, objects in another version can be neither read nor deleted',
 });
 
 export const POINTING_TYPES: readonly PointingType[] = [
-  pointing('v1', 'PersistentVolume', {
+  pointingType('v1', 'PersistentVolume', {
     points: (item) =>
-      pointed(valueAt(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
+      pointerTo(valueAt(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
     state: (item) => {
       const phase = phaseOf(item) ?? 'no phase';
       // The controller that should delete the volume failed; its message says why.
@@ -78,9 +78,9 @@ export const POINTING_TYPES: readonly PointingType[] = [
     isGoing: (item) => reclaimPolicy(item) === 'Delete' && phaseOf(item) !== 'Failed',
     meaning: 'the volume, and what is on it, still exist',
   }),
-  pointing('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
+  pointingType('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
     points: (item) =>
-      pointed(
+      pointerTo(
         valueAt(item, 'spec', 'volumeSnapshotRef'),
         'spec.volumeSnapshotRef',
         'VolumeSnapshot',
@@ -97,12 +97,12 @@ export const POINTING_TYPES: readonly PointingType[] = [
   }),
   webhooks('ValidatingWebhookConfiguration'),
   webhooks('MutatingWebhookConfiguration'),
-  pointing('apiregistration.k8s.io/v1', 'APIService', {
-    ...calls('spec', 'service'),
+  pointingType('apiregistration.k8s.io/v1', 'APIService', {
+    ...callsService('spec', 'service'),
     meaning: 'until it responds, no namespace of the cluster can be deleted',
   }),
   CRDS,
-  pointing('rbac.authorization.k8s.io/v1', 'ClusterRoleBinding', {
+  pointingType('rbac.authorization.k8s.io/v1', 'ClusterRoleBinding', {
     points: (item) =>
       arrayAt(item, 'subjects').flatMap((subject, index) => {
         const namespace = placeOfSubject(subject);
@@ -114,31 +114,35 @@ export const POINTING_TYPES: readonly PointingType[] = [
     state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
     meaning: 'anyone who creates a namespace and an account of these names gets them',
   }),
-  pointing('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
+  pointingType('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
-      const points = pointed(valueAt(item, 'spec', 'paramRef'), 'spec.paramRef', 'its parameters');
+      const points = pointerTo(
+        valueAt(item, 'spec', 'paramRef'),
+        'spec.paramRef',
+        'its parameters',
+      );
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
-      return action === 'Allow' ? points : breaking(points);
+      return action === 'Allow' ? points : thatBreakOthers(points);
     },
     isOptional: true,
   }),
-  pointing('rbac.authorization.k8s.io/v1', 'ClusterRole', { points: () => [] }),
-  pointing('storage.k8s.io/v1', 'StorageClass'),
-  pointing('networking.k8s.io/v1', 'IngressClass'),
-  pointing('scheduling.k8s.io/v1', 'PriorityClass'),
+  pointingType('rbac.authorization.k8s.io/v1', 'ClusterRole', { points: () => [] }),
+  pointingType('storage.k8s.io/v1', 'StorageClass'),
+  pointingType('networking.k8s.io/v1', 'IngressClass'),
+  pointingType('scheduling.k8s.io/v1', 'PriorityClass'),
 ];
 
-const ATTACHMENTS = pointing('storage.k8s.io/v1', 'VolumeAttachment', {
+const ATTACHMENTS = pointingType('storage.k8s.io/v1', 'VolumeAttachment', {
   state: (item) => `attacher ${stringAt(item, 'spec', 'attacher') ?? 'unknown'}`,
   isGoing: (item) => valueAt(item, 'status', 'detachError') === undefined,
   meaning: 'the volume is still attached to its node',
 });
 
 function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
-  return pointing('admissionregistration.k8s.io/v1', kind, {
+  return pointingType('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
       webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) =>
-        pointed(service, `webhooks[${index}].clientConfig.service`, 'Service').map((point) => ({
+        pointerTo(service, `webhooks[${index}].clientConfig.service`, 'Service').map((point) => ({
           ...point,
           breaksOthers: failurePolicy === 'Fail' && !isOnlyFor(point.namespace, namespaceSelector),
         })),
@@ -152,14 +156,14 @@ function inAll(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
 
-function pointed(value: Json | undefined, field: string, kind: string): Pointed[] {
+function pointerTo(value: Json | undefined, field: string, kind: string): Pointed[] {
   const namespace = stringAt(value, 'namespace');
   if (namespace === undefined) return [];
   const name = stringAt(value, 'name') ?? '*';
   return [{ namespace, how: `its ${field} names ${kind} ${namespace}/${name}` }];
 }
 
-function breaking(points: Pointed[]): Pointed[] {
+function thatBreakOthers(points: Pointed[]): Pointed[] {
   return points.map((point) => ({ ...point, breaksOthers: true }));
 }
 
@@ -194,14 +198,14 @@ export async function readPointers(
     parse: (item: JsonObject) => T[],
     metadataOnly = false,
   ): Promise<T[]> => {
-    const options = { signal, metadataOnly, maxItems: MANY };
-    const end = await api.list(collectionPath(type), keeping(parse), options);
+    const options = { signal, metadataOnly, maxItems: MAX_ITEMS };
+    const end = await api.list(collectionPath(type), collectItems(parse), options);
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
     const isThere = end.ok || !type.isOptional || end.failure.status !== 404;
-    const missing = end.ok ? `only the first ${MANY} are read` : end.failure.message;
+    const missing = end.ok ? `only the first ${MAX_ITEMS} are read` : end.failure.message;
     if (isThere && !(end.ok && end.value.complete)) {
       const reason = `not searched for objects that point into the namespace: ${missing}`;
-      const grant = end.ok ? {} : grantFor(end.failure, type);
+      const grant = end.ok ? {} : missingPermission(end.failure, type);
       unread.push({ what: typeName(type), reason, ...grant });
     }
     return end.ok ? end.value.kept : [];

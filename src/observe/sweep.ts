@@ -1,7 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Fold } from '../kubernetes/api.ts';
 import { objectFacts, type PodFacts, type ResourceType, typeName } from '../model/facts.ts';
-import { failed, type Read, read } from '../model/read.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type ContentCount,
   MAX_EXAMPLES,
@@ -9,8 +9,14 @@ import {
   type NamespaceContent,
   type ObjectGroup,
 } from '../model/snapshot.ts';
-import { PODS } from '../model/sources.ts';
-import { inParallel, listIn, type Reading, readPlaces, unreadOf } from './collections.ts';
+import { POD_SOURCE } from '../model/sources.ts';
+import {
+  inParallel,
+  listIn,
+  notInspectedEntries,
+  type Reading,
+  readInNamespaces,
+} from './collections.ts';
 
 /**
  * Returns the types that the namespace controller empties: namespaced types with `delete`. Types without
@@ -29,7 +35,7 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
 }
 
 /** Lists every type in the namespaces of these snapshots: pods in full as well, the others as metadata. */
-export async function sweep(
+export async function readNamespaceContents(
   snapshots: readonly NamespaceContent[],
   served: readonly ResourceType[],
   deps: Reading,
@@ -41,29 +47,29 @@ export async function sweep(
     for (const { namespace, content, unread } of snapshots) {
       const count = counts.get(namespace.name) ?? NOTHING;
       content[index] = count === NOTHING ? nothing : { type, read: count };
-      unread.push(...unreadOf(typeName(type), count, type));
+      unread.push(...notInspectedEntries(typeName(type), count, type));
     }
     if (typeName(type) !== 'pods') return;
     const having = names.filter((name) => counts.get(name)?.ok && counts.get(name) !== NOTHING);
-    const pods = await readPlaces(PODS_IN_FULL, having, deps);
+    const pods = await readInNamespaces(PODS_IN_FULL, having, deps);
     for (const snapshot of snapshots) {
       const count = counts.get(snapshot.namespace.name) ?? NOTHING;
-      const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: read([]) };
+      const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: readOk([]) };
       snapshot.pods = count.ok ? value : count;
       snapshot.unread.push(...(count.ok ? unread : []));
     }
   });
 }
 
-const PODS_IN_FULL = { ...PODS, options: { maxItems: MAX_PODS } };
+const PODS_IN_FULL = { ...POD_SOURCE, options: { maxItems: MAX_PODS } };
 
-export const NO_PODS: Read<PodFacts[]> = failed({
+export const NO_PODS: Read<PodFacts[]> = readFailed({
   kind: 'not-found',
   message: 'the server does not serve pods',
 });
 
 /** Shared result for types without objects, which are most of them in most namespaces. */
-const NOTHING: Read<ContentCount> = read({ total: 0, queued: 0, terminating: [], guarded: [] });
+const NOTHING: Read<ContentCount> = readOk({ total: 0, queued: 0, terminating: [], guarded: [] });
 
 async function readContent(
   namespaces: readonly string[],
@@ -71,9 +77,9 @@ async function readContent(
   deps: Reading,
 ): Promise<Map<string, Read<ContentCount>>> {
   const options = { metadataOnly: true };
-  const ends = await listIn(type, namespaces, () => tally(type), options, deps);
+  const ends = await listIn(type, namespaces, () => contentTally(type), options, deps);
   const countIn = (kept: ContentCount | undefined): Read<ContentCount> =>
-    kept === undefined ? NOTHING : read(kept);
+    kept === undefined ? NOTHING : readOk(kept);
   return new Map([...ends].map(([name, end]) => [name, end.ok ? countIn(end.value.kept) : end]));
 }
 
@@ -81,7 +87,7 @@ async function readContent(
  * Folds the objects of one type in one namespace while they are read. Memory depends on the number of groups,
  * not on the number of objects.
  */
-function tally(type: ResourceType): Fold<ContentCount> {
+function contentTally(type: ResourceType): Fold<ContentCount> {
   const groups = new Map<string, ObjectGroup>();
   const kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
   const add = (item: JsonObject): void => {

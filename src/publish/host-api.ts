@@ -64,7 +64,7 @@ export async function connectHost(options: HostApiOptions) {
     ask(async () => toComment((await sent).data as Json));
   return {
     /** Returns the login of the token's user; a failure if the host does not say it. */
-    viewer: () => ask(() => viewer(octokit, host)),
+    viewer: () => ask(() => loginOfToken(octokit, host)),
     /** Returns the comments that match `isWanted`, oldest first, from all pages. Nothing else is kept. */
     comments: (issue: number, isWanted: (comment: Comment) => Promise<boolean>) =>
       ask(async () => {
@@ -125,7 +125,7 @@ export async function connectHost(options: HostApiOptions) {
  * Returns the login of the token's user. GraphQL names the owner of any kind of token; GitHub's workflow token
  * may not read `/user`.
  */
-async function viewer(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
+async function loginOfToken(octokit: Octokit, { kind }: Host): Promise<string | undefined> {
   if (kind === 'github') {
     try {
       const login = stringAt(
@@ -188,9 +188,9 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
 const UNPACED = { key: () => ({ schedule: (_: object, work: () => unknown) => work() }) } as never;
 
 /** The client would write warnings to the console, without our encoding and redaction. */
-const SILENT = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: ignoreLog };
 
-function nothing(): void {}
+function ignoreLog(): void {}
 
 function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): void {
   const { host, signal, callTimeoutMs = CALL_TIMEOUT_MS } = options;
@@ -259,10 +259,10 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
     if (isTimeout(cause)) return { kind: 'timeout', message: 'no answer in time' };
     // The client's own errors about an answer contain no request.
     if (!(error instanceof Error && 'request' in error)) return UNREADABLE;
-    return { kind: 'network', message: clean(describeError(error)) };
+    return { kind: 'network', message: shortPlainText(describeError(error)) };
   }
   const said = stringAt(response, 'data', 'message');
-  const message = clean(said ?? 'the answer is no JSON of such a host');
+  const message = shortPlainText(said ?? 'the answer is no JSON of such a host');
   const scopes = stringAt(response, 'headers', 'x-oauth-scopes');
   const retryAfterMs = waitOf(response);
   return {
@@ -272,7 +272,7 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
     status,
     message: `${status} ${message}`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(scopes === undefined ? {} : { scopes: clean(scopes) }),
+    ...(scopes === undefined ? {} : { scopes: shortPlainText(scopes) }),
   };
 }
 
@@ -280,7 +280,7 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }
 
-function clean(text: string): string {
+function shortPlainText(text: string): string {
   return shorten(plainText(text), MAX_MESSAGE_CHARS);
 }
 

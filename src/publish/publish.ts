@@ -10,9 +10,9 @@ import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { CommentInputs } from '../inputs.ts';
 import type { RunResult } from '../model/result.ts';
-import { isHeld } from '../report/causes.ts';
+import { isStillHeld } from '../report/causes.ts';
 import { failureSection, sectionOf } from '../report/comment.ts';
-import { endOf, isPassed, type Teardown } from '../report/comment-state.ts';
+import { isPassed, storedResult, type Teardown } from '../report/comment-state.ts';
 import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
 import { type RenderContext, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
@@ -20,7 +20,7 @@ import { commentTrouble, reportPlace } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { putComment } from './put-comment.ts';
-import { calledAfter, commentKey, hash, runUrl, type WorkflowRun } from './workflow-run.ts';
+import { commentKey, hash, namedAfterFile, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /**
  * Limit for the job summary. GitHub discards a summary above 1 MiB, and one just below it may disappear without
@@ -200,7 +200,7 @@ export class Publisher {
     const end = await putComment({
       key: commentKey(inputs.key, named),
       own,
-      gone: namespaces.flatMap((one) => (isHeld(one) ? [] : one.name)),
+      gone: namespaces.flatMap((one) => (isStillHeld(one) ? [] : one.name)),
       section: (maxChars) => sectionOf(ending, this.#context, maxChars),
       linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
       issue: found.number,
@@ -218,7 +218,7 @@ export class Publisher {
     const { redact } = this.#deps.redactor;
     const about = redact([...namespaces, selector].filter(Boolean).join(', '));
     return {
-      ...endOf(ending),
+      ...storedResult(ending),
       ...{ run: id, attempt, number, workflow, job },
       where: redact(where),
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
@@ -247,7 +247,7 @@ async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
   const { host, id, names } = run;
   if (names.workflow !== '' || host.kind === 'github' || id === '') return run;
   const file = await api.workflowFile(id);
-  return file.ok ? calledAfter(file.value, run) : run;
+  return file.ok ? namedAfterFile(file.value, run) : run;
 }
 
 /**

@@ -30,43 +30,47 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
     case 'issue_comment':
     case 'pull_request_comment':
     case 'issues':
-      return aboutIssue(event);
+      return leadsOfIssue(event);
     case 'push':
-      return ofPush(event);
+      return leadsOfPush(event);
     case 'create':
       return stringAt(payload, 'ref_type') === 'branch'
-        ? found(branch(event, stringAt(payload, 'ref'), event.sha))
-        : found(commit(event.sha));
+        ? leadsOrReason(branchLead(event, stringAt(payload, 'ref'), event.sha))
+        : leadsOrReason(commitLead(event.sha));
     case 'delete':
-      return ofDelete(event, host);
+      return leadsOfDelete(event, host);
     case 'workflow_run':
-      return ofWorkflowRun(event);
+      return leadsOfWorkflowRun(event);
     case 'check_suite':
     case 'check_run': {
       // They are this repository's, also those of a fork's pull request.
       const check = valueAt(payload, name);
       const sha = stringAt(check, 'head_sha') ?? '';
       const from = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
-      return found([...listedIn(check, sha, event), ...commit(sha), ...branch(event, from, sha)]);
+      return leadsOrReason([
+        ...listedIn(check, sha, event),
+        ...commitLead(sha),
+        ...branchLead(event, from, sha),
+      ]);
     }
     case 'status':
-      return ofStatus(event);
+      return leadsOfStatus(event);
     case 'workflow_dispatch':
-      return found(
-        branch(event, stringAt(payload, 'ref') ?? event.ref, event.sha),
+      return leadsOrReason(
+        branchLead(event, stringAt(payload, 'ref') ?? event.ref, event.sha),
         `no pull request comes from the branch that this was started on; ${ASK}`,
       );
     case 'deployment':
     case 'deployment_status':
-      return ofDeployment(event);
+      return leadsOfDeployment(event);
     case 'merge_group':
-      return found(numbered(numberIn(stringAt(payload, 'merge_group', 'head_ref'))));
+      return leadsOrReason(numberLead(numberIn(stringAt(payload, 'merge_group', 'head_ref'))));
     case 'schedule':
-      return found([], `a scheduled run belongs to no pull request; ${ASK}`);
+      return leadsOrReason([], `a scheduled run belongs to no pull request; ${ASK}`);
     default:
-      return found([
-        ...numbered(numberAt(payload, 'pull_request', 'number')),
-        ...numbered(numberIn(event.ref)),
+      return leadsOrReason([
+        ...numberLead(numberAt(payload, 'pull_request', 'number')),
+        ...numberLead(numberIn(event.ref)),
       ]);
   }
 }
@@ -87,48 +91,49 @@ function eventName({ name, payload }: HostEvent): string {
   return payload['after'] === undefined ? name : 'push';
 }
 
-function found(leads: Lead[], reason = UNKNOWN): Leads {
+function leadsOrReason(leads: Lead[], reason = UNKNOWN): Leads {
   return { leads, reason };
 }
 
-function aboutIssue({ payload }: HostEvent): Leads {
+function leadsOfIssue({ payload }: HostEvent): Leads {
   const isPull =
     isObject(valueAt(payload, 'issue', 'pull_request')) ||
     isObject(valueAt(payload, 'pull_request')) ||
     valueAt(payload, 'is_pull') === true;
   const number =
     numberAt(payload, 'issue', 'number') ?? numberAt(payload, 'pull_request', 'number');
-  if (isPull || number === undefined) return found(numbered(number));
-  return found([], `this is about an issue, not about a pull request; ${ASK}`);
+  if (isPull || number === undefined) return leadsOrReason(numberLead(number));
+  return leadsOrReason([], `this is about an issue, not about a pull request; ${ASK}`);
 }
 
-function ofPush(event: HostEvent): Leads {
+function leadsOfPush(event: HostEvent): Leads {
   const { payload, sha } = event;
   const ref = stringAt(payload, 'ref') ?? event.ref;
   const isTag = ref.startsWith('refs/tags/');
   // A push that deletes has no commit; its GITHUB_SHA is that of the default branch.
-  if (valueAt(payload, 'deleted') === true) return isTag ? deletedTag() : found(branch(event, ref));
+  if (valueAt(payload, 'deleted') === true)
+    return isTag ? deletedTag() : leadsOrReason(branchLead(event, ref));
   // The push of an annotated tag has the SHA of the tag object; the run has that of the commit.
-  if (isTag) return found(commit(sha));
+  if (isTag) return leadsOrReason(commitLead(sha));
   const after = stringAt(payload, 'after') ?? sha;
-  return found([...commit(after), ...branch(event, ref, after)], NO_COMMIT);
+  return leadsOrReason([...commitLead(after), ...branchLead(event, ref, after)], NO_COMMIT);
 }
 
 const NO_COMMIT = `no pull request of this repository has this commit; ${ASK}`;
 
-function ofDelete(event: HostEvent, host: HostKind): Leads {
+function leadsOfDelete(event: HostEvent, host: HostKind): Leads {
   const { payload } = event;
   const [type, ref] = [stringAt(payload, 'ref_type'), stringAt(payload, 'ref')];
   if (type === 'tag') return deletedTag();
   // GitHub has the bare name here; other hosts have the whole ref.
   const name = host === 'github' ? ref : ref?.replace(/^refs\/heads\//, '');
-  if (type !== 'branch' || name === undefined) return found([]);
+  if (type !== 'branch' || name === undefined) return leadsOrReason([]);
   const lead: Lead = { by: 'branch', owner: ownerOf(event), branch: name, isOwn: true };
-  return found([lead], `no pull request comes from the branch that was deleted; ${ASK}`);
+  return leadsOrReason([lead], `no pull request comes from the branch that was deleted; ${ASK}`);
 }
 
 function deletedTag(): Leads {
-  return found([], `a deleted tag belongs to no pull request; ${ASK}`);
+  return leadsOrReason([], `a deleted tag belongs to no pull request; ${ASK}`);
 }
 
 /**
@@ -138,11 +143,14 @@ function deletedTag(): Leads {
 const OF_A_COMMIT =
   /^(push|create|merge_group|status|workflow_dispatch|(pull_request|check|deployment)(_\w+)?)$/;
 
-function ofWorkflowRun(event: HostEvent): Leads {
+function leadsOfWorkflowRun(event: HostEvent): Leads {
   const run = valueAt(event.payload, 'workflow_run');
   const by = stringAt(run, 'event') ?? 'push';
   if (!OF_A_COMMIT.test(by)) {
-    return found([], `the run before this one was started by "${by}", of no pull request; ${ASK}`);
+    return leadsOrReason(
+      [],
+      `the run before this one was started by "${by}", of no pull request; ${ASK}`,
+    );
   }
   const sha = stringAt(run, 'head_sha') ?? '';
   // Gitea and Forgejo write "ci.yml@refs/pull/7/head".
@@ -150,39 +158,40 @@ function ofWorkflowRun(event: HostEvent): Leads {
   const from = stringAt(run, 'head_repository', 'full_name');
   const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? from?.split('/')[0];
   const name = stringAt(run, 'head_branch') ?? '';
-  const isOwn = from === undefined ? owner === ownerOf(event) : same(from, event.repository);
+  const isOwn =
+    from === undefined ? owner === ownerOf(event) : isSameIgnoringCase(from, event.repository);
   const ofFork =
     owner === undefined || name === '' || sha === ''
       ? []
       : [{ by: 'branch', owner, branch: name, sha, isOwn } as const];
-  return found([
+  return leadsOrReason([
     ...listedIn(run, sha, event),
-    ...numbered(path),
-    ...(isOwn ? branch(event, name, sha) : ofFork),
+    ...numberLead(path),
+    ...(isOwn ? branchLead(event, name, sha) : ofFork),
     // A manual run may be about the branch, not about a pull request that was merged into it.
-    ...(by === 'workflow_dispatch' ? [] : commit(sha)),
+    ...(by === 'workflow_dispatch' ? [] : commitLead(sha)),
   ]);
 }
 
-function ofStatus(event: HostEvent): Leads {
+function leadsOfStatus(event: HostEvent): Leads {
   const sha = stringAt(event.payload, 'sha') ?? '';
   const branches = arrayAt(event.payload, 'branches').flatMap((entry) =>
-    stringAt(entry, 'commit', 'sha') === sha ? branch(event, stringAt(entry, 'name'), sha) : [],
+    stringAt(entry, 'commit', 'sha') === sha ? branchLead(event, stringAt(entry, 'name'), sha) : [],
   );
-  return found([...commit(sha), ...branches], NO_COMMIT);
+  return leadsOrReason([...commitLead(sha), ...branches], NO_COMMIT);
 }
 
-function ofDeployment(event: HostEvent): Leads {
+function leadsOfDeployment(event: HostEvent): Leads {
   const { payload } = event;
   const run =
     valueAt(payload, 'workflow_run') ?? valueAt(payload, 'deployment_status', 'workflow_run');
   const sha = stringAt(payload, 'deployment', 'sha') ?? event.sha;
   const ref = stringAt(payload, 'deployment', 'ref');
-  return found([
-    ...numbered(numberIn(ref)),
+  return leadsOrReason([
+    ...numberLead(numberIn(ref)),
     ...listedIn(run, stringAt(run, 'head_sha') ?? '', event),
-    ...commit(sha),
-    ...branch(event, ref, sha),
+    ...commitLead(sha),
+    ...branchLead(event, ref, sha),
   ]);
 }
 
@@ -200,10 +209,10 @@ function listedIn(holder: Json | undefined, sha: string, event: HostEvent): Lead
   };
   return arrayAt(holder, 'pull_requests')
     .filter((pull) => isOurs(pull) && stringAt(pull, 'head', 'sha') === sha)
-    .flatMap((pull) => numbered(numberAt(pull, 'number')));
+    .flatMap((pull) => numberLead(numberAt(pull, 'number')));
 }
 
-function numbered(number: number | undefined): Lead[] {
+function numberLead(number: number | undefined): Lead[] {
   return number !== undefined && Number.isSafeInteger(number) && number > 0
     ? [{ by: 'number', number }]
     : [];
@@ -222,7 +231,7 @@ function numberIn(ref = ''): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-function commit(sha: string): Lead[] {
+function commitLead(sha: string): Lead[] {
   return isCommit(sha) ? [{ by: 'commit', sha }] : [];
 }
 
@@ -231,11 +240,11 @@ function isCommit(sha: string): boolean {
 }
 
 /** Returns a lead for a branch of this repository. The name may be a whole ref. */
-function branch(event: HostEvent, ref: string | undefined, sha?: string): Lead[] {
+function branchLead(event: HostEvent, ref: string | undefined, sha?: string): Lead[] {
   const name = ref?.replace(/^refs\/heads\//, '') ?? '';
   if (name === '' || name.startsWith('refs/')) return [];
   const queued = numberIn(`refs/heads/${name}`);
-  if (queued !== undefined) return numbered(queued);
+  if (queued !== undefined) return numberLead(queued);
   const lead = { by: 'branch', owner: ownerOf(event), branch: name, isOwn: true } as const;
   if (sha === undefined) return [lead];
   return isCommit(sha) ? [{ ...lead, sha }] : [];
@@ -273,7 +282,7 @@ export async function findPullRequest(
       return { kind: 'failed', what: `the pull requests of the ${lead.by}`, failure: got.failure };
     }
     const ours = got.value.filter((pull) => isOf(event, pull));
-    const pulls = isCommitLead ? ofCommit(ours, lead.sha) : ofBranch(ours, lead);
+    const pulls = isCommitLead ? pullsWithCommit(ours, lead.sha) : pullsWithBranch(ours, lead);
     if (pulls.length > 0) return singlePullRequest(pulls.map(({ number }) => number));
   }
   return { kind: 'none', reason };
@@ -318,7 +327,7 @@ async function byNumber(
 function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
   const id = numberAt(payload, 'repository', 'id');
   return id === undefined || pull.baseRepositoryId === undefined
-    ? same(pull.baseRepository, repository)
+    ? isSameIgnoringCase(pull.baseRepository, repository)
     : id === pull.baseRepositoryId;
 }
 
@@ -326,7 +335,7 @@ function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
  * Returns the pull requests with the closest relation to a commit: merged as this commit, at this commit, or
  * containing it.
  */
-function ofCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequest[] {
+function pullsWithCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequest[] {
   const ranked = [
     pulls.filter((pull) => pull.isMerged && pull.mergeCommitSha === sha),
     pulls.filter((pull) => pull.headSha === sha),
@@ -335,7 +344,7 @@ function ofCommit(pulls: readonly PullRequest[], sha: string): readonly PullRequ
   return ranked.find((some) => some.length > 0) ?? pulls;
 }
 
-function ofBranch(
+function pullsWithBranch(
   pulls: readonly PullRequest[],
   { owner, branch: name, sha, isOwn }: Extract<Lead, { by: 'branch' }>,
 ): readonly PullRequest[] {
@@ -343,8 +352,8 @@ function ofBranch(
   const from = pulls.filter(
     ({ headBranch, headOwner, headRepository, baseRepository }) =>
       headBranch === name &&
-      (headOwner === '' || same(headOwner, owner)) &&
-      (headRepository === '' || same(headRepository, baseRepository) === isOwn),
+      (headOwner === '' || isSameIgnoringCase(headOwner, owner)) &&
+      (headRepository === '' || isSameIgnoringCase(headRepository, baseRepository) === isOwn),
   );
   if (sha !== undefined) return from.filter(({ headSha }) => headSha === sha);
   // The branch was deleted, and its name may have been used before: keep the pull requests that were closed
@@ -358,6 +367,6 @@ function ofBranch(
 /** Time within which both hosts close all pull requests of a deleted branch. */
 const SAME_MOMENT_MS = 60_000;
 
-function same(a: string, b: string): boolean {
+function isSameIgnoringCase(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

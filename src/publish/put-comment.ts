@@ -49,7 +49,7 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
     const mine = await ownComments(task, undefined);
     if (!mine.ok) return { what: 'read', failure: mine.failure };
     const [oldest, ...others] = mine.value;
-    if (oldest !== undefined) return edit(oldest, others, uncertainUntil, task);
+    if (oldest !== undefined) return editComment(oldest, others, uncertainUntil, task);
     if (!task.mayCreate) return { url: '' };
     const sentAt = task.clock.now();
     const made = await task.api.createComment(task.issue, renderComment(task, {}, undefined));
@@ -58,7 +58,7 @@ export async function putComment(task: CommentTask): Promise<CommentOutcome> {
       const all = await ownComments(task, made.value.author);
       const beside = all.ok ? all.value.filter(({ id }) => id !== made.value.id) : [];
       const [first = made.value, ...more] = [...beside, made.value].sort((a, b) => a.id - b.id);
-      return edit(first, more, uncertainUntil, task);
+      return editComment(first, more, uncertainUntil, task);
     }
     if (MAY_HAVE_ARRIVED.test(made.failure.kind)) uncertainUntil = sentAt + LATE_MS;
     if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(made.failure, task))) {
@@ -87,7 +87,7 @@ const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
  * Writes into `target` until it contains everything, and deletes the others. Until `uncertainUntil` a write may
  * arrive that does not contain ours, or one of ours without an answer; 0 if there is none.
  */
-async function edit(
+async function editComment(
   target: Comment,
   others: readonly Comment[],
   uncertainUntil: number,
@@ -130,7 +130,7 @@ async function edit(
         // The pauses grow when many jobs write.
         await clock.sleep(SETTLE_MS * (1 + (Math.random() * round) / 2), signal);
       } else if (++failures > MAX_FAILURES || !(await isWorthAnotherTry(put.failure, task))) {
-        return refused(put.failure, [...seen], replaced, task);
+        return handleRefusedEdit(put.failure, [...seen], replaced, task);
       } else written = { what: 'write', failure: put.failure };
     }
     // A comment that was sent before may have arrived beside it by the late look.
@@ -147,7 +147,7 @@ async function edit(
 }
 
 /** Handles a comment that is not the gate's, or was deleted since: writes a new one, once, with its entries. */
-async function refused(
+async function handleRefusedEdit(
   failure: ApiFailure,
   seen: readonly string[],
   replaced: readonly string[],

@@ -68,7 +68,7 @@ function identity(names: { workflow: string; job: string; matrix: readonly strin
 }
 
 /** Returns the run of a workflow without a name, named after its file as on GitHub. */
-export function calledAfter(file: string, run: WorkflowRun): WorkflowRun {
+export function namedAfterFile(file: string, run: WorkflowRun): WorkflowRun {
   return { ...run, ...identity({ ...run.names, workflow: file }) };
 }
 

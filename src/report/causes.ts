@@ -89,7 +89,7 @@ export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): b
 }
 
 /** Reports whether the sentence need not name its subject: the waiting object and its finalizer were just named. */
-export function continues(finding: Finding, waits: Finding | undefined): boolean {
+export function needsNoSubject(finding: Finding, waits: Finding | undefined): boolean {
   const isOfType =
     finding.code === 'owner-missing' &&
     finding.subject.kind === 'CustomResourceDefinition' &&
@@ -113,7 +113,7 @@ export function namespacesOf<N>(cause: Cause<N>): N[] {
 const GONE: readonly Outcome[] = ['clear', 'deleted', 'not-found', 'recreated', 'forced'];
 
 /** Reports whether the findings still hold the namespace. */
-export function isHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
+export function isStillHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
   return !GONE.includes(outcome);
 }
 

@@ -2,7 +2,7 @@ import { plainText, shorten } from '../base/text.ts';
 import { findingsOf } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
-import { isHeld } from './causes.ts';
+import { isStillHeld } from './causes.ts';
 import type { Ending } from './view.ts';
 
 /**
@@ -24,11 +24,11 @@ const MAX_TEXT_CHARS = 120;
 
 /** Reports whether every namespace was deleted, whatever `fail-on` makes of it. */
 export function isPassed({ verdict, namespaces }: RunResult): boolean {
-  return verdict !== 'fail' && !namespaces.some(isHeld);
+  return verdict !== 'fail' && !namespaces.some(isStillHeld);
 }
 
 /** Returns the result of a run, as far as a teardown stores it. */
-export function endOf(ending: Ending) {
+export function storedResult(ending: Ending) {
   if (!('run' in ending)) {
     const seconds = Math.round(ending.elapsedMs / 1_000);
     return { ...NOTHING_KNOWN, at: ending.at, outcome: 'error' as const, seconds };
@@ -44,10 +44,10 @@ export function endOf(ending: Ending) {
     isPass: isPassed(run),
     seconds: Math.round(run.elapsedMs / 1_000),
     cluster: id(run.cluster.uid),
-    left: namesOf(run.namespaces.filter((one) => one.verdict === 'fail' || isHeld(one))),
+    left: namesOf(run.namespaces.filter((one) => one.verdict === 'fail' || isStillHeld(one))),
     isSettled: false,
     code: root?.code ?? '',
-    subject: first ? text(plainText(`${first.subject.kind} ${first.subject.name}`)) : '',
+    subject: first ? shortText(plainText(`${first.subject.kind} ${first.subject.name}`)) : '',
   };
 }
 
@@ -56,7 +56,7 @@ export function endOf(ending: Ending) {
  * deleted.
  */
 function namesOf(namespaces: readonly { name: string }[]): string[] {
-  const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => text(name));
+  const names = namespaces.slice(0, MAX_LEFT).map(({ name }) => shortText(name));
   return namespaces.length > MAX_LEFT ? [...names, '…'] : names;
 }
 
@@ -87,8 +87,8 @@ export function addTeardown(
       newest.isSettled || (same?.at === entry.at && (entry.isSettled || same.isSettled));
     all.set(teardownId(entry), isSettled === newest.isSettled ? newest : { ...newest, isSettled });
   }
-  const settled = [...all.values()].map((entry) => settle(entry, next, gone));
-  return pruned(settled.sort(byRun), teardownId(next));
+  const settled = [...all.values()].map((entry) => settledEntry(entry, next, gone));
+  return entriesWithRoom(settled.sort(byRun), teardownId(next));
 }
 
 /**
@@ -121,7 +121,7 @@ export function teardownId(entry: Teardown): string {
  * Marks an entry whose namespaces were deleted according to another job, or the same with other inputs. Only
  * if the UID of the cluster is known: one address may lead to several clusters.
  */
-function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teardown {
+function settledEntry(entry: Teardown, next: Teardown, gone: readonly string[]): Teardown {
   const isThere = next.cluster !== '' && next.cluster === entry.cluster;
   if (entry.left.length === 0 || !isThere || !isLater(next, entry)) return entry;
   const left = entry.left.filter((name) => !gone.includes(name));
@@ -129,7 +129,7 @@ function settle(entry: Teardown, next: Teardown, gone: readonly string[]): Teard
 }
 
 /** Keeps the newest entry, the rows, the worst first, and then the latest of the others, as long as there is room. */
-function pruned(ordered: readonly Teardown[], told: string): Teardown[] {
+function entriesWithRoom(ordered: readonly Teardown[], told: string): Teardown[] {
   const rows = currentRows(ordered);
   const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
   const isTold = (entry: Teardown): boolean => teardownId(entry) === told;
@@ -282,33 +282,33 @@ function decode(line: string): unknown {
   }
 }
 
-const digits = like(/^\d{1,19}$/);
+const digits = textMatching(/^\d{1,19}$/);
 /** Text that is harmless in an HTML comment. */
-const id = like(/^[A-Za-z0-9-]{1,64}$/);
+const id = textMatching(/^[A-Za-z0-9-]{1,64}$/);
 
 /** Parsers by field: an invalid required field makes the entry invalid; other invalid fields are left empty. */
 const FIELDS = {
   /** Id of the workflow run, digits only; empty if the host does not provide it. */
   run: digits,
-  attempt: finite,
+  attempt: finiteNumber,
   /** Number of the run within its workflow, for people. */
   number: digits,
   /** Hashes of the workflow, and of the workflow, the job and its matrix. */
   workflow: id,
   job: id,
   /** "preview / teardown (eu)". */
-  where: text,
+  where: shortText,
   /** Hash of the namespaces and the selector as in the workflow; empty if they are not known. */
   scope: id,
   /** The namespaces and the selector, for people. */
-  about: text,
+  about: shortText,
   /** ISO 8601. */
-  at: like(/^[0-9T:.Z+-]{1,40}$/),
+  at: textMatching(/^[0-9T:.Z+-]{1,40}$/),
   /** "error": the gate itself failed, so nothing is known. */
   outcome: (value: unknown) => [...OUTCOMES, 'error' as const].find((known) => known === value),
   /** Whether the outcome passes, whatever `fail-on` makes of it. */
   isPass: (value: unknown) => (typeof value === 'boolean' ? value : undefined),
-  seconds: finite,
+  seconds: finiteNumber,
   /** UID of kube-system; empty if it could not be read, or the cluster could not be reached. */
   cluster: id,
   /** Hash of the API server's address; empty if no cluster could be reached. */
@@ -317,12 +317,12 @@ const FIELDS = {
   isOwnCluster: (value: unknown) => value === true,
   /** Namespaces that did not pass. */
   left: (value: unknown) =>
-    Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(text) : undefined,
+    Array.isArray(value) ? value.slice(0, MAX_LEFT + 1).map(shortText) : undefined,
   /** Other jobs have seen since that all of these were deleted. */
   isSettled: (value: unknown) => value === true,
   /** Code and subject of the first root cause; empty when there was none. */
-  code: text,
-  subject: text,
+  code: shortText,
+  subject: shortText,
 };
 
 function readTeardown(value: unknown): Teardown[] {
@@ -333,14 +333,14 @@ function readTeardown(value: unknown): Teardown[] {
   return [Object.fromEntries(read) as unknown as Teardown];
 }
 
-function finite(value: unknown): number | undefined {
+function finiteNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-function like(shape: RegExp): (value: unknown) => string {
+function textMatching(shape: RegExp): (value: unknown) => string {
   return (value) => (typeof value === 'string' && shape.test(value) ? value : '');
 }
 
-function text(value: unknown): string {
+function shortText(value: unknown): string {
   return typeof value === 'string' ? shorten(value, MAX_TEXT_CHARS) : '';
 }

@@ -10,8 +10,14 @@ import {
   teardownId,
   teardownsIn,
 } from './comment-state.ts';
-import { folded, longestThatFits, type RenderContext, runLink, table } from './markdown.ts';
-import { markOf } from './sentences.ts';
+import {
+  longestThatFits,
+  markdownFold,
+  markdownTable,
+  type RenderContext,
+  runLink,
+} from './markdown.ts';
+import { outcomeSign } from './sentences.ts';
 import type { Ending, Failure } from './view.ts';
 
 /** The API refuses 65,536; counted with marker, state and footer. */
@@ -111,7 +117,7 @@ function renderReport(
         return isAlone && index === 0 ? [`### ${rowTitle(row, rows)}, ${runOf(row, linkTo)}`] : [];
       const first = `<!-- namespace-teardown-gate:story ${teardownId(row)} -->`;
       const whole = `${first}\n${text}\n<!-- namespace-teardown-gate:end -->`;
-      return index === 0 ? [whole] : [folded(rowTitle(row, rows), whole)];
+      return index === 0 ? [whole] : [markdownFold(rowTitle(row, rows), whole)];
     });
     return `${[
       markerLine(key),
@@ -173,7 +179,7 @@ function foreseenText(own: Teardown, all: readonly Teardown[]): string {
 }
 
 function rowMark({ outcome, isPass }: Teardown): string {
-  return outcome === 'error' ? '🔴' : markOf(outcome, isPass ? 'pass' : 'fail');
+  return outcome === 'error' ? '🔴' : outcomeSign(outcome, isPass ? 'pass' : 'fail');
 }
 
 function isGreen(row: Teardown): boolean {
@@ -216,7 +222,7 @@ function rowTable(
       : stateText(row);
     return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
   });
-  return table(['', 'teardown', 'outcome', 'run'], lines);
+  return markdownTable(['', 'teardown', 'outcome', 'run'], lines);
 }
 
 /** Returns the job, and the namespaces and the cluster only if rows differ by them. */
@@ -266,7 +272,8 @@ function historySections(
     return `${rowMark(entry)} ${formatDuration(entry.seconds * 1_000)}${outcome}${here}`;
   });
   const line = items.join(' · ');
-  if (!rows.every(({ isPass }) => isPass)) return [folded('Teardowns of this pull request', line)];
+  if (!rows.every(({ isPass }) => isPass))
+    return [markdownFold('Teardowns of this pull request', line)];
   return [`${pastOf(all, linkTo)}Teardowns: ${line}`];
 }
 

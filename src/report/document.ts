@@ -8,15 +8,15 @@ import {
 } from './sentences.ts';
 import type { CauseView, NamespaceView, Proof, Remedies, Row, View } from './view.ts';
 import {
+  bold,
   capitalized,
   counted,
-  exact,
+  diagnosed,
   formatCount,
   joinWords,
   listExact,
   listWords,
-  said,
-  strong,
+  literal,
   toPlain,
   type Words,
 } from './words.ts';
@@ -82,14 +82,14 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
   const head: Block[] = [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
-    ...notes.map((note): Block => line(asSentences([note]))),
+    ...notes.map((note): Block => lineBlock(asSentences([note]))),
   ];
   const tail: Block[] = [
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notSeenBlocks(view),
     ...namespaces.flatMap((one) => (isMany || detail.rows === 0 ? [] : basisLine(one))),
     ...leftBehindLines(view, detail),
-    ...(queued.length > 0 && detail.rows > 0 ? [line(queued)] : []),
+    ...(queued.length > 0 && detail.rows > 0 ? [lineBlock(queued)] : []),
     ...(isSmall ? table : []),
     ...(terms.length > 0 && detail.rows > 0 ? [{ kind: 'terms', terms } as const] : []),
   ];
@@ -100,12 +100,12 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
     ...causes,
     ...tail,
     ...folds,
-    ...(isSmall ? [] : fold([`All ${counted(namespaces.length, 'namespace')}`], table)),
+    ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], table)),
     ...leftBehindBlocks(view, detail),
     ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
     ...(detail.rows === 0 || view.rules.length === 0
       ? []
-      : fold(
+      : foldBlock(
           ['Permissions that would show what was not inspected'],
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
         )),
@@ -113,11 +113,11 @@ export function documentOf(view: View, detail: Detail, measure: Measure): Block[
   ];
 }
 
-function line(...parts: Words[]): Block {
+function lineBlock(...parts: Words[]): Block {
   return { kind: 'line', words: joinWords(parts, ' ') };
 }
 
-function fold(
+function foldBlock(
   title: Words,
   blocks: Block[],
   inText: 'all' | 'proofs' | 'nothing' = 'nothing',
@@ -130,13 +130,13 @@ function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: D
   const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
   const items = shown.map(({ extent, example, clauses }): Words => {
     if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
-    return [strong(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
+    return [bold(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
   });
   const left = causeCount - shown.length;
   return [
-    line([strong(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
+    lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
     { kind: 'list', items, isOrdered: true },
-    ...(left > 0 ? [line([`And ${counted(left, 'more cause')}.`])] : []),
+    ...(left > 0 ? [lineBlock([`And ${counted(left, 'more cause')}.`])] : []),
   ];
 }
 
@@ -163,12 +163,12 @@ function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Bl
     (isSeen ? folds : hidden).push(...restOfCause(cause, limit, detail));
   }
   const untold = view.causeCount - causes.length;
-  const elsewhere = line([`And ${counted(untold, 'more cause')}.`]);
+  const elsewhere = lineBlock([`And ${counted(untold, 'more cause')}.`]);
   const rest = untold > 0 && causes.length > 0 ? [elsewhere] : [];
   if (hidden.length === 0) return [[...visible, ...rest], folds];
   const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
   const title = `${counted(count, 'more cause')}, with fixes`;
-  return [visible, [...folds, ...fold([title], [...hidden, ...rest])]];
+  return [visible, [...folds, ...foldBlock([title], [...hidden, ...rest])]];
 }
 
 /** Returns the section about one cause; `number` is its place in the list, which has its sentence already. */
@@ -184,15 +184,15 @@ function causeSection(
   const why = isListed ? [] : asSentences(clauses);
   const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
   const told = [
-    ...(number !== undefined && why.length + also.length > 0 ? [line(why, also)] : []),
+    ...(number !== undefined && why.length + also.length > 0 ? [lineBlock(why, also)] : []),
     ...(namespaces.length > 1
-      ? [line(['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.'])]
+      ? [lineBlock(['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.'])]
       : []),
-    ...(attribution.length > 0 ? [line(attribution)] : []),
+    ...(attribution.length > 0 ? [lineBlock(attribution)] : []),
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
   ];
   if (number === undefined) {
-    return [{ kind: 'section', blocks: [line([strong(`${whyTitle}.`)], why, also), ...told] }];
+    return [{ kind: 'section', blocks: [lineBlock([bold(`${whyTitle}.`)], why, also), ...told] }];
   }
   if (told.length === 0) return [];
   const words = [`${number}. `, ...capitalized(title)];
@@ -203,7 +203,7 @@ function causeSection(
 function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
   if (detail.remedies <= 1) return [];
   const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
-  return fold(
+  return foldBlock(
     ['More about ', ...title],
     [
       ...remedies.flatMap((group, at) => {
@@ -211,7 +211,7 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
         return actionBlocks(group, isUntold ? 0 : limit, detail.remedies, detail);
       }),
       ...others.flatMap(({ text, others: commands }): Block[] => [
-        line([...capitalized(text), '; the other commands:']),
+        lineBlock([...capitalized(text), '; the other commands:']),
         { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
       ]),
     ],
@@ -229,7 +229,7 @@ function notSeenBlocks({ notSeen }: View): Block[] {
   const shown = notSeen.slice(0, 3);
   const left = notSeen.length - shown.length;
   const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
-  return [...shown, ...rest].map((words) => line([strong('Not inspected:')], words));
+  return [...shown, ...rest].map((words) => lineBlock([bold('Not inspected:')], words));
 }
 
 /** Returns a table with the rows for which there is room; no table without rows. */
@@ -248,7 +248,7 @@ function tableOf<T>(
 
 function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
   return tableOf([], namespaces, detail.rows, {
-    namespace: (one) => [`${one.mark} `, exact(one.name)],
+    namespace: (one) => [`${one.mark} `, literal(one.name)],
     outcome: (one) => [one.state],
     'because of': (one) => one.titles,
   });
@@ -263,26 +263,30 @@ function forcedBlocks(
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, exact(home)] : [what];
+  const title: Words = isMany ? [`${what} in `, literal(home)] : [what];
   const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
   return [
-    ...(actions.length === 0 ? [line([strong(...title, ':'), ' nothing.'])] : []),
+    ...(actions.length === 0 ? [lineBlock([bold(...title, ':'), ' nothing.'])] : []),
     ...tableOf(title, actions, detail.forced, {
       object: ({ target, finalizer }) =>
-        finalizer === '' ? [exact(target)] : [exact(target), ' ', exact(finalizer)],
-      result: (one) => [said(one.result)],
+        finalizer === '' ? [literal(target)] : [literal(target), ' ', literal(finalizer)],
+      result: (one) => [diagnosed(one.result)],
     }),
     ...tableOf(left, orphans, detail.forced, {
-      object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
+      object: ({ apiVersion, kind, name }) => [
+        literal(`${kind} ${name}`),
+        ', ',
+        literal(apiVersion),
+      ],
       'finalizers and UID': ({ uid, finalizers }) => [
         ...listExact(finalizers),
         ...(finalizers.length > 0 ? [', '] : []),
-        exact(uid),
+        literal(uid),
       ],
     }),
     ...tableOf(['Refused'], refused, detail.forced, {
-      object: ({ target }) => [exact(target)],
-      reason: ({ reason }) => [said(reason)],
+      object: ({ target }) => [literal(target)],
+      reason: ({ reason }) => [diagnosed(reason)],
     }),
   ];
 }
@@ -295,25 +299,28 @@ function leftBehindLines(
   const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers).slice(0, detail.rows);
   if (breaking.length > 0) {
     return breaking.map(({ kind, name, why }) =>
-      line([strong('Breaks other namespaces:')], [exact(`${kind} ${name}`), ': ', said(why), '.']),
+      lineBlock(
+        [bold('Breaks other namespaces:')],
+        [literal(`${kind} ${name}`), ': ', diagnosed(why), '.'],
+      ),
     );
   }
   const isSearched =
     namespaces.length > 0 && namespaces.every((one) => one.leftBehind !== undefined);
   if (!isSearched || leftBehindUnread || leftBehind.length > 0) return [];
-  return [line(['Nothing was left behind outside the namespace.'])];
+  return [lineBlock(['Nothing was left behind outside the namespace.'])];
 }
 
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const table = tableOf([], leftBehind, detail.rows, {
     object: ({ breaksOthers, kind, name, namespace }) => [
-      ...(breaksOthers ? [strong('breaks others:'), ' '] : []),
-      exact(`${kind} ${name}`),
-      ...(namespaces.length > 1 ? [' for ', exact(namespace)] : []),
+      ...(breaksOthers ? [bold('breaks others:'), ' '] : []),
+      literal(`${kind} ${name}`),
+      ...(namespaces.length > 1 ? [' for ', literal(namespace)] : []),
     ],
-    why: ({ why }) => [said(why)],
+    why: ({ why }) => [diagnosed(why)],
   });
-  return fold([leftBehindTitle(leftBehind, run)], table, 'all');
+  return foldBlock([leftBehindTitle(leftBehind, run)], table, 'all');
 }
 
 /**
@@ -326,19 +333,19 @@ function ownFolds(
   { rows }: Detail,
 ): Block[] {
   const deleted = tableOf([], deletions, rows, {
-    object: ({ apiVersion, kind, name }) => [exact(`${kind} ${name}`), ', ', exact(apiVersion)],
-    result: ({ result, uid }) => [said(result), ', UID ', exact(uid)],
+    object: ({ apiVersion, kind, name }) => [literal(`${kind} ${name}`), ', ', literal(apiVersion)],
+    result: ({ result, uid }) => [diagnosed(result), ', UID ', literal(uid)],
   });
   const owners = tableOf([], basis?.owners ?? [], rows, {
-    controller: ({ owner }) => [exact(owner)],
+    controller: ({ owner }) => [literal(owner)],
     objects: ({ objects }) => [formatCount(objects)],
-    evidence: ({ evidence }) => [said(evidence)],
+    evidence: ({ evidence }) => [diagnosed(evidence)],
   });
-  const where = (joint: string): Words => (isMany ? [joint, exact(home)] : []);
+  const where = (joint: string): Words => (isMany ? [joint, literal(home)] : []);
   const first = `Deleted first, in order: ${counted(deletions.length, 'object')}`;
   return [
-    ...fold([first, ...where(' of ')], deleted),
-    ...fold(['What this forecast rests on', ...where(' in ')], owners),
+    ...foldBlock([first, ...where(' of ')], deleted),
+    ...foldBlock(['What this forecast rests on', ...where(' in ')], owners),
   ];
 }
 
@@ -349,7 +356,7 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
     const is = { foreseen: 'foreseen', 'not-foreseen': 'not foreseen', open: 'left open' };
     const words = verdict === 'not-comparable' ? 'not comparable' : is[verdict];
     const text = `The forecast of ${at} said ${outcome}: ${words}, because ${because}`;
-    return [line(asSentences([[said(text)]]))];
+    return [lineBlock(asSentences([[diagnosed(text)]]))];
   }
   if (basis === undefined) return [];
   const { objectsWithFinalizers, owners, dryRuns, notInspected } = basis;
@@ -360,11 +367,11 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   ];
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const next = basis.next.slice(0, 3).map((one): Words => [said(one)]);
+  const next = basis.next.slice(0, 3).map((one): Words => [diagnosed(one)]);
   const then: Words = ['Once its pods are deleted, this would hold it: ', ...listWords(next), '.'];
   return [
-    line([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
-    ...(next.length === 0 ? [] : [line(then)]),
+    lineBlock([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
+    ...(next.length === 0 ? [] : [lineBlock(then)]),
   ];
 }
 
@@ -380,19 +387,22 @@ function detailBlocks(view: View, detail: Detail): Block[] {
       : [];
   if (only !== undefined && others.length === 0) {
     return [
-      ...fold(['Evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
-      ...fold(['Details'], readBlocks(only, view, detail)),
+      ...foldBlock(['Evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
+      ...foldBlock(['Details'], readBlocks(only, view, detail)),
     ];
   }
   const each = alikeNamespaces(view.namespaces)
     .slice(0, detail.namespaces)
     .flatMap(([one, ...alike]) =>
-      fold(
-        [exact(one.name), ...othersLikeIt(alike.length)],
+      foldBlock(
+        [literal(one.name), ...othersLikeIt(alike.length)],
         [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
       ),
     );
-  return [...fold(['Evidence'], proven, 'proofs'), ...fold(['Details of each namespace'], each)];
+  return [
+    ...foldBlock(['Evidence'], proven, 'proofs'),
+    ...foldBlock(['Details of each namespace'], each),
+  ];
 }
 
 /** Groups namespaces that wait for the same causes: their details differ only in names. */
@@ -412,7 +422,7 @@ export function othersLikeIt(count: number): Words {
 /** Returns every link with its reason, contradictions, and the graph as a picture. */
 function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
-  const items = (diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [said(one)]);
+  const items = (diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [diagnosed(one)]);
   return [
     ...tableOf(
       [],
@@ -421,7 +431,7 @@ function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[
       {
         '': ({ fromWords }) => fromWords,
         'waits for': ({ toWords, isRootCause }) =>
-          isRootCause ? [...toWords, ' (', strong('root cause'), ')'] : toWords,
+          isRootCause ? [...toWords, ' (', bold('root cause'), ')'] : toWords,
         because: ({ because }) => because,
       },
       diagnosis?.edges.length,
@@ -448,7 +458,7 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
   const reported = conditions.filter(({ status }) => status !== 'False');
   return [
     ...tableOf(['Other findings'], findings, most, {
-      code: ({ code }) => [exact(code)],
+      code: ({ code }) => [literal(code)],
       what: ({ subject }) => subjectWords(subject, home),
       why: (finding) => messageWords(finding, scene),
     }),
@@ -457,23 +467,23 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
       diagnosis?.queued ?? [],
       most,
       {
-        kind: ({ kind }) => [exact(kind)],
-        apiVersion: ({ apiVersion }) => [exact(apiVersion)],
+        kind: ({ kind }) => [literal(kind)],
+        apiVersion: ({ apiVersion }) => [literal(apiVersion)],
         objects: ({ count }) => [formatCount(count)],
       },
     ),
     ...tableOf(['Not inspected'], diagnosis?.notInspected ?? [], most, {
-      what: ({ what }) => [said(what)],
-      'why not': ({ reason, grant }) => [grant ? exact(reason) : said(reason)],
+      what: ({ what }) => [diagnosed(what)],
+      'why not': ({ reason, grant }) => [grant ? literal(reason) : diagnosed(reason)],
     }),
     ...tableOf(['Conditions of the namespace'], reported, raw, {
-      condition: ({ type, status }) => [exact(`${type}=${status}`)],
-      reason: ({ reason }) => [exact(reason)],
-      message: ({ message }) => [exact(message)],
+      condition: ({ type, status }) => [literal(`${type}=${status}`)],
+      reason: ({ reason }) => [literal(reason)],
+      message: ({ message }) => [literal(message)],
     }),
     ...tableOf(['Timeline'], timeline, raw, {
-      when: ({ at }) => [said(withAges(at, scene.now))],
-      what: ({ event }) => [said(withAges(event, scene.now))],
+      when: ({ at }) => [diagnosed(withAges(at, scene.now))],
+      what: ({ event }) => [diagnosed(withAges(event, scene.now))],
     }),
   ];
 }

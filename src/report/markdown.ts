@@ -1,12 +1,12 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
-import { NAMESPACE } from '../model/finding.ts';
+import { NAMESPACE_NODE } from '../model/finding.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Action, Row, View } from './view.ts';
 import {
   capitalized,
+  diagnosed,
   formatCount,
-  said,
   toHtml,
   toMarkdown,
   toPlain,
@@ -110,7 +110,7 @@ function renderDocument(view: View, context: RenderContext, detail: Detail): str
 }
 
 export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
-  const label = toMarkdown([said(runLabel)]);
+  const label = toMarkdown([diagnosed(runLabel)]);
   return runUrl === undefined ? label : `[${label}](${runUrl})`;
 }
 
@@ -164,7 +164,7 @@ function blockMarkdown(block: Block, chars: number): string {
       const { title, header, rows, left } = block;
       const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more.` : '';
       const cells = rows.map((row) => row.map(text));
-      return `${title.length > 0 ? `**${text(title)}**\n\n` : ''}${table(header, cells)}${rest}`;
+      return `${title.length > 0 ? `**${text(title)}**\n\n` : ''}${markdownTable(header, cells)}${rest}`;
     }
     case 'proofs':
       return block.proofs
@@ -185,7 +185,7 @@ function blockMarkdown(block: Block, chars: number): string {
     case 'section':
       return inner(block.blocks);
     case 'fold':
-      return folded(toHtml(block.title), inner(block.blocks));
+      return markdownFold(toHtml(block.title), inner(block.blocks));
   }
 }
 
@@ -206,7 +206,10 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
 }
 
 /** Writes a table whose cells are Markdown already; every cell must be one line. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
 }
@@ -262,7 +265,7 @@ function patchLines(word: string): string[] {
 }
 
 /** Writes a fold. `title` is one line of Markdown; blank lines around the content let Markdown work inside. */
-export function folded(title: string, content: string): string {
+export function markdownFold(title: string, content: string): string {
   return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
 }
 
@@ -276,7 +279,7 @@ const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
 export function diagramSource(rows: readonly Row[]): string {
   const [first] = rows;
   if (first === undefined) return '';
-  const labels = new Map([[NAMESPACE, toPlain(first.fromWords)]]);
+  const labels = new Map([[NAMESPACE_NODE, toPlain(first.fromWords)]]);
   const roots = new Set<string>();
   for (const { to, toWords, isRootCause } of rows) {
     if (isRootCause) roots.add(to);

@@ -1,7 +1,7 @@
 import { plainText, shorten } from '../base/text.ts';
 import type { Finding } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
-import { isHeld } from './causes.ts';
+import { isStillHeld } from './causes.ts';
 import { terminatingFor } from './sentences.ts';
 import type { Statistics } from './statistics.ts';
 import type { View } from './view.ts';
@@ -35,7 +35,7 @@ export function renderMetrics({ run, namespaces }: View): string {
       unit: 'seconds',
       help: 'Time since the deletion of a namespace that is still terminating was requested.',
       samples: shown.flatMap((namespace) => {
-        const ms = isHeld(namespace) ? terminatingFor(namespace, run) : undefined;
+        const ms = isStillHeld(namespace) ? terminatingFor(namespace, run) : undefined;
         if (ms === undefined) return [];
         const { findings = [], rootCauses = [] } = namespace.diagnosis ?? {};
         const root = findings.find(({ id }) => id === rootCauses[0]);

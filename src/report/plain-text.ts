@@ -28,15 +28,15 @@ const TITLE = 'Namespace teardown';
 /** Renders the report for a terminal. */
 export function renderText(view: View): string {
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
-  const lines = explanation(view, view.namespaces.length === 1);
+  const lines = explanationLines(view, view.namespaces.length === 1);
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
 /** Writes the end of the step log: the outcome and cause of each namespace, folded details, annotations. */
-export function tellInLog(view: View, log: Log): void {
+export function logReport(view: View, log: Log): void {
   const [only] = view.namespaces.length === 1 ? view.namespaces : [];
   log.line(only ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
-  for (const line of explanation(view, false)) log.line(line);
+  for (const line of explanationLines(view, false)) log.line(line);
   const examined = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
   for (const [one, ...alike] of alikeNamespaces(examined).slice(0, MAX_LOOKS)) {
     log.group(lookTitle(one, only ? undefined : alike.length), lookLines(one));
@@ -48,7 +48,7 @@ export function tellInLog(view: View, log: Log): void {
  * Writes the cause, who can fix it, what to do, and what was not inspected, after an empty line each. Of many
  * causes, each has one remedy, so that forty namespaces fit on a screen.
  */
-function explanation(view: View, hasEvidence: boolean): string[] {
+function explanationLines(view: View, hasEvidence: boolean): string[] {
   const { namespaces, notSeen, causeCount } = view;
   const [only] = namespaces.length === 1 ? namespaces : [];
   const detail: Detail = {

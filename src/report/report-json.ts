@@ -1,7 +1,7 @@
 import { isObject } from '../base/json.ts';
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { causesOf, isHeld, namespacesOf } from './causes.ts';
+import { causesOf, isStillHeld, namespacesOf } from './causes.ts';
 import type { View } from './view.ts';
 
 export function reportJson({ run }: View): string {
@@ -31,7 +31,7 @@ export function buildReport(result: RunResult) {
     outcome: result.outcome,
     namespaces: result.namespaces.map(namespaceReport),
     // Causes of more than one namespace, the most namespaces first.
-    sharedCauses: causesOf(result.namespaces.filter(isHeld))
+    sharedCauses: causesOf(result.namespaces.filter(isStillHeld))
       .map((cause) => ({
         finding: findingReport(cause[0].finding),
         namespaces: namespacesOf(cause).map(({ name }) => name),

@@ -8,16 +8,16 @@ import {
 } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, continues, namespacesOf } from './causes.ts';
+import { type Cause, namespacesOf, needsNoSubject } from './causes.ts';
 import {
+  bold,
   capitalized,
   counted,
-  exact,
+  diagnosed,
   formatCount,
   joinWords,
   listExact,
-  said,
-  strong,
+  literal,
   type Words,
 } from './words.ts';
 
@@ -36,15 +36,16 @@ export interface Scene {
 
 /** Writes "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
 export function subjectWords(subject: Subject, home: string): Words {
-  if (subject.kind === 'APIResource') return ['type ', exact(subject.name)];
+  if (subject.kind === 'APIResource') return ['type ', literal(subject.name)];
   const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
   const path = isElsewhere ? `${subject.namespace}/${subject.name}` : subject.name;
-  return [said(subject.kind), ' ', exact(path)];
+  return [diagnosed(subject.kind), ' ', literal(path)];
 }
 
 /** Writes the subject of a finding, with the number of others that it represents. */
 function findingSubject(finding: Finding, home: string): Words {
-  if (finding.code === 'content-deleting') return ['objects of type ', exact(finding.subject.name)];
+  if (finding.code === 'content-deleting')
+    return ['objects of type ', literal(finding.subject.name)];
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
   return more > 0 ? [...words, ` (and ${counted(more, 'other')} like it)`] : words;
@@ -64,9 +65,9 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
   if (isAboutHome(finding, home)) return titleWords(finding, home);
   if (finalizer !== undefined) {
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
-      return ['finalizer ', exact(finalizer)];
+      return ['finalizer ', literal(finalizer)];
     }
-    if (continues(finding, waits)) return ['the owner of finalizer ', exact(finalizer)];
+    if (needsNoSubject(finding, waits)) return ['the owner of finalizer ', literal(finalizer)];
   }
   const subject = findingSubject(finding, home);
   // The sentence about a missing owner has its own words for what was not found and what would not be visible.
@@ -76,10 +77,10 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
 
 /** Returns the title of a cause, which is the same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
-  if (root.finalizer !== undefined) return ['finalizer ', exact(root.finalizer)];
+  if (root.finalizer !== undefined) return ['finalizer ', literal(root.finalizer)];
   switch (root.code) {
     case 'namespace-controller-inactive':
-      return [exact('kube-controller-manager')];
+      return [literal('kube-controller-manager')];
     case 'unexplained':
       return ['an unknown cause'];
     default:
@@ -99,7 +100,7 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
   const past =
     scene.isOver === true ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
   const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
-  return phrase(`${short}${finding.message.slice(own.length)}`, finding, scene);
+  return findingText(`${short}${finding.message.slice(own.length)}`, finding, scene);
 }
 
 const PAST: Record<string, string> = { is: 'was', has: 'had' };
@@ -108,20 +109,20 @@ const PAST: Record<string, string> = { is: 'was', has: 'had' };
 export function continuationWords(finding: Finding, scene: Scene): Words {
   return finding.continuation === undefined
     ? ['it ', ...messageWords(finding, scene)]
-    : phrase(finding.continuation, finding, scene);
+    : findingText(finding.continuation, finding, scene);
 }
 
 /** Returns a text of the diagnosis about a finding, with the names in it marked. */
-export function phrase(text: string, finding: Finding, { now }: Scene): Words {
+export function findingText(text: string, finding: Finding, { now }: Scene): Words {
   const { finalizer, subject, quote: words } = finding;
   const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
   // A name that is an ordinary word would mark every such word of the sentence as code.
   const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
   if (words === undefined || words === '' || !text.endsWith(words)) {
-    return [said(withAges(text, now), special)];
+    return [diagnosed(withAges(text, now), special)];
   }
   const own = text.slice(0, -words.length).trimEnd();
-  return [said(withAges(own, now), special), ' ', exact(words)];
+  return [diagnosed(withAges(own, now), special), ' ', literal(words)];
 }
 
 /** Returns the clauses of a chain, one per link, each readable after the one before it. */
@@ -133,7 +134,7 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
     if (previous === undefined) {
       return [[...findingSubject(link, scene.home), ' ', ...messageWords(link, scene)]];
     }
-    const clause = following(previous, link, scene);
+    const clause = clauseAfter(previous, link, scene);
     if (!isLong || at < told.length - 1) return [clause];
     const left = links.length - told.length;
     return [[`it waits, through ${counted(left, 'more link')}, for the following`], clause];
@@ -160,8 +161,8 @@ export function asSentence(clauses: readonly Words[]): Words {
   return joinWords(clauses, '; ');
 }
 
-function following(previous: Finding, finding: Finding, scene: Scene): Words {
-  if (continues(finding, previous)) return continuationWords(finding, scene);
+function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
+  if (needsNoSubject(finding, previous)) return continuationWords(finding, scene);
   const subject = findingSubject(finding, scene.home);
   const message = messageWords(finding, scene, previous);
   if (finding.code.startsWith('owner-')) {
@@ -213,7 +214,7 @@ export function attributionOf(cause: Cause, run: RunResult, inComment = false): 
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
     const order = ` the teardown ${does} things in the wrong order.`;
-    return joinWords([[strong(`You can ${can} this:`), order], also], ' ');
+    return joinWords([[bold(`You can ${can} this:`), order], also], ' ');
   }
   if (isCluster) {
     const these = namespacesOf(cause).length > 1 ? 'these namespaces' : 'this namespace';
@@ -224,11 +225,11 @@ export function attributionOf(cause: Cause, run: RunResult, inComment = false): 
     const merge = inComment ? 'You can merge; ask' : 'Not caused by this change; ask';
     const answer = isInnocent ? `${merge} your platform team.` : 'Ask your platform team.';
     const where = `The cause lies in the cluster, outside of ${these}.`;
-    return joinWords([[strong(answer)], [where], also], ' ');
+    return joinWords([[bold(answer)], [where], also], ' ');
   }
   // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
-  return [strong('You can fix this:'), ' the cause lies in this environment.'];
+  return [bold('You can fix this:'), ' the cause lies in this environment.'];
 }
 
 /** Returns other namespaces, outside of this run, that wait for the same cause. */
@@ -251,7 +252,7 @@ function isBefore(since: string, cause: Cause, run: RunResult): boolean {
 }
 
 /** Returns the sign of an outcome, which always stands beside words. */
-export function markOf(outcome: Outcome, verdict: Verdict): string {
+export function outcomeSign(outcome: Outcome, verdict: Verdict): string {
   return outcome === 'not-found' && verdict === 'fail' ? '🔴' : MARKS[outcome];
 }
 
@@ -339,7 +340,7 @@ export function leftBehindTitle(
 
 /** Writes "Kubernetes 1.36.3". */
 export function clusterWords(run: RunResult): Words {
-  return ['Kubernetes ', exact(run.cluster.version.replace(/^v(?=\d)/, ''))];
+  return ['Kubernetes ', literal(run.cluster.version.replace(/^v(?=\d)/, ''))];
 }
 
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;

@@ -2,15 +2,15 @@ import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Cause, causesOf, namespacesOf } from './causes.ts';
-import { table } from './markdown.ts';
+import { markdownTable } from './markdown.ts';
 import { statisticsMetrics } from './open-metrics.ts';
 import type { Report, ReportNamespace } from './report-json.ts';
 import {
   counted,
-  exact,
+  diagnosed,
   formatCount,
   listWords,
-  said,
+  literal,
   toMarkdown,
   toPlain,
   type Words,
@@ -157,7 +157,7 @@ function headlines(statistics: Statistics): Words[] {
   const { deletionSeconds: took, forecasts } = statistics;
   const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
     `${formatCount(count)} `,
-    said(outcome),
+    diagnosed(outcome),
   ]);
   return [
     [
@@ -200,9 +200,11 @@ function statisticsText(statistics: Statistics): string {
 function statisticsMarkdown(statistics: Statistics): string {
   const rows = statistics.causes.map((cause) => {
     const [code = '', ...rest] = cells(cause);
-    return [exact(code), ...rest.map((text) => said(text))].map((word) => toMarkdown([word]));
+    return [literal(code), ...rest.map((text) => diagnosed(text))].map((word) =>
+      toMarkdown([word]),
+    );
   });
-  const body = rows.length === 0 ? 'Nothing hung.' : table(HEADER, rows);
+  const body = rows.length === 0 ? 'Nothing hung.' : markdownTable(HEADER, rows);
   return `${[...headlines(statistics).map((words) => toMarkdown(words)), body].join('\n\n')}\n`;
 }
 

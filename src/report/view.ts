@@ -5,24 +5,31 @@ import {
   type Diagnosis,
   type Finding,
   type FindingCode,
-  NAMESPACE,
+  NAMESPACE_NODE,
   type NotInspected,
   type RemedyRole,
 } from '../model/finding.ts';
 import { OUTCOMES, protectedBecause } from '../model/outcome.ts';
 import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
-import { type Cause, causesOf, continues, isHeld, namespacesOf, type Root } from './causes.ts';
+import {
+  type Cause,
+  causesOf,
+  isStillHeld,
+  namespacesOf,
+  needsNoSubject,
+  type Root,
+} from './causes.ts';
 import {
   asSentence,
   attributionOf,
   chainClauses,
   continuationWords,
+  findingText,
   formatAge,
   isAboutHome,
   linkWords,
-  markOf,
   messageWords,
-  phrase,
+  outcomeSign,
   type Scene,
   stateOf,
   subjectWords,
@@ -33,12 +40,12 @@ import {
 import {
   capitalized,
   counted,
-  exact,
+  diagnosed,
   formatCount,
   joinWords,
   listExact,
   listWords,
-  said,
+  literal,
   toPlain,
   type Words,
 } from './words.ts';
@@ -117,7 +124,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const ordered = worstFirst(run.namespaces);
   const isForecast = run.kind === 'forecast';
   // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
-  const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isHeld));
+  const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
   const told = all.slice(0, MAX_CAUSES);
   const unread = [
     ...(run.leftOut ?? []),
@@ -134,7 +141,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const headline = only?.headline ?? headlineOf(ordered, run);
   return {
     run,
-    mark: markOf(run.outcome, run.verdict),
+    mark: outcomeSign(run.outcome, run.verdict),
     headline,
     /** The headline of the comment on a pull request, if that differs. */
     commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
@@ -156,7 +163,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** RBAC rules that would show it, as lines of YAML; empty if a cause has them. */
     rules: actions.some((one) => one.rules !== undefined) ? [] : rules,
     /** The number of objects queued behind the causes. */
-    queued: queuedWords(ordered.filter(isHeld)),
+    queued: queuedWords(ordered.filter(isStillHeld)),
     /** Technical terms that the causes use, explained once each. */
     terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))).map(
       ({ term }): Words => [term],
@@ -212,10 +219,10 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
   const are = failed.length === 1 ? 'is' : 'are';
   const did =
     only === 'stuck' ? `${are} stuck` : only === 'would-hang' ? 'would hang' : 'did not pass';
-  return [`${ofAll(failed.length, ordered.length)} ${did}${took}`];
+  return [`${countOfAll(failed.length, ordered.length)} ${did}${took}`];
 }
 
-function ofAll(some: number, all: number): string {
+function countOfAll(some: number, all: number): string {
   return `${some === all ? '' : `${formatCount(some)} of `}${counted(all, 'namespace')}`;
 }
 
@@ -233,8 +240,8 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
         ? 'When this pull request is closed, nothing that was read would hold its environment: '
         : 'Too little could be read to tell whether this environment would hang when this pull request is closed: ';
   return only === undefined
-    ? [told, ofAll(same.length, ordered.length)]
-    : [told, 'namespace ', exact(only.name)];
+    ? [told, countOfAll(same.length, ordered.length)]
+    : [told, 'namespace ', literal(only.name)];
 }
 
 /**
@@ -247,7 +254,7 @@ function toldApart(views: readonly CauseView[], causes: readonly Cause[]): Cause
   return views.map((view, at) => {
     const isOne = alike.get(toPlain(view.title))?.length === 1;
     const held = causes[at]?.[0].links[0]?.subject.kind ?? '';
-    const title = isOne ? view.title : [...view.title, ' on ', said(held)];
+    const title = isOne ? view.title : [...view.title, ' on ', diagnosed(held)];
     const actions = view.remedies.flatMap((group) => group.actions);
     const commands = actions.map(({ command }) => command ?? '');
     const first = byCommands.get(commands.join('\n'));
@@ -283,7 +290,7 @@ const NOTHING_TOLD = {
 function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
   const [{ namespace, finding, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
-  const isGone = !isHeld(namespace);
+  const isGone = !isStillHeld(namespace);
   const isOver = run.kind === 'teardown' && isGone;
   const scene: Scene = { home: namespace.name, now: run.finishedAt, isOver };
   const isLocal = links.some(
@@ -295,11 +302,11 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
       finalizersOf(cause).length > 1
         ? finding.cause === undefined
           ? subjectWords(finding.subject, scene.home)
-          : ['controller ', said(finding.cause)]
+          : ['controller ', diagnosed(finding.cause)]
         : titleWords(finding, scene.home),
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
-    example: isMany && isLocal ? ['for example in ', exact(scene.home), ', '] : [],
+    example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
     also: isMany ? [] : alsoHere(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
     forAuthor: isGone ? [] : attributionOf(cause, run, true),
@@ -313,7 +320,7 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
 function extentOf(cause: Cause, run: RunResult): Words {
   const namespaces = namespacesOf(cause);
   const isOne = namespaces.length === 1;
-  const who = isOne ? exact(cause[0].namespace.name) : counted(namespaces.length, 'namespace');
+  const who = isOne ? literal(cause[0].namespace.name) : counted(namespaces.length, 'namespace');
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
   if (run.kind === 'forecast' || ages.length === 0) return [who];
   return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
@@ -354,12 +361,12 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
   return {
     subject: capitalized(
-      code === 'object-finalizer' ? [...subject, ', finalizer ', exact(finalizer)] : subject,
+      code === 'object-finalizer' ? [...subject, ', finalizer ', literal(finalizer)] : subject,
     ),
     /** "for 4m 51s"; empty where the start is unknown. */
     age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
     lines: [
-      ...lines.map((line): Words => [said(withAges(line, scene.now))]),
+      ...lines.map((line): Words => [diagnosed(withAges(line, scene.now))]),
       ...((link.count ?? 1) > 1 && examples.length > 1
         ? [['among them ', ...listExact(examples)]]
         : []),
@@ -402,15 +409,15 @@ function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]):
   const found: ByRole = { now: [], or: [], look: [], next: [] };
   const known = new Map<string, Action>();
   const isProgressing = first.namespace.outcome === 'progressing';
-  if (isProgressing && !PATIENT.includes(first.finding.code)) found.now.push(patience(run));
+  if (isProgressing && !PATIENT.includes(first.finding.code)) found.now.push(waitLongerAction(run));
   const others = rest.slice(0, MAX_INSTANCES).map(onTheWay);
   for (const [at, finding] of onTheWay(first).entries()) {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
       const key = [role, text, risk].join('\n');
       const action: Action = known.get(key) ?? {
-        text: phrase(text.replace(/[.:]$/, ''), finding, scene),
+        text: findingText(text.replace(/[.:]$/, ''), finding, scene),
         command,
-        risk: risk === undefined ? undefined : phrase(risk, finding, scene),
+        risk: risk === undefined ? undefined : findingText(risk, finding, scene),
         others: [],
       };
       if (!known.has(key)) found[role].push(action);
@@ -430,7 +437,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   if (order.length === 0) return found;
   const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
   const first = order.map(({ why, command }) => ({
-    text: ['Delete these objects, and wait until they are deleted, because ', said(why)],
+    text: ['Delete these objects, and wait until they are deleted, because ', diagnosed(why)],
     command,
     others: found.next
       .filter((same) => typeOf(same.command) === typeOf(command))
@@ -444,7 +451,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   const outside = found.now.filter(isOutside);
   const does =
     outside.length === 0 ? ' does all these steps)' : ' deletes only objects inside the namespace)';
-  const then = action(['Then delete the namespace (', exact('delete: ordered'), does], {
+  const then = actionWith(['Then delete the namespace (', literal('delete: ordered'), does], {
     command: `kubectl delete namespace ${namespace}`,
   });
   const now = found.now.filter((one) => !isOutside(one) && !told.has(typeOf(one.command)));
@@ -459,15 +466,15 @@ function onTheWay({ blockers, links }: Root): Finding[] {
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
 /** Returns the advice to wait longer. */
-function patience({ timeoutMs }: RunResult): Action {
+function waitLongerAction({ timeoutMs }: RunResult): Action {
   const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
-  return action([
+  return actionWith([
     `Give the deletion more time${now}, or run the gate again: raise the input `,
-    exact('timeout'),
+    literal('timeout'),
   ]);
 }
 
-function action(text: Words, given: Partial<Action> = {}): Action {
+function actionWith(text: Words, given: Partial<Action> = {}): Action {
   return { text, others: [], ...given };
 }
 
@@ -485,7 +492,7 @@ function situationsOf(
     const remedies = remedyGroups({ now: [], or: [], look: now, next: [] }, run);
     const known = found.get(key);
     if (known === undefined) {
-      const [extent, namespaces] = [[exact(namespace.name)], [namespace.name]];
+      const [extent, namespaces] = [[literal(namespace.name)], [namespace.name]];
       found.set(key, { ...NOTHING_TOLD, title: [title], extent, clauses, remedies, namespaces });
       continue;
     }
@@ -515,19 +522,19 @@ function situationOf(
         const cure = refusal.includes('cannot delete resource "namespaces"')
           ? 'Allow the identity of the gate to delete namespaces, or delete it with another identity'
           : 'Fix what refuses the deletion, then delete it again';
-        const why: Words = ['its deletion was refused: ', exact(refusal)];
-        return ['the deletion was refused', [why], [action([cure], { command })]];
+        const why: Words = ['its deletion was refused: ', literal(refusal)];
+        return ['the deletion was refused', [why], [actionWith([cure], { command })]];
       }
       const ask: Words = [
         'Delete the namespace first, or let the gate delete it with ',
-        exact('delete: true'),
+        literal('delete: true'),
       ];
       return [
         'the deletion was not requested',
         [['the deletion was not requested, so the gate does not wait']],
         kept === undefined
-          ? [action(ask, { command })]
-          : [action([`Check the name: ${kept}, and the gate never deletes it`])],
+          ? [actionWith(ask, { command })]
+          : [actionWith([`Check the name: ${kept}, and the gate never deletes it`])],
       ];
     }
     case 'recreated': {
@@ -545,14 +552,14 @@ function situationOf(
       return [
         'not there',
         [[`no namespace of this name was there at the start: ${why}`]],
-        [action([check, exact('if-not-found: ok')])],
+        [actionWith([check, literal('if-not-found: ok')])],
       ];
     }
     case 'stuck':
     case 'progressing':
     case 'inconclusive':
     case 'would-hang': {
-      const examine = action(['Run the gate again, or see what the namespace reports itself'], {
+      const examine = actionWith(['Run the gate again, or see what the namespace reports itself'], {
         command: `kubectl describe namespace ${namespace.name}`,
       });
       if (diagnosis === undefined) {
@@ -571,8 +578,8 @@ function situationOf(
           ...(isBlind ? [[unread], ...countedClauses(namespace)] : []),
         ],
         [
-          ...(outcome === 'progressing' ? [patience(run)] : []),
-          ...(rules.length > 0 ? [action([grant], { rules })] : isBlind ? [examine] : []),
+          ...(outcome === 'progressing' ? [waitLongerAction(run)] : []),
+          ...(rules.length > 0 ? [actionWith([grant], { rules })] : isBlind ? [examine] : []),
         ],
       ];
     }
@@ -586,7 +593,7 @@ function countedClauses({ conditions }: NamespaceResult): Words[] {
   const counts = ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'];
   const said = conditions
     .filter(({ type, status }) => counts.includes(type) && status === 'True')
-    .flatMap(({ message }): Words => [', ', exact(message)]);
+    .flatMap(({ message }): Words => [', ', literal(message)]);
   return said.length === 0 ? [] : [['the namespace controller reports: ', ...said.slice(1)]];
 }
 
@@ -601,7 +608,9 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
       return [[`its content is still being deleted: ${counts}, ${apart} apart`]];
     }
     case 'grace-period':
-      return [['a pod may take until ', said(withAges(movement.until, run.finishedAt)), ' to end']];
+      return [
+        ['a pod may take until ', diagnosed(withAges(movement.until, run.finishedAt)), ' to end'],
+      ];
     case 'starting':
       return [['Kubernetes starts 5 s after the request, and has not started yet']];
     case 'retrying':
@@ -619,7 +628,7 @@ function namespaceView(
   run: RunResult,
 ) {
   const { diagnosis, name: home } = result;
-  const isOver = run.kind === 'teardown' && !isHeld(result);
+  const isOver = run.kind === 'teardown' && !isStillHeld(result);
   const scene: Scene = { home, now: run.finishedAt, isOver };
   const [state, detail] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
@@ -632,11 +641,11 @@ function namespaceView(
   const others = left > 0 ? [`, and ${counted(left, 'more cause')}`] : [];
   return {
     ...result,
-    mark: markOf(result.outcome, result.verdict),
+    mark: outcomeSign(result.outcome, result.verdict),
     state,
     /** The predicate for several namespaces. */
     stateOfMany: stateOf(result, run, true)[0],
-    headline: ['Namespace ', exact(home), ` ${state}${detail}`],
+    headline: ['Namespace ', literal(home), ` ${state}${detail}`],
     /** The cause as one sentence without a full stop; empty if it is unknown. */
     sentence:
       first !== undefined
@@ -650,7 +659,7 @@ function namespaceView(
     titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
     /** The progress, if no cause describes it. */
     notes:
-      diagnosis !== undefined && first !== undefined && isHeld(result)
+      diagnosis !== undefined && first !== undefined && isStillHeld(result)
         ? movementClauses(diagnosis, run)
         : [],
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
@@ -662,12 +671,12 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
-  const namespaceWords: Words = ['Namespace ', exact(scene.home)];
+  const namespaceWords: Words = ['Namespace ', literal(scene.home)];
   const rows: Row[] = [];
   const seen = new Set<string>();
   const walk = (from: string, fromWords: Words, depth: readonly boolean[]): void => {
     const waits = byId.get(from);
-    const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE || byId.has(to));
+    const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE_NODE || byId.has(to));
     for (const [at, { to, because }] of edges.entries()) {
       if (rows.length >= MAX_ROWS) return;
       const finding = byId.get(to);
@@ -676,9 +685,10 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
         finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
       const here = [...depth, at < edges.length - 1];
       const isSelf =
-        finding !== undefined && (continues(finding, waits) || isAboutHome(finding, scene.home));
+        finding !== undefined &&
+        (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
-      const reason: Words = [said(withAges(because, scene.now), names)];
+      const reason: Words = [diagnosed(withAges(because, scene.now), names)];
       rows.push({
         from,
         to,
@@ -703,7 +713,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       walk(to, toWords, here);
     }
   };
-  walk(NAMESPACE, namespaceWords, []);
+  walk(NAMESPACE_NODE, namespaceWords, []);
   return rows;
 }
 
@@ -714,12 +724,16 @@ function notSeenSentences(entries: readonly NotInspected[]): Words[] {
     const whats = new Map(group.map(({ what, grant }) => [what, grant]));
     // Resource types have the names that kubectl takes; other entries are phrases.
     const list = [...whats].map(([what, grant]) => [
-      grant === undefined ? said(what) : exact(what),
+      grant === undefined ? diagnosed(what) : literal(what),
     ]);
     const reason = group[0]?.reason ?? '';
-    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', said(common)];
+    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', diagnosed(common)];
     const example = list.length > 1 ? 'for example ' : '';
-    return [...listWords(list, MAX_NAMED), `: permissions are missing, ${example}`, exact(reason)];
+    return [
+      ...listWords(list, MAX_NAMED),
+      `: permissions are missing, ${example}`,
+      literal(reason),
+    ];
   });
 }
 

@@ -13,16 +13,16 @@ type Word =
 export type Words = readonly Word[];
 
 /** Returns fixed words in bold type. */
-export function strong(...words: Word[]): Word {
+export function bold(...words: Word[]): Word {
   return { strong: words };
 }
 
-export function exact(text: string): Word {
+export function literal(text: string): Word {
   return { exact: text };
 }
 
 /** Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words. */
-export function said(text: string, names: readonly string[] = []): Word {
+export function diagnosed(text: string, names: readonly string[] = []): Word {
   return { said: text, names };
 }
 
@@ -46,7 +46,7 @@ export function listWords(items: readonly Words[], most = items.length): Words {
 /** Lists names and other literal texts in the same way. */
 export function listExact(items: readonly string[], most = items.length): Words {
   return listWords(
-    items.map((item) => [exact(item)]),
+    items.map((item) => [literal(item)]),
     most,
   );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { stringAt } from '../../src/base/json.ts';
-import type { Fold, Listed, ListOptions } from '../../src/kubernetes/api.ts';
-import { type Read, read } from '../../src/model/read.ts';
+import type { Fold, ListOptions, ListResult } from '../../src/kubernetes/api.ts';
+import { type Read, readOk } from '../../src/model/read.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { failure, inTurn, json, page, text } from './servers/answers.ts';
@@ -14,7 +14,7 @@ async function list(
   answer: Answer,
   options: Partial<ListOptions> = {},
 ): Promise<{
-  end: Read<Pick<Listed<unknown>, 'complete' | 'remaining'>>;
+  end: Read<Pick<ListResult<unknown>, 'complete' | 'remaining'>>;
   names: string[];
   server: FakeServer;
   restarts: number;
@@ -32,7 +32,7 @@ async function list(
   if (!end.ok) return { end, names, server, restarts };
   const { kept, ...rest } = end.value;
   expect(kept).toBe(names);
-  return { end: read(rest), names, server, restarts };
+  return { end: readOk(rest), names, server, restarts };
 }
 
 function queries(server: FakeServer): string[] {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Json, type JsonObject, numberAt, stringAt, stringsAt } from '../../src/base/json.ts';
 import type { InputName } from '../../src/inputs.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { failed, type ReadFailure } from '../../src/model/read.ts';
+import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { byService, createWebhook } from './admission.ts';
 import { mutationsBy } from './audit.ts';
@@ -486,7 +486,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         (api) => ({
           send: async (request, options) => {
             await api.send(request, options);
-            return failed(LOST);
+            return readFailed(LOST);
           },
         }),
         1,
@@ -496,7 +496,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         (api) => ({
           send: async (request, options) => {
             await api.send(request, options);
-            return failed({ ...LOST, kind: 'conflict', status: 409, message: '409 Conflict' });
+            return readFailed({ ...LOST, kind: 'conflict', status: 409, message: '409 Conflict' });
           },
         }),
         1,

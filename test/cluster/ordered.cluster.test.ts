@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
-import { failed } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
 import { byService, createPolicy, createWebhook, refusesUpdate } from './admission.ts';
 import { refOf } from './client.ts';
@@ -501,7 +501,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         const { result, writes } = await gate(
           world,
           { delete: 'ordered' },
-          { answer: ({ dryRun }) => (dryRun ? failed(BROKEN) : undefined) },
+          { answer: ({ dryRun }) => (dryRun ? readFailed(BROKEN) : undefined) },
         );
         expect(result).toMatchObject({
           outcome: 'not-terminating',

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts.ts';
 import { isHanging } from '../../src/model/outcome.ts';
-import { inTurns } from '../../src/observe/collections.ts';
+import { oneAfterAnother } from '../../src/observe/collections.ts';
 import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
 import { stage } from './gate-run.ts';
 
@@ -13,12 +13,9 @@ test('pure computation stops with the signal, and says what was not done', async
     if (item === 2) over.abort();
     return item * 10;
   };
-  expect(await inTurns([1, 2, 3, 4], work, { clock: systemClock, signal: over.signal })).toEqual([
-    10,
-    20,
-    undefined,
-    undefined,
-  ]);
+  expect(
+    await oneAfterAnother([1, 2, 3, 4], work, { clock: systemClock, signal: over.signal }),
+  ).toEqual([10, 20, undefined, undefined]);
 });
 
 test('work that is only computed lets others have their turn', async () => {
@@ -32,7 +29,10 @@ test('work that is only computed lets others have their turn', async () => {
     return isOtherDone;
   };
   expect(
-    await inTurns([1, 2], busy, { clock: systemClock, signal: new AbortController().signal }),
+    await oneAfterAnother([1, 2], busy, {
+      clock: systemClock,
+      signal: new AbortController().signal,
+    }),
   ).toEqual([false, true]);
 });
 

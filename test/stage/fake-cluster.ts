@@ -3,14 +3,14 @@ import type {
   CallOptions,
   Fold,
   KubernetesApi,
-  Listed,
   ListOptions,
+  ListResult,
   Mutation,
   WatchEvent,
   WatchOptions,
 } from '../../src/kubernetes/api.ts';
 import { collectionPath, namespacePath, objectPath } from '../../src/kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import type { Discovery, ResourceType } from '../../src/model/snapshot.ts';
 import type { FakeClock } from './fake-clock.ts';
 
@@ -79,7 +79,7 @@ export class FakeCluster implements KubernetesApi {
   async text(path: string): Promise<Read<string>> {
     const given = this.#ask(`GET ${path}`, {});
     if (given !== undefined && !given.ok) return given;
-    if (path === '/readyz') return read('ok');
+    if (path === '/readyz') return readOk('ok');
     const [, namespace, pod, container] =
       /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)\/log\?container=([^&]+)/.exec(path) ?? [];
     const log = this.logs.get(`${namespace}/${pod}/${container}`);
@@ -179,14 +179,14 @@ export class FakeCluster implements KubernetesApi {
     const given = this.#ask(`GET ${path}`, options);
     if (given !== undefined) return given;
     const object = this.#objects.get(path);
-    return object === undefined ? failed(NOT_FOUND) : read(structuredClone(object));
+    return object === undefined ? readFailed(NOT_FOUND) : readOk(structuredClone(object));
   }
 
   async list<T>(
     path: string,
     begin: () => Fold<T>,
     options: ListOptions = {},
-  ): Promise<Read<Listed<T>>> {
+  ): Promise<Read<ListResult<T>>> {
     const given = this.#ask(`LIST ${path}`, options);
     if (given !== undefined && !given.ok) return given;
     if (options.metadataOnly === true) this.metadataOnly.push(path);
@@ -195,39 +195,39 @@ export class FakeCluster implements KubernetesApi {
     let handed = 0;
     for (const [key, object] of this.#objects) {
       if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
-      if (handed++ === options.maxItems) return read({ kept: fold.kept, complete: false });
+      if (handed++ === options.maxItems) return readOk({ kept: fold.kept, complete: false });
       fold.add(structuredClone(object));
     }
-    return read({ kept: fold.kept, complete: true });
+    return readOk({ kept: fold.kept, complete: true });
   }
 
   async watch(path: string, options: WatchOptions): Promise<Read<undefined>> {
     const given = this.#ask(`WATCH ${path}`, options);
     if (given !== undefined && !given.ok) return given;
-    if (this.watchMode === 'forbidden') return failed(FORBIDDEN);
+    if (this.watchMode === 'forbidden') return readFailed(FORBIDDEN);
     if (this.watchMode !== 'mute') options.onOpen?.();
-    if (this.watchMode === 'ends') return read(undefined);
+    if (this.watchMode === 'ends') return readOk(undefined);
     this.#watchers.add(options);
     const closed = this.#close.signal;
     await aborted(AbortSignal.any([closed, ...(options.signal ? [options.signal] : [])]));
     this.#watchers.delete(options);
-    return read(undefined);
+    return readOk(undefined);
   }
 
   async discover(options: CallOptions = {}): Promise<Read<Discovery>> {
     const given = this.#ask('DISCOVER', options);
     if (given !== undefined && !given.ok) return given;
-    return read({ types: this.types, failedGroups: this.failedGroups });
+    return readOk({ types: this.types, failedGroups: this.failedGroups });
   }
 
   async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
-    if (options.signal?.aborted) return failed(ABORTED);
+    if (options.signal?.aborted) return readFailed(ABORTED);
     const line = `${request.method} ${request.path}`;
     // A question that is asked by POST.
-    if (line.endsWith('/selfsubjectaccessreviews')) return read({ status: { allowed: true } });
+    if (line.endsWith('/selfsubjectaccessreviews')) return readOk({ status: { allowed: true } });
     if (request.dryRun === true) {
       this.dryRuns.push(line);
-      const usual = request.method === 'DELETE' ? read({}) : failed(MAY_NOT_PATCH);
+      const usual = request.method === 'DELETE' ? readOk({}) : readFailed(MAY_NOT_PATCH);
       return this.#answerTo(`DRY ${line}`) ?? usual;
     }
     this.mutations.push(
@@ -243,15 +243,15 @@ export class FakeCluster implements KubernetesApi {
   #delete({ method, path, body }: Mutation): Read<JsonObject> {
     if (method !== 'DELETE') throw new Error(`nobody should ${method} ${path}`);
     const current = this.#objects.get(path);
-    if (current === undefined) return failed(NOT_FOUND);
+    if (current === undefined) return readFailed(NOT_FOUND);
     for (const key of ['uid', 'resourceVersion']) {
       const wanted = stringAt(body as JsonObject, 'preconditions', key);
       const found = stringAt(current, 'metadata', key);
-      if (wanted !== undefined && wanted !== found) return failed(CONFLICT);
+      if (wanted !== undefined && wanted !== found) return readFailed(CONFLICT);
     }
     const metadata = { ...(current['metadata'] as JsonObject), deletionTimestamp: this.#time(0) };
     const status = { phase: 'Terminating' };
-    return read(structuredClone(this.#put(path, { ...current, metadata, status })));
+    return readOk(structuredClone(this.#put(path, { ...current, metadata, status })));
   }
 
   #put(path: string, object: JsonObject): JsonObject {
@@ -265,7 +265,7 @@ export class FakeCluster implements KubernetesApi {
   #ask(line: string, { signal, onAnswer, onRequest }: CallOptions): Read<JsonObject> | undefined {
     this.requests.push(line);
     onRequest?.();
-    if (signal?.aborted) return failed(ABORTED);
+    if (signal?.aborted) return readFailed(ABORTED);
     const answer = this.#answerTo(line);
     onAnswer?.(this.markOf(line));
     return answer;

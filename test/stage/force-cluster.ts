@@ -6,9 +6,15 @@ import {
   stringAt,
   valueAt,
 } from '../../src/base/json.ts';
-import type { CallOptions, Fold, Listed, ListOptions, Mutation } from '../../src/kubernetes/api.ts';
+import type {
+  CallOptions,
+  Fold,
+  ListOptions,
+  ListResult,
+  Mutation,
+} from '../../src/kubernetes/api.ts';
 import { namespacePath } from '../../src/kubernetes/paths.ts';
-import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { CONFLICT, FakeCluster, NOT_FOUND } from './fake-cluster.ts';
 
@@ -37,7 +43,7 @@ export class ForceCluster extends FakeCluster {
     path: string,
     begin: () => Fold<T>,
     options: ListOptions = {},
-  ): Promise<Read<Listed<T>>> {
+  ): Promise<Read<ListResult<T>>> {
     const [, name] = /^metadata\.name=(.*)$/.exec(options.fieldSelector ?? '') ?? [];
     const selecting = (): Fold<T> => {
       const fold = begin();
@@ -51,7 +57,7 @@ export class ForceCluster extends FakeCluster {
 
   override async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
     if (request.path.endsWith('/selfsubjectaccessreviews')) {
-      return read({ status: { allowed: true } });
+      return readOk({ status: { allowed: true } });
     }
     if (request.dryRun === true || request.method === 'POST') return super.send(request, options);
     const line = `${request.method} ${request.path}`;
@@ -59,7 +65,7 @@ export class ForceCluster extends FakeCluster {
     if (this.slownessMs > 0) await this.#time.sleep(this.slownessMs, options.signal);
     if (options.signal?.aborted) {
       this.writes.push(`${line} aborted`);
-      return failed({ kind: 'aborted', message: 'stopped before the answer came' });
+      return readFailed({ kind: 'aborted', message: 'stopped before the answer came' });
     }
     const given = [...this.answers].find(([start]) => line.startsWith(start))?.[1];
     if (given !== undefined && typeof given !== 'function') {
@@ -94,16 +100,16 @@ export class ForceCluster extends FakeCluster {
   async #carryOut(request: Mutation): Promise<Read<JsonObject>> {
     const path = request.path.replace(/\/finalize$/, '');
     const current = this.peek(path);
-    if (current === undefined) return failed(NOT_FOUND);
+    if (current === undefined) return readFailed(NOT_FOUND);
     const [, place] = /\/namespaces\/([^/]+)\//.exec(path) ?? [];
     // Lifecycle admission: only DELETE passes for objects of a namespace that is not there.
     const isStranded = place !== undefined && this.peek(namespacePath(place)) === undefined;
-    if (isStranded && request.method !== 'DELETE') return failed(NOT_FOUND);
+    if (isStranded && request.method !== 'DELETE') return readFailed(NOT_FOUND);
     if (request.method === 'PATCH') {
       const patched = jsonPatch(current, request.body as JsonObject[]);
-      if (patched === undefined) return failed(TEST_FAILED);
+      if (patched === undefined) return readFailed(TEST_FAILED);
       this.#save(path, patched);
-      return read(patched);
+      return readOk(patched);
     }
     const body = request.body as JsonObject;
     const pins =
@@ -111,12 +117,12 @@ export class ForceCluster extends FakeCluster {
     for (const key of ['uid', 'resourceVersion']) {
       const pinned = stringAt(pins, key);
       if (pinned !== undefined && pinned !== stringAt(current, 'metadata', key)) {
-        return failed(CONFLICT);
+        return readFailed(CONFLICT);
       }
     }
     const next = request.method === 'PUT' ? { ...body, status: current['status'] ?? {} } : current;
     this.#save(path, next);
-    return read(next);
+    return readOk(next);
   }
 
   /** Objects go when they were asked to and nothing holds them. Answers whether it went. */

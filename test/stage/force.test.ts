@@ -3,7 +3,7 @@ import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../src/base/js
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
-import { failed, type ReadFailure } from '../../src/model/read.ts';
+import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { account, FINALIZER, Situation } from './force-situation.ts';
@@ -502,7 +502,7 @@ describe('the namespace itself', () => {
     ],
     [
       'the server is not ready',
-      ({ cluster }) => cluster.answers.set('GET /readyz', failed(BROKEN)),
+      ({ cluster }) => cluster.answers.set('GET /readyz', readFailed(BROKEN)),
       /the API server \(not ready: 500/,
     ],
   ])(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { collectionPath } from '../../src/kubernetes/paths.ts';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -90,7 +90,7 @@ describe('delete', () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => cluster.namespace(DEMO);
-    cluster.answers.set(`DELETE ${PATH}`, failed(REFUSED));
+    cluster.answers.set(`DELETE ${PATH}`, readFailed(REFUSED));
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toHaveLength(1);
@@ -103,7 +103,7 @@ describe('delete', () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => {
-      cluster.answers.set(`GET ${PATH}`, failed(BROKEN));
+      cluster.answers.set(`GET ${PATH}`, readFailed(BROKEN));
       clock.at(clock.elapsed + ms, () => cluster.answers.delete(`GET ${PATH}`));
     };
     clock.at(20_000, () => cluster.remove(DEMO));
@@ -117,7 +117,7 @@ describe('delete', () => {
     cluster.beforeWrite = () => cluster.namespace(DEMO);
     cluster.answers.set(
       `DELETE ${PATH}`,
-      failed({
+      readFailed({
         ...CONFLICT,
         message: '409 Conflict: The system is ensuring all content is removed',
       }),
@@ -141,7 +141,7 @@ describe('delete', () => {
     const { clock, cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.namespace('preview-8', { active: true });
-    cluster.answers.set(`DELETE ${PATH}`, failed(failure));
+    cluster.answers.set(`DELETE ${PATH}`, readFailed(failure));
     clock.at(5_000, () => cluster.remove('preview-8'));
     const { namespaces } = await run({ ...DELETE, namespace: `${DEMO},preview-8` });
     expect(namespaces).toMatchObject([
@@ -153,7 +153,7 @@ describe('delete', () => {
   test('that failed for a moment is asked again', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
-    cluster.answers.set(`DELETE ${PATH}`, failed(BROKEN));
+    cluster.answers.set(`DELETE ${PATH}`, readFailed(BROKEN));
     clock.at(1_000, () => cluster.answers.delete(`DELETE ${PATH}`));
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
@@ -165,7 +165,7 @@ describe('delete', () => {
   test('whose dry run is refused is not sent', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
-    cluster.answers.set(`DRY DELETE ${PATH}`, failed(FORBIDDEN));
+    cluster.answers.set(`DRY DELETE ${PATH}`, readFailed(FORBIDDEN));
     const refusal = FORBIDDEN.message;
     expect(await runOne(DELETE)).toMatchObject({ outcome: 'not-terminating', refusal });
     expect(cluster.mutations).toEqual([]);
@@ -176,7 +176,7 @@ describe('delete', () => {
     cluster.namespace(DEMO, { active: true });
     cluster.answers.set(
       `DELETE ${PATH}`,
-      read({ kind: 'Status', status: 'Success' } as JsonObject),
+      readOk({ kind: 'Status', status: 'Success' } as JsonObject),
     );
     expect((await runOne(DELETE)).outcome).toBe('not-terminating');
   });
@@ -237,8 +237,8 @@ describe('delete', () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => {
-      cluster.answers.set(`GET ${PATH}`, failed(BROKEN));
-      cluster.answers.set(`DELETE ${PATH}`, failed(REFUSED));
+      cluster.answers.set(`GET ${PATH}`, readFailed(BROKEN));
+      cluster.answers.set(`DELETE ${PATH}`, readFailed(REFUSED));
     };
     const result = await runOne({ ...DELETE, timeout: '60s' });
     expect(result.outcome).toBe('inconclusive');
@@ -330,7 +330,7 @@ describe('ordered deletion', () => {
     'deletes nothing inside where the dry run is answered "$failure.message"',
     async ({ failure, words }) => {
       const { cluster, runOne } = withOperator();
-      cluster.answers.set(`DRY DELETE ${PATH}`, failed(failure));
+      cluster.answers.set(`DRY DELETE ${PATH}`, readFailed(failure));
       const { outcome, refusal } = await runOne(ORDERED);
       expect(outcome).toBe('not-terminating');
       expect(refusal).toMatch(words);
@@ -340,7 +340,7 @@ describe('ordered deletion', () => {
 
   test('tries a dry run again that failed for a moment', async () => {
     const { cluster, runOne } = withOperator();
-    const answer = (count: number) => (count < 2 ? failed(BROKEN) : undefined);
+    const answer = (count: number) => (count < 2 ? readFailed(BROKEN) : undefined);
     cluster.answers.set(`DRY DELETE ${PATH}`, answer);
     await runOne(ORDERED);
     expect(inside(cluster.mutations)).toHaveLength(1);
@@ -359,7 +359,7 @@ describe('ordered deletion', () => {
     ],
     [
       'a policy that admits dry runs refuses the namespace',
-      ({ cluster }) => void cluster.answers.set(`DELETE ${PATH}`, failed(FORBIDDEN)),
+      ({ cluster }) => void cluster.answers.set(`DELETE ${PATH}`, readFailed(FORBIDDEN)),
       'not-terminating',
       50,
     ],
@@ -368,7 +368,7 @@ describe('ordered deletion', () => {
       ({ clock, cluster }) =>
         clock.at(45_000, () => {
           for (const verb of ['GET', 'LIST', 'WATCH'])
-            cluster.answers.set(verb, failed(UNAUTHORIZED));
+            cluster.answers.set(verb, readFailed(UNAUTHORIZED));
           cluster.closeWatches();
         }),
       'inconclusive',

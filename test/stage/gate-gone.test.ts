@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { WatchEvent } from '../../src/kubernetes/api.ts';
-import { failed, type Read, read } from '../../src/model/read.ts';
+import { type Read, readFailed, readOk } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -21,20 +21,20 @@ const UID = `uid-of-${DEMO}`;
 
 /** Everything that a GET of the namespace may come back with. */
 const ANSWERS = {
-  'the namespace': () => read(namespace(UID, '7')),
-  'the namespace, changed': () => read(namespace(UID, '8')),
-  'another namespace': () => read(namespace('another', '9')),
-  'a namespace without a UID': () => read({ kind: 'Namespace', metadata: { name: DEMO } }),
-  'an empty object': () => read({}),
-  '404': () => failed(NOT_FOUND),
-  '404 of a gateway': () => failed({ ...NOT_FOUND, kind: 'unreadable' as const }),
-  '403': () => failed(FORBIDDEN),
-  '500': () => failed(BROKEN),
-  '409': () => failed(CONFLICT),
-  '429': () => failed({ kind: 'throttled' as const, status: 429, message: '429' }),
-  'a timeout': () => failed({ kind: 'timeout' as const, message: 'no answer' }),
-  'a broken network': () => failed(REFUSED),
-  '401': () => failed(UNAUTHORIZED),
+  'the namespace': () => readOk(namespace(UID, '7')),
+  'the namespace, changed': () => readOk(namespace(UID, '8')),
+  'another namespace': () => readOk(namespace('another', '9')),
+  'a namespace without a UID': () => readOk({ kind: 'Namespace', metadata: { name: DEMO } }),
+  'an empty object': () => readOk({}),
+  '404': () => readFailed(NOT_FOUND),
+  '404 of a gateway': () => readFailed({ ...NOT_FOUND, kind: 'unreadable' as const }),
+  '403': () => readFailed(FORBIDDEN),
+  '500': () => readFailed(BROKEN),
+  '409': () => readFailed(CONFLICT),
+  '429': () => readFailed({ kind: 'throttled' as const, status: 429, message: '429' }),
+  'a timeout': () => readFailed({ kind: 'timeout' as const, message: 'no answer' }),
+  'a broken network': () => readFailed(REFUSED),
+  '401': () => readFailed(UNAUTHORIZED),
 } satisfies Record<string, () => Read<JsonObject>>;
 
 type AnswerName = keyof typeof ANSWERS;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -18,7 +18,7 @@ const GET = `GET ${pathOf.namespace(DEMO)}`;
 const MINUTES = 60_000;
 
 describe('a server that is too busy at the start', () => {
-  const BUSY = failed({ kind: 'throttled', status: 429, message: '429 Too Many Requests' });
+  const BUSY = readFailed({ kind: 'throttled', status: 429, message: '429 Too Many Requests' });
 
   test('is asked again as long as there is time', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
@@ -130,7 +130,7 @@ describe('deleted', () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.answers.set(GET, (count) =>
       clock.elapsed >= 20_000 && clock.elapsed < 23_000
-        ? failed(REFUSED)
+        ? readFailed(REFUSED)
         : count < 0
           ? undefined
           : undefined,
@@ -149,7 +149,7 @@ describe('deleted', () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () =>
-      clock.elapsed > 30_000 && clock.elapsed < 90_000 ? failed(failure) : undefined,
+      clock.elapsed > 30_000 && clock.elapsed < 90_000 ? readFailed(failure) : undefined,
     );
     clock.at(120_000, () => cluster.remove(DEMO));
     const result = await runOne();
@@ -180,7 +180,7 @@ describe('recreated', () => {
     const { cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, (count) =>
-      count === 0 ? undefined : read({ kind: 'Namespace', metadata: { name: DEMO } }),
+      count === 0 ? undefined : readOk({ kind: 'Namespace', metadata: { name: DEMO } }),
     );
     expect((await runOne({ timeout: '60s' })).outcome).toBe('inconclusive');
   });
@@ -223,7 +223,7 @@ describe('at the start', () => {
     },
   ])('$code when the namespace cannot be read ($failure.kind)', async ({ failure, code, hint }) => {
     const { cluster, run } = stage();
-    cluster.answers.set(GET, failed(failure));
+    cluster.answers.set(GET, readFailed(failure));
     await expect(run()).rejects.toMatchObject({
       code,
       message: `cannot get namespace "${DEMO}" on https://cluster.example: ${failure.message}`,
@@ -234,7 +234,7 @@ describe('at the start', () => {
   test('a version that cannot be read is no reason to stop', async () => {
     const { cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
-    cluster.answers.set('GET /version', failed(FORBIDDEN));
+    cluster.answers.set('GET /version', readFailed(FORBIDDEN));
     expect((await run()).cluster.version).toBe('unknown');
   });
 
@@ -244,7 +244,7 @@ describe('at the start', () => {
     const { uid, createdAt } = (await run()).cluster;
     expect(uid).toBe('uid-of-kube-system');
     expect(Date.parse(createdAt ?? '')).not.toBeNaN();
-    cluster.answers.set('GET /api/v1/namespaces/kube-system', failed(FORBIDDEN));
+    cluster.answers.set('GET /api/v1/namespaces/kube-system', readFailed(FORBIDDEN));
     expect((await run()).cluster).toMatchObject({ version: 'v1.36.3', uid: undefined });
   });
 });
@@ -306,7 +306,7 @@ describe('at the timeout', () => {
 
   test('inconclusive, when too little can be read', async () => {
     const { cluster, runOne } = stage(DEMO);
-    cluster.answers.set('LIST', failed(FORBIDDEN));
+    cluster.answers.set('LIST', readFailed(FORBIDDEN));
     const result = await runOne({ timeout: '60s' });
     expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
     expect(result.diagnosis?.notInspected.map(({ what }) => what)).toEqual([
@@ -368,7 +368,9 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
   test('403 in the middle of the wait: inconclusive, with the namespace as not inspected', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     for (const start of ['GET /api', 'LIST', 'WATCH']) {
-      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(FORBIDDEN) : undefined));
+      cluster.answers.set(start, () =>
+        clock.elapsed > 20_000 ? readFailed(FORBIDDEN) : undefined,
+      );
     }
     const result = await runOne({ timeout: '90s' });
     expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
@@ -393,7 +395,7 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
     for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
-      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? failed(failure) : undefined));
+      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? readFailed(failure) : undefined));
     }
     const result = await runOne({ timeout: '2m' });
     expect(result.outcome).toBe('inconclusive');
@@ -403,7 +405,7 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
   test('401 in the middle of the wait is an error, at once', async () => {
     const { clock, cluster, run } = stage(DEMO);
     cluster.watchMode = 'forbidden';
-    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
+    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? readFailed(UNAUTHORIZED) : undefined));
     await expect(run()).rejects.toMatchObject({ code: 'kube-unauthorized' });
     expect(clock.elapsed).toBeLessThan(30_000);
   });
@@ -412,7 +414,7 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
     const { clock, cluster, run } = stage(DEMO);
     cluster.namespace('preview-8');
     cluster.watchMode = 'forbidden';
-    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? failed(UNAUTHORIZED) : undefined));
+    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? readFailed(UNAUTHORIZED) : undefined));
     await expect(run({ namespace: `${DEMO},preview-8` })).rejects.toMatchObject({
       code: 'kube-unauthorized',
     });
@@ -545,7 +547,7 @@ describe('several namespaces', () => {
     'a selector that the API server answers with $failure.kind: $code',
     async ({ failure, code, message }) => {
       const { cluster, run } = stage();
-      cluster.answers.set(`LIST ${pathOf.namespaces}`, failed(failure));
+      cluster.answers.set(`LIST ${pathOf.namespaces}`, readFailed(failure));
       await expect(run({ namespace: '', selector: 'app in' })).rejects.toMatchObject({
         code,
         message: expect.stringMatching(message),
@@ -556,6 +558,6 @@ describe('several namespaces', () => {
 
 test('a 404 with a text of another server does not prove that a namespace was deleted', async () => {
   const { cluster, run } = stage();
-  cluster.answers.set(GET, failed({ ...NOT_FOUND, kind: 'unreadable' }));
+  cluster.answers.set(GET, readFailed({ ...NOT_FOUND, kind: 'unreadable' }));
   await expect(run()).rejects.toMatchObject({ code: 'kube-unreachable' });
 });

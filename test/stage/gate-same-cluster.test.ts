@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import { CONFIG_MAPS, type FakeCluster, FORBIDDEN, NOT_FOUND, pathOf } from './fake-cluster.ts';
 import { DEMO, type Stage, stage } from './gate-run.ts';
 
@@ -15,7 +15,7 @@ function switchTo(uid: string, { cluster }: Stage, name = 'kube-system'): void {
 
 /** By the order of the GETs of the namespace, from the first one on. */
 function absentAt(isAbsent: (count: number) => boolean, cluster: FakeCluster): void {
-  cluster.answers.set(GET, (count) => (isAbsent(count) ? failed(NOT_FOUND) : undefined));
+  cluster.answers.set(GET, (count) => (isAbsent(count) ? readFailed(NOT_FOUND) : undefined));
 }
 
 interface World {
@@ -64,7 +64,7 @@ const WORLDS: readonly World[] = [
   {
     what: 'only "default" may be read, and it is another one',
     given: (world) => {
-      world.cluster.answers.set(KUBE_SYSTEM, failed(FORBIDDEN));
+      world.cluster.answers.set(KUBE_SYSTEM, readFailed(FORBIDDEN));
       switchTo('first', world, 'default');
       world.clock.at(20_000, () => {
         switchTo('second', world, 'default');
@@ -77,7 +77,7 @@ const WORLDS: readonly World[] = [
   {
     what: 'neither may be read, and the server says nothing of itself',
     given: ({ clock, cluster }) => {
-      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, readFailed(FORBIDDEN));
       clock.at(20_000, () => cluster.remove(DEMO));
     },
     outcome: 'deleted',
@@ -85,7 +85,7 @@ const WORLDS: readonly World[] = [
   {
     what: 'neither may be read, and another API server answers by its FlowSchemas',
     given: ({ clock, cluster }) => {
-      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, readFailed(FORBIDDEN));
       cluster.markOf = () => 'a';
       clock.at(20_000, () => {
         cluster.markOf = () => 'b';
@@ -98,7 +98,7 @@ const WORLDS: readonly World[] = [
   {
     what: 'neither may be read, and the same API server answers by its FlowSchemas',
     given: ({ clock, cluster }) => {
-      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, failed(FORBIDDEN));
+      for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, readFailed(FORBIDDEN));
       cluster.markOf = () => 'a';
       clock.at(20_000, () => cluster.remove(DEMO));
     },
@@ -138,7 +138,7 @@ const WORLDS: readonly World[] = [
     what: 'a second 404 that cannot be had',
     given: ({ cluster }) =>
       cluster.answers.set(GET, (count) =>
-        count === 0 ? undefined : failed(count === 1 ? NOT_FOUND : FORBIDDEN),
+        count === 0 ? undefined : readFailed(count === 1 ? NOT_FOUND : FORBIDDEN),
       ),
     outcome: 'inconclusive',
   },
@@ -146,7 +146,7 @@ const WORLDS: readonly World[] = [
     what: 'kube-system cannot be read again',
     given: ({ clock, cluster }) =>
       clock.at(20_000, () => {
-        cluster.answers.set(KUBE_SYSTEM, failed(FORBIDDEN));
+        cluster.answers.set(KUBE_SYSTEM, readFailed(FORBIDDEN));
         cluster.remove(DEMO);
       }),
     outcome: 'inconclusive',
@@ -209,7 +209,7 @@ describe('a list without namespaces', () => {
     const { cluster, run } = stage();
     cluster.answers.set(
       KUBE_SYSTEM,
-      read({ metadata: { name: 'kube-system', uid: 'of-another' } }),
+      readOk({ metadata: { name: 'kube-system', uid: 'of-another' } }),
     );
     await expect(run(selector)).rejects.toMatchObject({ message: expect.stringMatching(/lacks/) });
   });

@@ -5,9 +5,9 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import { namespaceFacts } from '../../src/model/facts.ts';
-import { type Diagnosis, NAMESPACE } from '../../src/model/finding.ts';
+import { type Diagnosis, NAMESPACE_NODE } from '../../src/model/finding.ts';
 import { isPermanent, outcomeOf } from '../../src/model/outcome.ts';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { readRecordedLooks } from '../unit/recorded-looks.ts';
@@ -91,19 +91,19 @@ class HostileCluster extends FakeCluster {
     this.list = async (_, begin) => {
       const items = next();
       if (failure !== '' && asked % 5 === 0) {
-        return failed({ kind: 'server-error', status: 500, message: failure });
+        return readFailed({ kind: 'server-error', status: 500, message: failure });
       }
       const fold = begin();
       for (const item of items) fold.add(structuredClone(item));
-      return read({ kept: fold.kept, complete: true });
+      return readOk({ kept: fold.kept, complete: true });
     };
     this.get = async () => {
       const [first] = next();
       return first === undefined
-        ? failed({ kind: 'not-found', status: 404, message: failure })
-        : read(structuredClone(first));
+        ? readFailed({ kind: 'not-found', status: 404, message: failure })
+        : readOk(structuredClone(first));
     };
-    this.send = async () => failed({ kind: 'invalid', status: 422, message: failure });
+    this.send = async () => readFailed({ kind: 'invalid', status: 422, message: failure });
   }
 }
 
@@ -128,8 +128,8 @@ function isSound(diagnosis: Diagnosis): void {
     for (const id of list) expect(ids).toContain(id);
   }
   for (const { from, to } of diagnosis.edges) {
-    expect([NAMESPACE, ...ids]).toContain(from);
-    expect([NAMESPACE, ...ids]).toContain(to);
+    expect([NAMESPACE_NODE, ...ids]).toContain(from);
+    expect([NAMESPACE_NODE, ...ids]).toContain(to);
   }
   for (const finding of diagnosis.findings) {
     for (const words of [finding.message, ...finding.evidence]) expect(typeof words).toBe('string');

@@ -10,9 +10,9 @@ import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
 import { MAX_COMMENT_CHARS, renderComment, sectionOf } from '../../src/report/comment.ts';
-import { endOf, stateBlock, type Teardown } from '../../src/report/comment-state.ts';
+import { stateBlock, storedResult, type Teardown } from '../../src/report/comment-state.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
-import { tellInLog } from '../../src/report/plain-text.ts';
+import { logReport } from '../../src/report/plain-text.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
@@ -169,7 +169,7 @@ export function endOfLog(view: View) {
     (level: string) =>
     (message: string, title = ''): void =>
       void annotations.push({ level, title, message });
-  tellInLog(view, {
+  logReport(view, {
     line: (text) => void lines.push(text),
     group: (title, inside) => void groups.push({ title, lines: inside }),
     notice: annotate('notice'),
@@ -196,7 +196,7 @@ export function teardown(result: RunResult, given: Partial<Teardown> = {}): Tear
     address: 'd'.repeat(16),
     isOwnCluster: false,
   };
-  return { ...job, ...endOf(viewOf(result)), ...given };
+  return { ...job, ...storedResult(viewOf(result)), ...given };
 }
 
 /** The comment of one run, after what earlier ones have left in it. */

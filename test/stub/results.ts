@@ -2,7 +2,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { orderCommand, orderOf } from '../../src/forecast/order.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/finding.ts';
-import { NAMESPACE } from '../../src/model/finding.ts';
+import { NAMESPACE_NODE } from '../../src/model/finding.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import {
@@ -179,7 +179,7 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
   const blockers =
     given.blockers ?? findings.map(({ id }) => id).filter((id) => !waitedFor.has(id));
   const edges: Edge[] = [
-    ...blockers.map((to) => ({ from: NAMESPACE, to, because: 'it is still there' })),
+    ...blockers.map((to) => ({ from: NAMESPACE_NODE, to, because: 'it is still there' })),
     ...findings.flatMap(({ id, waitsFor }) =>
       waitsFor.map((to) => ({ from: id, to, because: 'only its owner removes it' })),
     ),

@@ -4,7 +4,7 @@ import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import { findingsOf } from '../../src/model/finding.ts';
-import { failed } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 describe('a status text', () => {
@@ -71,7 +71,7 @@ describe('a chain that the examination cuts', () => {
   const cut = Object.keys(now.partners).find((key) => key.includes('link-2'));
   const partners = {
     ...now.partners,
-    [`${cut}`]: failed({ kind: 'aborted', message: 'stopped before the answer came' }),
+    [`${cut}`]: readFailed({ kind: 'aborted', message: 'stopped before the answer came' }),
   };
 
   test('has no root cause where it is cut, and says so', () => {
@@ -92,7 +92,7 @@ describe('a chain that the examination cuts', () => {
 
 describe('a webhook whose configuration could not be read', () => {
   const { now, before } = readRecordedLook('S15');
-  const unread = failed({ kind: 'forbidden', message: '403 Forbidden' });
+  const unread = readFailed({ kind: 'forbidden', message: '403 Forbidden' });
   const cluster = { ...now.cluster, validatingWebhooks: unread, mutatingWebhooks: unread };
 
   test('is named, and no configuration is invented for it', () => {

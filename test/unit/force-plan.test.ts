@@ -4,7 +4,7 @@ import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
 import { namespaceFacts, workloadFacts } from '../../src/model/facts.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
@@ -85,8 +85,8 @@ function baseline(name: string): Baseline {
       template: { spec: { serviceAccountName: 'op', containers: [{ name }] } },
     },
   });
-  const nothing = { roles: read([]), roleBindings: read([]), events: read([]) };
-  return { workloads: read([workload]), ...nothing };
+  const nothing = { roles: readOk([]), roleBindings: readOk([]), events: readOk([]) };
+  return { workloads: readOk([workload]), ...nothing };
 }
 
 const withOwner: Planning = { baseline: baseline('widget-operator') };
@@ -343,21 +343,21 @@ describe('overdue pods', () => {
   const taints = ['node.kubernetes.io/out-of-service'];
 
   test.each<[string, Parameters<typeof nodeState>[0], boolean]>([
-    ['does not exist', read(undefined), true],
-    ['Unknown for an hour', read(node({})), true],
+    ['does not exist', readOk(undefined), true],
+    ['Unknown for an hour', readOk(node({})), true],
     [
       'Unknown for 5 minutes and a second',
-      read(node({ readySince: '2026-03-02T11:54:59Z' })),
+      readOk(node({ readySince: '2026-03-02T11:54:59Z' })),
       true,
     ],
-    ['Unknown for just 5 minutes', read(node({ readySince: '2026-03-02T11:55:00Z' })), false],
-    ['Unknown, nobody knows since when', read(node({ readySince: undefined })), false],
-    ['not ready for an hour', read(node({ ready: 'False' })), false],
-    ['not ready, out of service', read(node({ ready: 'False', taints })), true],
-    ['Ready, out of service', read(node({ ready: 'True', taints })), false],
-    ['Ready', read(node({ ready: 'True' })), false],
-    ['without the condition', read(node({ ready: undefined })), false],
-    ['not to be read', failed({ kind: 'forbidden', message: '403' }), false],
+    ['Unknown for just 5 minutes', readOk(node({ readySince: '2026-03-02T11:55:00Z' })), false],
+    ['Unknown, nobody knows since when', readOk(node({ readySince: undefined })), false],
+    ['not ready for an hour', readOk(node({ ready: 'False' })), false],
+    ['not ready, out of service', readOk(node({ ready: 'False', taints })), true],
+    ['Ready, out of service', readOk(node({ ready: 'True', taints })), false],
+    ['Ready', readOk(node({ ready: 'True' })), false],
+    ['without the condition', readOk(node({ ready: undefined })), false],
+    ['not to be read', readFailed({ kind: 'forbidden', message: '403' }), false],
     ['not read', undefined, false],
   ])('node %s', (_, given, lost) => {
     expect(nodeState(given, NOW).lost).toBe(lost);

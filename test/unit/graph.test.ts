@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { idOf, type RuleResult } from '../../src/diagnose/context.ts';
+import { type RuleResult, resultId } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
 import {
   type Certainty,
   FINDING_CODES,
   type FindingCode,
-  NAMESPACE,
+  NAMESPACE_NODE,
 } from '../../src/model/finding.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
@@ -31,7 +31,7 @@ function draw(...sketches: Sketch[]): {
   const idByName = new Map<string, string>();
   const nameById = new Map<string, string>();
   for (const sketch of sketches) {
-    const id = idOf(resultOf(sketch, new Map()));
+    const id = resultId(resultOf(sketch, new Map()));
     idByName.set(sketch.name, id);
     nameById.set(id, sketch.name);
   }
@@ -107,7 +107,7 @@ describe('buildGraph', () => {
     const [owner] = graph.rootCauses;
     expect(graph.edges).toContainEqual({
       from: owner,
-      to: NAMESPACE,
+      to: NAMESPACE_NODE,
       because: 'it was deleted with it',
     });
     expect(graph.edges).toHaveLength(3);
@@ -232,12 +232,12 @@ describe('any graph', () => {
 
   test('has only edges between things that are there, each once, and says the same as waitsFor', () =>
     always((graph) => {
-      const ids = new Set([NAMESPACE, ...graph.findings.map(({ id }) => id)]);
+      const ids = new Set([NAMESPACE_NODE, ...graph.findings.map(({ id }) => id)]);
       const edges = graph.edges.map(({ from, to }) => `${from} ${to}`);
       expect(new Set(edges).size).toBe(edges.length);
       for (const { from, to } of graph.edges) expect(ids.has(from) && ids.has(to)).toBe(true);
       for (const { id, waitsFor } of graph.findings) {
-        const onward = graph.edges.filter(({ from, to }) => from === id && to !== NAMESPACE);
+        const onward = graph.edges.filter(({ from, to }) => from === id && to !== NAMESPACE_NODE);
         expect([...waitsFor].sort()).toEqual(onward.map(({ to }) => to).sort());
       }
     }));
@@ -260,12 +260,12 @@ describe('any graph', () => {
   });
 });
 
-function reach(graph: WaitForGraph, start = NAMESPACE): Set<string> {
+function reach(graph: WaitForGraph, start = NAMESPACE_NODE): Set<string> {
   const seen = new Set([start]);
   for (const id of seen) {
     for (const { from, to } of graph.edges) {
       // A chain ends at the namespace; going on from there would reach everything.
-      if (from === id && to !== NAMESPACE) seen.add(to);
+      if (from === id && to !== NAMESPACE_NODE) seen.add(to);
     }
   }
   return seen;

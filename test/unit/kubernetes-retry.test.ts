@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Throttle, type Try, type TryFailure, withRetries } from '../../src/kubernetes/retry.ts';
-import { failed } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 
 const RESET = { kind: 'network', message: 'reset' } as const;
-const broken = failed<TryFailure>({ ...RESET, again: 'maybe' });
+const broken = readFailed<TryFailure>({ ...RESET, again: 'maybe' });
 
 async function run(
   attempts: readonly Try<string>[],
@@ -39,12 +39,12 @@ test('half of each pause is chance', async () => {
 });
 
 test('a busy server is asked more often than one that fails', async () => {
-  expect((await run([failed({ ...RESET, again: 'busy' })])).tries).toBe(9);
+  expect((await run([readFailed({ ...RESET, again: 'busy' })])).tries).toBe(9);
   expect((await run([broken])).tries).toBe(4);
 });
 
 test('a request that cannot succeed later is not repeated', async () => {
-  const { slept, tries, result } = await run([failed(RESET)], 5);
+  const { slept, tries, result } = await run([readFailed(RESET)], 5);
   expect({ slept, tries }).toEqual({ slept: [], tries: 1 });
   expect(result).toEqual({ ok: false, failure: RESET });
 });
@@ -67,8 +67,8 @@ test('stopping during a pause ends it, without another try', async () => {
 test('a pause that the server asks for is kept, if it is longer than the pause of the gate', async () => {
   const { slept } = await run(
     [
-      failed({ ...broken.failure, retryAfterMs: 3_000 }),
-      failed({ ...broken.failure, retryAfterMs: 1 }),
+      readFailed({ ...broken.failure, retryAfterMs: 3_000 }),
+      readFailed({ ...broken.failure, retryAfterMs: 1 }),
     ],
     2,
   );
@@ -76,12 +76,12 @@ test('a pause that the server asks for is kept, if it is longer than the pause o
 });
 
 test('more than half a minute is for the caller to decide', async () => {
-  const { tries } = await run([failed({ ...broken.failure, retryAfterMs: 31_000 })], 3);
+  const { tries } = await run([readFailed({ ...broken.failure, retryAfterMs: 31_000 })], 3);
   expect(tries).toBe(1);
 });
 
 const fine: Try<string> = { ok: true, value: 'fine' };
-const throttled: Try<string> = failed({ ...RESET, again: 'busy' });
+const throttled: Try<string> = readFailed({ ...RESET, again: 'busy' });
 
 /** Requests whose answers the test gives by hand, in any order. */
 function requests(throttle: Throttle): {

@@ -11,7 +11,7 @@ import {
   parseLogLine,
   quotedLines,
 } from '../../src/diagnose/owner/logs.ts';
-import { type Read, read } from '../../src/model/read.ts';
+import { type Read, readOk } from '../../src/model/read.ts';
 import { logKey, type Snapshot } from '../../src/model/snapshot.ts';
 import { keepMentions } from '../../src/observe/logs.ts';
 import {
@@ -53,8 +53,8 @@ function worldOf(lines: string[], isNamesake = false): Snapshot {
     containers: [{ name: 'manager' }, { name: 'kube-rbac-proxy' }],
   });
   const found = snapshot({ content: types });
-  found.places['ops'] = { pods: read([pod]) };
-  const log = keepMentions(read(lines.map((line) => `${AT} ${line}`)), found);
+  found.places['ops'] = { pods: readOk([pod]) };
+  const log = keepMentions(readOk(lines.map((line) => `${AT} ${line}`)), found);
   return { ...found, logs: { [POD]: log } };
 }
 
@@ -288,9 +288,9 @@ test('reads the leading pod first, no sidecar, and the log before a crash', () =
   const late = '2026-03-02T10:00:30Z';
   const found = snapshot({ logs: {} });
   found.places['ops'] = {
-    pods: read([pod('w-0'), pod('w-1', late), pod('w-2', '2026-03-02T09:00:00Z')]),
+    pods: readOk([pod('w-0'), pod('w-1', late), pod('w-2', '2026-03-02T09:00:00Z')]),
   };
-  found.cluster.leases = read([
+  found.cluster.leases = readOk([
     { namespace: 'ops', name: 'w', holder: 'w-1_0b5e', renewTime: undefined, durationSeconds: 15 },
   ] as never);
   const context = contextOf(found);
@@ -303,7 +303,7 @@ test('reads the leading pod first, no sidecar, and the log before a crash', () =
 });
 
 test('only lines that mention the namespace or a held object are kept', () => {
-  const log: Read<string[]> = read(['about other', `about ${DEMO}`, 'about uid-widgets-db', 'x']);
+  const log: Read<string[]> = readOk(['about other', `about ${DEMO}`, 'about uid-widgets-db', 'x']);
   const kept = keepMentions(log, worldOf([]));
-  expect(kept).toEqual(read([`about ${DEMO}`, 'about uid-widgets-db']));
+  expect(kept).toEqual(readOk([`about ${DEMO}`, 'about uid-widgets-db']));
 });

@@ -3,7 +3,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { shrinkingTypes } from '../../src/diagnose/movement.ts';
 import type { Movement } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
-import { failed } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 import type { ObjectGroup, Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import {
   CLEANUP,
@@ -229,7 +229,7 @@ describe('movementOf', () => {
       ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
       ['is not there when it is 0', end(LATER, { deletionGracePeriodSeconds: 0 }), UNKNOWN],
       ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
-      ['is not known without pods', { ...end(LATER), pods: failed(failureOf()) }, UNKNOWN],
+      ['is not known without pods', { ...end(LATER), pods: readFailed(failureOf()) }, UNKNOWN],
     ])('%s', (_, now, is) => {
       expect(diagnose(now).movement).toEqual(is);
     });

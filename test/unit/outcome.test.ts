@@ -11,10 +11,10 @@ import {
   type Outcome,
   outcomeOf,
   type Policy,
-  verdict,
+  verdictOf,
   worstOutcome,
 } from '../../src/model/outcome.ts';
-import { failed } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 import type { Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import {
   CLEANUP,
@@ -38,7 +38,7 @@ test('every outcome has a verdict under every policy', async () => {
   );
   const told = policies.flatMap((policy) => [
     `fail-on ${policy.failOn}, if-not-found ${policy.ifNotFound}`,
-    ...OUTCOMES.map((outcome) => `  ${outcome}: ${verdict(outcome, policy)}`),
+    ...OUTCOMES.map((outcome) => `  ${outcome}: ${verdictOf(outcome, policy)}`),
   ]);
   await expect(`${told.join('\n')}\n`).toMatchFileSnapshot('golden/verdicts.txt');
 });
@@ -75,8 +75,8 @@ describe('worstOutcome', () => {
         policies,
         (outcomes, policy) => {
           const worst = worstOutcome(outcomes, policy);
-          const isFailed = verdict(worst, policy) === 'fail';
-          const anyFailed = outcomes.some((outcome) => verdict(outcome, policy) === 'fail');
+          const isFailed = verdictOf(worst, policy) === 'fail';
+          const anyFailed = outcomes.some((outcome) => verdictOf(outcome, policy) === 'fail');
           expect(isFailed).toBe(anyFailed);
           expect(worstOutcome([...outcomes].reverse(), policy)).toBe(worst);
         },
@@ -90,8 +90,8 @@ describe('outcomeOf', () => {
   const widgets = (count: number) => [contentOf(WIDGETS, [group(WIDGETS, [CLEANUP], { count })])];
 
   const unseen = snapshot({
-    discovery: failed(failureOf()),
-    pods: failed(failureOf()),
+    discovery: readFailed(failureOf()),
+    pods: readFailed(failureOf()),
     unread: [{ source: 'discovery', what: 'API discovery', reason: '403' }],
   });
   const grace = withPods([podFacts('a', { deletionTimestamp: '2026-03-02T10:09:00Z' })]);

@@ -4,7 +4,7 @@ import { contextOf } from '../../src/diagnose/context.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import { leaseSeconds, lostAgent, refusalsFor } from '../../src/diagnose/owner/state.ts';
 import { objectDetail } from '../../src/model/facts.ts';
-import { read } from '../../src/model/read.ts';
+import { readOk } from '../../src/model/read.ts';
 import {
   CLEANUP,
   DELETED_AT,
@@ -40,8 +40,8 @@ function agent(kind: string, object: object, nodes: Record<string, boolean>) {
       ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: true }],
     }),
   );
-  const now = snapshot({ details: { 'uid-widgets-db': read(objectDetail({ ...object })) } });
-  now.places['ops'] = { pods: read(pods) };
+  const now = snapshot({ details: { 'uid-widgets-db': readOk(objectDetail({ ...object })) } });
+  now.places['ops'] = { pods: readOk(pods) };
   const context = contextOf(now);
   const [actor] = actorsOf(context);
   if (actor === undefined) throw new Error('no agent');
@@ -77,9 +77,9 @@ test.each([
 ])('the next leader waits for a Lease with %s', (_, holder, seconds) => {
   const now = snapshot();
   const pod = podFacts('agent', { namespace: 'ops', deletionTimestamp: undefined });
-  now.places['ops'] = { pods: read([pod]) };
+  now.places['ops'] = { pods: readOk([pod]) };
   const lease = { namespace: 'ops', name: 'agent', holder, durationSeconds: 60 };
-  now.cluster.leases = read([lease, { ...lease, namespace: 'other' }] as never);
+  now.cluster.leases = readOk([lease, { ...lease, namespace: 'other' }] as never);
   const context = contextOf(now);
   const [actor] = actorsOf(context);
   expect(actor && leaseSeconds(context, actor)).toBe(seconds);
@@ -101,7 +101,7 @@ test.each([
   ];
   const now = snapshot({
     takenAt: DELETED_AT,
-    details: { 'uid-widgets-db': read(objectDetail({ status: { conditions } })) },
+    details: { 'uid-widgets-db': readOk(objectDetail({ status: { conditions } })) },
   });
   if (isForecast) now.forecast = {} as never;
   const statusWriters = [{ manager: 'widget-operator', time: LATER }];

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { workloadFacts } from '../../src/model/facts.ts';
 import type { Finding } from '../../src/model/finding.ts';
-import { read } from '../../src/model/read.ts';
+import { readOk } from '../../src/model/read.ts';
 import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
@@ -22,7 +22,7 @@ function ownerBeside(
     uid: `other-${index}`,
     ...other,
   }));
-  const deployments = read([operator, ...added]) as Snapshot['cluster']['deployments'];
+  const deployments = readOk([operator, ...added]) as Snapshot['cluster']['deployments'];
   const changed = { ...now, cluster: { ...now.cluster, deployments } } as Snapshot;
   return diagnose(changed, before).findings.find(({ code }) => code.startsWith('owner-'));
 }
@@ -69,7 +69,7 @@ describe('two installations of one program', () => {
     const places = Object.values(now.places).flatMap(({ pods }) => (pods?.ok ? pods.value : []));
     for (const pod of places) pod.selectors = ['--widget-class=blue'];
     const green = { ...structuredClone(operator as WorkloadFacts), ...GREEN, uid: 'other' };
-    const deployments = read([operator, { ...green, wanted: 0, ready: 0 }]);
+    const deployments = readOk([operator, { ...green, wanted: 0, ready: 0 }]);
     const cluster = { ...now.cluster, deployments } as Snapshot['cluster'];
     const { findings } = diagnose({ ...now, cluster }, before);
 

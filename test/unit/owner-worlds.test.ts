@@ -4,7 +4,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { workloadFacts } from '../../src/model/facts.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import { isPermanent } from '../../src/model/outcome.ts';
-import { read } from '../../src/model/read.ts';
+import { readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { look, OWNER, ownerName, type World, worlds } from './owner-worlds.ts';
 import { DEMO, EARLIER } from './snapshots.ts';
@@ -37,7 +37,7 @@ function nameOf({ subject: { kind, namespace, name } }: Finding): string {
 
 /** What the gate saw in the namespace before it was deleted: a workload with the owner's name and permissions. */
 const COPY: NonNullable<Snapshot['baseline']> = {
-  workloads: read([
+  workloads: readOk([
     workloadFacts(
       'apps/v1',
       'Deployment',
@@ -49,9 +49,9 @@ const COPY: NonNullable<Snapshot['baseline']> = {
       },
     }),
   ]),
-  roles: read([]),
-  roleBindings: read([]),
-  events: read([]),
+  roles: readOk([]),
+  roleBindings: readOk([]),
+  events: readOk([]),
 };
 
 const NAMES_NOBODY = ['owner-missing', 'owner-unknown'];

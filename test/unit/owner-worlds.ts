@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
-import { failed, read } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import type {
   BindingFacts,
   ClusterSources,
@@ -8,9 +8,9 @@ import type {
   EventFacts,
   FinalizerWriter,
   LeaseFacts,
+  NamespaceSources,
   ObjectFacts,
   OwnerReference,
-  PlaceSources,
   PodFacts,
   RoleFacts,
   ServiceFacts,
@@ -213,7 +213,7 @@ export function ownerName({ owner: { kind, state } }: World): string | undefined
 
 interface Everything {
   cluster: { [K in keyof ClusterSources]: ClusterSources[K] };
-  places: Record<string, { [K in keyof PlaceSources]: PlaceSources[K] }>;
+  places: Record<string, { [K in keyof NamespaceSources]: NamespaceSources[K] }>;
   details: Record<string, DefinitionDetail>;
 }
 
@@ -610,7 +610,7 @@ export function look(world: World): Snapshot {
   const now: Snapshot = {
     takenAt: NOW,
     namespace: namespaceFacts(),
-    discovery: read({ types: [PODS, CONFIG_MAPS, WIDGETS, GADGETS], failedGroups: [] }),
+    discovery: readOk({ types: [PODS, CONFIG_MAPS, WIDGETS, GADGETS], failedGroups: [] }),
     content: [
       contentOf(type, [
         {
@@ -621,7 +621,7 @@ export function look(world: World): Snapshot {
         },
       ]),
     ],
-    pods: read([]),
+    pods: readOk([]),
     cluster: {},
     places: {},
     nodes: {},
@@ -632,9 +632,9 @@ export function look(world: World): Snapshot {
     unread: [],
   };
   const answer = <T>(source: string, value: T) => {
-    if (!world.unread.includes(source)) return read(value);
+    if (!world.unread.includes(source)) return readOk(value);
     now.unread.push({ source, what: source, reason: '403 Forbidden: no' });
-    return failed(failureOf());
+    return readFailed(failureOf());
   };
   for (let round = 0; round < 3; round++) {
     const wanted = wantedFor(now);
@@ -646,9 +646,9 @@ export function look(world: World): Snapshot {
       for (const source of sources)
         seen[source] ??= answer(source, all.places[namespace]?.[source] ?? []);
     }
-    for (const name of wanted.definitions) now.definitions[name] ??= read(all.details[name]);
+    for (const name of wanted.definitions) now.definitions[name] ??= readOk(all.details[name]);
     for (const { object } of wanted.details) {
-      now.details[object.uid] ??= read({
+      now.details[object.uid] ??= readOk({
         conditions: [],
         observedGeneration: undefined,
         texts: [],

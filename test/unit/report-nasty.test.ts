@@ -10,7 +10,7 @@ import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport } from '../../src/report/report-json.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
-import { exact, said, toMarkdown } from '../../src/report/words.ts';
+import { diagnosed, literal, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
 import { commentOf, endOfLog, KEY, teardown } from '../stub/publishing.ts';
@@ -181,7 +181,10 @@ describe('names', () => {
     '$shown read on the page as they are',
     ({ text }) => {
       const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
-      const { code } = renderPage(toMarkdown(['x ', exact(text), ' y']).toWellFormed(), MICROMARK);
+      const { code } = renderPage(
+        toMarkdown(['x ', literal(text), ' y']).toWellFormed(),
+        MICROMARK,
+      );
       expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
     },
   );
@@ -251,29 +254,29 @@ describe('outputs', () => {
 
 describe('pieces of a text', () => {
   test.each([
-    { word: said('is held by finalizer a.b/c'), is: 'is held by finalizer `a.b/c`' },
-    { word: said('it wrote it, 5m 02s ago.'), is: 'it wrote it, 5m 02s ago.' },
-    { word: said('is "gone" (really)'), is: 'is "gone" (really)' },
-    { word: said('1. item'), is: '1 item' },
-    { word: said('see #1 @me'), is: 'see `#1 @me`' },
-    { word: said('commit deadbeef'), is: 'commit `deadbeef`' },
-    { word: said('held by kubernetes', ['kubernetes']), is: 'held by `kubernetes`' },
-    { word: said('a\nb'), is: 'a b' },
+    { word: diagnosed('is held by finalizer a.b/c'), is: 'is held by finalizer `a.b/c`' },
+    { word: diagnosed('it wrote it, 5m 02s ago.'), is: 'it wrote it, 5m 02s ago.' },
+    { word: diagnosed('is "gone" (really)'), is: 'is "gone" (really)' },
+    { word: diagnosed('1. item'), is: '1 item' },
+    { word: diagnosed('see #1 @me'), is: 'see `#1 @me`' },
+    { word: diagnosed('commit deadbeef'), is: 'commit `deadbeef`' },
+    { word: diagnosed('held by kubernetes', ['kubernetes']), is: 'held by `kubernetes`' },
+    { word: diagnosed('a\nb'), is: 'a b' },
     {
-      word: exact('policy x: label "team" is required'),
+      word: literal('policy x: label "team" is required'),
       is: '`policy x: label "team" is required`',
     },
-    { word: said('Ready=False (Gone): no'), is: '`Ready=False` (Gone): no' },
-    { word: exact('a|b'), is: '<code>a&#124;b</code>' },
-    { word: exact('a`b'), is: '``a`b``' },
-    { word: exact('`b'), is: '`` `b ``' },
-    { word: exact(' '), is: '(empty)' },
+    { word: diagnosed('Ready=False (Gone): no'), is: '`Ready=False` (Gone): no' },
+    { word: literal('a|b'), is: '<code>a&#124;b</code>' },
+    { word: literal('a`b'), is: '``a`b``' },
+    { word: literal('`b'), is: '`` `b ``' },
+    { word: literal(' '), is: '(empty)' },
   ])('$word', ({ word, is }) => {
     expect(toMarkdown([word])).toBe(is);
   });
 
   test('two names side by side stay two', () => {
-    expect(toMarkdown([exact('a'), exact('b')])).toBe('`a` `b`');
+    expect(toMarkdown([literal('a'), literal('b')])).toBe('`a` `b`');
   });
 });
 

@@ -9,7 +9,7 @@ import {
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
-import { exact, toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
+import { literal, toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
@@ -43,7 +43,7 @@ function clauses(...links: Link[]): Words[] {
 }
 
 test('a clause with its own full stop gets no second one', () => {
-  const said: Words[] = [['it says ', exact('not allowed.')], ['so it stays']];
+  const said: Words[] = [['it says ', literal('not allowed.')], ['so it stays']];
   expect(toPlain(asSentences(said))).toBe('It says not allowed. So it stays.');
 });
 

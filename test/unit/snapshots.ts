@@ -1,17 +1,17 @@
-import { failed, type Read, type ReadFailure, read } from '../../src/model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import type {
   ClusterSources,
   Condition,
   NamespaceFacts,
+  NamespaceSources,
   ObjectFacts,
   ObjectGroup,
-  PlaceSources,
   PodFacts,
   ResourceType,
   Snapshot,
   TypeContent,
 } from '../../src/model/snapshot.ts';
-import { CLUSTER, PLACE } from '../../src/model/sources.ts';
+import { CLUSTER_SOURCES, NAMESPACE_SOURCES } from '../../src/model/sources.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 
@@ -145,11 +145,11 @@ export function contentOf(
   queued = 0,
 ): TypeContent {
   const total = terminating.reduce((sum, { count }) => sum + count, 0) + queued;
-  return { type, read: read({ total, queued, terminating, guarded: [] }) };
+  return { type, read: readOk({ total, queued, terminating, guarded: [] }) };
 }
 
 export function unreadable(type: ResourceType): TypeContent {
-  return { type, read: failed(failureOf()) };
+  return { type, read: readFailed(failureOf()) };
 }
 
 export function failureOf(given: Partial<ReadFailure> = {}): ReadFailure {
@@ -165,11 +165,11 @@ export function snapshot(given: Partial<Snapshot> = {}): Snapshot {
   return {
     takenAt: NOW,
     namespace: namespaceFacts(),
-    discovery: read({ types: content.map(({ type }) => type), failedGroups: [] }),
+    discovery: readOk({ types: content.map(({ type }) => type), failedGroups: [] }),
     content,
-    pods: read([]),
-    cluster: emptySources<ClusterSources>({ ...CLUSTER, otherWorkloads: {} }),
-    places: { [DEMO]: emptySources<PlaceSources>(PLACE) },
+    pods: readOk([]),
+    cluster: emptySources<ClusterSources>({ ...CLUSTER_SOURCES, otherWorkloads: {} }),
+    places: { [DEMO]: emptySources<NamespaceSources>(NAMESPACE_SOURCES) },
     nodes: {},
     definitions: {},
     details: {},
@@ -185,7 +185,7 @@ export function emptySources<Sources extends object>(
     [K in keyof Sources]: unknown;
   },
 ): { [K in keyof Sources]: Read<Sources[K]> } {
-  return Object.fromEntries(Object.keys(table).map((key) => [key, read([])])) as {
+  return Object.fromEntries(Object.keys(table).map((key) => [key, readOk([])])) as {
     [K in keyof Sources]: Read<Sources[K]>;
   };
 }
@@ -204,5 +204,5 @@ export function withPods(pods: PodFacts[], given: Partial<Snapshot> = {}): Snaps
     since: pod.deletionTimestamp ?? DELETED_AT,
     examples: [pod],
   }));
-  return snapshot({ content: [contentOf(PODS, terminating)], pods: read(pods), ...given });
+  return snapshot({ content: [contentOf(PODS, terminating)], pods: readOk(pods), ...given });
 }

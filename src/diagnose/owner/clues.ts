@@ -4,29 +4,29 @@ import { actorsBehind } from '../backends.ts';
 import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
 import {
   type Context,
-  calling,
   conversionsOf,
   definitionsOf,
   eventsAbout,
+  extensionApis,
   groupsOf,
-  inShort,
   isForeseen,
   isInside,
-  listed,
-  serversOf,
+  itemsIn,
   serviceText,
+  shortQuote,
+  textsAbout,
   typeName,
   webhooksOf,
-  wordsOf,
+  withService,
 } from '../context.ts';
-import { type Account, ableAccounts, isSameAccount, outsiders } from '../rights.ts';
+import { type Account, ableAccounts, isSameAccount, writersOutsideCluster } from '../rights.ts';
 import {
   type FinalizerDomain,
   finalizerDomain,
   type Held,
   identifiesController,
   isNamedAfterType,
-  isOftenManaged,
+  isOftenProviderManaged,
   knownFinalizer,
   LAST_WORDS_MS,
   lateWriters,
@@ -40,14 +40,14 @@ import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
   hasProductName,
+  hasProgramName,
+  hasWorkloadName,
   identifiesProgram,
   isExactProduct,
   isFrameworkName,
-  isNamed,
   isSameName,
   isTaskName,
   KUBERNETES_CONTROLLERS,
-  matchesName,
   matchesReporter,
   NODE_COMPONENTS,
   programNames,
@@ -75,7 +75,7 @@ interface ClueRow {
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
-export const RUNS_OUTSIDE = 'it may run outside of the cluster';
+export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
  * Every clue, in the order in which they count. No rule about who the owner is exists outside of this and
@@ -90,7 +90,7 @@ export const CLUES = [
       actors.flatMap((actor) =>
         logLinesNaming(context, held, actor)
           .slice(0, 1)
-          .flatMap(({ pod, text }) => pointers([actor], `log of ${pod}: ${inShort(text)}`)),
+          .flatMap(({ pod, text }) => pointers([actor], `log of ${pod}: ${shortQuote(text)}`)),
       ),
   },
   {
@@ -227,7 +227,7 @@ export const CLUES = [
   {
     kind: 'outside',
     about: 'anyone',
-    text: RUNS_OUTSIDE,
+    text: RUNS_OUTSIDE_TEXT,
     pointsTo: outsidePrograms,
   },
 ] as const satisfies readonly ClueRow[];
@@ -254,7 +254,7 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
     .map((account) => ({ actor: undefined, account, detail }));
   const named = [...pointers(workloadsNamed(question, manager), detail), ...accounts];
   if (named.length > 0) return named;
-  const programs = actors.filter((actor) => matchesName(actor, manager));
+  const programs = actors.filter((actor) => hasProgramName(actor, manager));
   if (programs.length === 0) {
     return [{ actor: undefined, account: undefined, program: manager, detail }];
   }
@@ -273,7 +273,7 @@ function workloadsNamed({ actors, rightsOf }: OwnerQuestion, manager: string): A
     const { change, worksElsewhere } = rightsOf(account);
     return !GITOPS_TOOLS.test(manager) || change === 'named' || !worksElsewhere;
   });
-  const byName = able.filter((actor) => isNamed(actor, manager));
+  const byName = able.filter((actor) => hasWorkloadName(actor, manager));
   if (byName.length > 0) return byName;
   return able.filter((actor) => isSameName(actor.account.name, manager));
 }
@@ -293,7 +293,7 @@ function departedAccounts(question: OwnerQuestion): Account[] {
 }
 
 function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolean {
-  const home = listed(context.now.cluster.namespaces).find(({ name }) => name === namespace);
+  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
   return isInside(context, namespace) || home?.deletionTimestamp !== undefined;
 }
 
@@ -326,7 +326,7 @@ function authors({ held, actors }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   const detail = `field manager "${manager}"`;
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
-  const named = actors.filter((actor) => matchesName(actor, manager));
+  const named = actors.filter((actor) => hasProgramName(actor, manager));
   const similar = actors.filter((actor) =>
     programNames(actor).some((name) => manager.startsWith(`${name}-`)),
   );
@@ -345,7 +345,7 @@ function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
   );
   return managers.flatMap((manager) =>
     pointers(
-      actors.filter((actor) => matchesName(actor, manager)),
+      actors.filter((actor) => hasProgramName(actor, manager)),
       `field manager "${manager}"`,
     ),
   );
@@ -366,7 +366,7 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
   const manager = specificFieldManager(held);
   const said = [
     ...held.objects.flatMap((object) =>
-      wordsOf(context, object).map((text) => ({
+      textsAbout(context, object).map((text) => ({
         text,
         by: object.statusWriters.map((writer) => writer.manager),
       })),
@@ -454,7 +454,7 @@ function leaders({ context, domain }: OwnerQuestion): Pointer[] {
 
 function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
   const types = typesOfDomain(context, held, domain).map(typeName);
-  return listed(context.now.cluster.clusterServiceVersions)
+  return itemsIn(context.now.cluster.clusterServiceVersions)
     .filter(({ owned }) => owned.some((name) => types.includes(name)))
     .flatMap(({ namespace, name, deployments }) =>
       pointers(
@@ -466,7 +466,7 @@ function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[
 
 function definitionsFor({ context, held, domain }: OwnerQuestion) {
   const types = typesOfDomain(context, held, domain).map(typeName);
-  return listed(context.now.cluster.definitions).filter(({ name }) => types.includes(name));
+  return itemsIn(context.now.cluster.definitions).filter(({ name }) => types.includes(name));
 }
 
 function sameRelease(question: OwnerQuestion): Pointer[] {
@@ -514,10 +514,10 @@ function servicesOf(
     ...conversionsOf(definitionsOf(context))
       .filter(isMeant)
       .map(({ name, service }) => ({ service, detail: `conversion of ${name}` })),
-    ...serversOf(context)
+    ...extensionApis(context)
       .filter(isMeant)
       .map(({ name, service }) => ({ service, detail: `APIService ${name}` })),
-    ...calling(webhooksOf(context))
+    ...withService(webhooksOf(context))
       .filter((webhook) => isWebhookOfGroups(context, webhook, groups))
       .map(({ configuration, service }) => ({
         service,
@@ -593,7 +593,7 @@ function permitted(question: OwnerQuestion): Pointer[] {
  */
 function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const { context, held, domain, actors, rightsOf } = question;
-  const namespaces = listed(context.now.cluster.namespaces);
+  const namespaces = itemsIn(context.now.cluster.namespaces);
   const outside = (program: string, detail: string): Pointer => {
     return { actor: undefined, account: undefined, program, detail };
   };
@@ -604,7 +604,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const isKnown = (manager: string): boolean =>
     actors.some((actor) =>
       identifiesProgram(manager)
-        ? matchesName(actor, manager)
+        ? hasProgramName(actor, manager)
         : actor.isGone && actor.programs.includes(manager),
     );
   const alike = groupsOf(context.now)
@@ -638,7 +638,9 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
         `no workload uses ${accountText(account)}, which may change the type`,
       ),
     ),
-    ...outsiders(context, held.type).map((who) => outside(who, `${who} may change the type`)),
+    ...writersOutsideCluster(context, held.type).map((who) =>
+      outside(who, `${who} may change the type`),
+    ),
     ...late.map(({ component, at }) =>
       outside(component, `"${component}" reported an Event about the object at ${at}`),
     ),
@@ -650,7 +652,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
 }
 
 function cloudProvider({ now }: Context, held: Held): string[] {
-  if (!isOftenManaged(held)) return [];
+  if (!isOftenProviderManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
   if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
   const isProvider = nodes.value.some(

@@ -2,7 +2,7 @@ import type { Actor } from '../actors.ts';
 import { isBuiltIn } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
-import { hasClue, isDirect, type OwnerQuestion, type Suspect } from './suspects.ts';
+import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
 
 /** A reason why a suspect cannot be the owner, whatever points to it. */
 interface Exclusion {
@@ -60,7 +60,7 @@ export interface Excluded {
 }
 
 /** Separates the suspects that an exclusion rules out. */
-export function exclude(
+export function applyExclusions(
   suspects: readonly Suspect[],
   question: OwnerQuestion,
 ): { left: Suspect[]; excluded: Excluded[] } {
@@ -80,7 +80,9 @@ export function exclude(
  */
 function triedToAct(suspect: Suspect): boolean {
   const { watch, servesGroup } = suspect.rights;
-  return hasClue(suspect, 'quoted') || (isDirect(suspect) && (watch !== undefined || servesGroup));
+  return (
+    hasClue(suspect, 'quoted') || (hasObjectClue(suspect) && (watch !== undefined || servesGroup))
+  );
 }
 
 function watchesNamespace({ watches }: Actor, { context, held }: OwnerQuestion): boolean {

@@ -3,26 +3,26 @@ import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot
 import {
   type Context,
   foldSubjects,
-  idOf,
   isForeseen,
   isInside,
+  itemsIn,
   linksToHeld,
-  listed,
   namespaceSubject,
   type RuleResult,
+  resultId,
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse } from '../rules/pods.ts';
-import { type Held, heldObject } from './held.ts';
-import { type OwnerResults, ownerResults, UNEXPECTED } from './owner.ts';
+import { finalizersOfObject, type Held } from './held.ts';
+import { NO_OWNER_EXPECTED, type OwnerResults, ownerResults } from './owner.ts';
 import { partnersOf } from './partners.ts';
 
 /**
  * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
  * they wait.
  */
-export function heldBy(context: Context): Held[] {
+export function everythingHeld(context: Context): Held[] {
   const inside = heldObjects(context);
   const outside = heldOutside(context, inside);
   return [...heldNamespace(context), ...inside, ...outside];
@@ -102,23 +102,25 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     for (const { object } of partnersOf(context, held)) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
-      for (const next of heldObject(context, object)) visit(next);
+      for (const next of finalizersOfObject(context, object)) visit(next);
     }
   };
   for (const held of inside) visit(held);
-  for (const object of listed(context.now.dependents)) {
+  for (const object of itemsIn(context.now.dependents)) {
     if (object.deletionTimestamp !== undefined) found.set(object.uid, object);
   }
   const known = new Set(inside.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
   return [...found.values()]
     .filter(({ uid }) => !known.has(uid))
-    .flatMap((object) => heldObject(context, object));
+    .flatMap((object) => finalizersOfObject(context, object));
 }
 
 /** Finds what finalizers hold, and their owners. */
-export function finalizers(context: Context): RuleResult[] {
-  const results = heldBy(context).flatMap((held) =>
-    held.objects.length === 0 ? ofNamespace(context, held) : ofObjects(context, held),
+export function heldByFinalizers(context: Context): RuleResult[] {
+  const results = everythingHeld(context).flatMap((held) =>
+    held.objects.length === 0
+      ? namespaceFinalizerResults(context, held)
+      : objectResults(context, held),
   );
   return toldOnce(results);
 }
@@ -146,20 +148,20 @@ function toldOnce(results: readonly RuleResult[]): RuleResult[] {
       remedies: [...remedies.values()],
       ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
     };
-    for (const result of sorted) first.set(idOf(result), told);
+    for (const result of sorted) first.set(resultId(result), told);
   }
   return results.map((result) => {
-    const told = (isType(result) ? first.get(idOf(result)) : undefined) ?? result;
+    const told = (isType(result) ? first.get(resultId(result)) : undefined) ?? result;
     const waitsFor = told.waitsFor?.map((link) => {
       const one = first.get(link.id);
-      return one === undefined ? link : { ...link, id: idOf(one) };
+      return one === undefined ? link : { ...link, id: resultId(one) };
     });
     return waitsFor === undefined ? told : { ...told, waitsFor };
   });
 }
 
 /** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
-function ofObjects(context: Context, held: Held): RuleResult[] {
+function objectResults(context: Context, held: Held): RuleResult[] {
   const { finalizer, objects, count, since } = held;
   const [first] = objects as [ObjectFacts];
   const siblings = removableSiblings(context, held, first.finalizers);
@@ -210,14 +212,14 @@ function evidenceOf(first: ObjectFacts, { finalizer, count }: Held, foreseen: bo
  * entry holds the namespace. It is deleted when both lists are empty (kubernetes
  * pkg/registry/core/namespace/storage/storage.go, ShouldDeleteNamespaceDuringUpdate).
  */
-function ofNamespace(context: Context, held: Held): RuleResult[] {
+function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
   const { namespace } = context.now;
   const { finalizer } = held;
   const isSpec = held.isInSpec === true;
   const siblings = isSpec ? [] : removableSiblings(context, held, namespace.finalizers);
   const owner =
     finalizer === 'foregroundDeletion'
-      ? ofDependents(context, held)
+      ? dependentResults(context, held)
       : ownerResults(context, held, siblings);
   if (owner.isExpected) return [];
   const list = isSpec ? 'spec.finalizers' : 'metadata.finalizers';
@@ -250,8 +252,8 @@ function ofNamespace(context: Context, held: Held): RuleResult[] {
  * Finds dependents of a Namespace that was deleted with `--cascade=foreground`: the garbage collector waits for
  * them.
  */
-function ofDependents(context: Context, held: Held): OwnerResults {
-  const blocking = listed(context.now.dependents).filter(
+function dependentResults(context: Context, held: Held): OwnerResults {
+  const blocking = itemsIn(context.now.dependents).filter(
     ({ deletionTimestamp, finalizers: own, ownerReferences }) =>
       deletionTimestamp !== undefined &&
       own.length > 0 &&
@@ -261,7 +263,7 @@ function ofDependents(context: Context, held: Held): OwnerResults {
   );
   if (blocking.length === 0) return ownerResults(context, held);
   return {
-    ...UNEXPECTED,
+    ...NO_OWNER_EXPECTED,
     waitsFor: blocking.flatMap((object) =>
       linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
     ),

@@ -5,9 +5,9 @@ import {
   type Context,
   isBuiltIn,
   isForeseen,
+  servedType,
   subjectOf,
   typeName,
-  typeOf,
   typesOf,
 } from '../context.ts';
 import { GITOPS_TOOLS, identifiesProgram } from './names.ts';
@@ -29,8 +29,8 @@ export interface Held {
 }
 
 /** Returns each finalizer of one object. */
-export function heldObject(context: Context, object: ObjectFacts): Held[] {
-  const type = typeOf(context, object);
+export function finalizersOfObject(context: Context, object: ObjectFacts): Held[] {
+  const type = servedType(context, object);
   if (type === undefined) return [];
   return [...new Set(object.finalizers)].map((finalizer) => ({
     finalizer,
@@ -126,14 +126,16 @@ export function isNamedAfterType({ type: { kind, group } }: Held, name: string):
 }
 
 /** Reports whether a cloud provider often runs the owner where the cluster does not show it. */
-export function isOftenManaged(held: Held): boolean {
+export function isOftenProviderManaged(held: Held): boolean {
   const known = knownFinalizer(held);
   if (known === undefined)
     return ['services', 'ingresses.networking.k8s.io'].includes(typeName(held.type));
-  return isManaged(known) || known.workload.some(({ namespace }) => namespace === 'kube-system');
+  return (
+    isProviderManaged(known) || known.workload.some(({ namespace }) => namespace === 'kube-system')
+  );
 }
 
-export function isManaged({ owner }: CatalogueEntry): boolean {
+export function isProviderManaged({ owner }: CatalogueEntry): boolean {
   return /\(managed\b/.test(owner);
 }
 

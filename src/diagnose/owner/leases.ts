@@ -1,7 +1,7 @@
 import { escapeForRegExp } from '../../base/text.ts';
 import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { type Context, isInside, listed } from '../context.ts';
+import { type Context, isInside, itemsIn } from '../context.ts';
 import type { FinalizerDomain } from './held.ts';
 import { isSameName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
 
@@ -14,7 +14,7 @@ export function isRenewed({ nowMs }: Context, { renewTime, durationSeconds }: Le
 
 /** Returns the Leases named after the groups of a domain, or after a hash in front of their parent domain. */
 export function leasesOfGroups({ now }: Context, { groups }: FinalizerDomain): LeaseFacts[] {
-  return listed(now.cluster.leases).filter(({ name }) =>
+  return itemsIn(now.cluster.leases).filter(({ name }) =>
     groups.some((group) => {
       const parent = group.split('.').slice(1).join('.');
       return (
@@ -29,7 +29,7 @@ export function leasesOfGroups({ now }: Context, { groups }: FinalizerDomain): L
 /** Returns the Leases that a program has written. `orNamed`: also those that are named after it. */
 export function leasesOfProgram({ now }: Context, program: string, orNamed = false): LeaseFacts[] {
   if (program === '') return [];
-  return listed(now.cluster.leases).filter(({ name, writers = [] }) =>
+  return itemsIn(now.cluster.leases).filter(({ name, writers = [] }) =>
     [...(orNamed ? [name] : []), ...writers].some((one) => isSameName(one, program)),
   );
 }
@@ -56,7 +56,7 @@ export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
 export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
   if (isInside(context, actor.namespace)) return undefined;
-  return listed(context.now.cluster.leases).find(
+  return itemsIn(context.now.cluster.leases).find(
     (lease) => isInside(context, lease.namespace) && isHolder(actor, lease),
   );
 }
@@ -85,7 +85,7 @@ export function lostLease(
         others.every(({ programs }) => !programs.includes(writer)),
     );
   // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
-  const own = listed(context.now.cluster.leases).filter((lease) => {
+  const own = itemsIn(context.now.cluster.leases).filter((lease) => {
     if (!isAtHome(lease) && lease.namespace !== 'kube-system') return false;
     const fit = fitOf(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.

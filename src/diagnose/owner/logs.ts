@@ -3,7 +3,7 @@ import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import { type Context, groupsOf, inShort, listed, typesOf, valueIn } from '../context.ts';
+import { type Context, groupsOf, itemsIn, shortQuote, typesOf, valueIn } from '../context.ts';
 import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
@@ -32,7 +32,7 @@ const MAX_CONTAINERS = 3;
 
 /** Returns containers whose logs may show why this controller does not act: those of the leading pod first. */
 export function logSources({ now }: Context, actor: Actor): LogSource[] {
-  const holders = listed(now.cluster.leases)
+  const holders = itemsIn(now.cluster.leases)
     .filter(({ namespace }) => namespace === actor.namespace)
     .flatMap(({ holder = '' }) => holder);
   const isLeader = (pod: string): boolean =>
@@ -108,7 +108,7 @@ export function quotedLines(
 ): { at: string; line: string; pod: string }[] {
   return lines.slice(0, MAX_QUOTED).map(({ at: time, pod, text, count }) => ({
     at: time,
-    line: inShort(text, MAX_QUOTED_CHARS) + (count > 1 ? ` (${count} times)` : ''),
+    line: shortQuote(text, MAX_QUOTED_CHARS) + (count > 1 ? ` (${count} times)` : ''),
     pod,
   }));
 }
@@ -211,7 +211,7 @@ function aboutOf(
   record: LogRecord,
 ): Pick<LogLine, 'object' | 'namesObject'> | undefined {
   if (isCopy(record)) return undefined;
-  const named = held.objects.find((object) => names(context, object, record));
+  const named = held.objects.find((object) => mentionsObject(context, object, record));
   if (named !== undefined) return { object: named, namesObject: true };
   const [object] = held.objects;
   if (object === undefined || object.namespace === '') return undefined;
@@ -229,7 +229,7 @@ function isCopy({ fields }: LogRecord): boolean {
   return ['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields);
 }
 
-function names(context: Context, object: ObjectFacts, record: LogRecord): boolean {
+function mentionsObject(context: Context, object: ObjectFacts, record: LogRecord): boolean {
   if (object.uid.length > 8 && record.line.includes(object.uid)) return true;
   const { kind, namespace, name } = object;
   const references = referencesIn(record).filter(

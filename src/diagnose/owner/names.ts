@@ -1,5 +1,5 @@
 import type { Actor } from '../actors.ts';
-import { type CatalogueEntry, isExactly, isWorkloadOf } from '../catalogue.ts';
+import { type CatalogueEntry, isExactWorkloadName, isWorkloadOf } from '../catalogue.ts';
 
 /**
  * Decides which names belong to one program. A program writes and reports under one name (a field manager, the
@@ -89,7 +89,7 @@ export function programNames(actor: Actor): string[] {
 }
 
 /** Reports whether the workload itself has this name, also behind the name of its Helm release. */
-export function isNamed(actor: Actor, name: string): boolean {
+export function hasWorkloadName(actor: Actor, name: string): boolean {
   const bare = releaseNames(actor)
     .filter((release) => actor.name.startsWith(`${release}-`))
     .map((release) => actor.name.slice(`${release}-`.length));
@@ -97,18 +97,18 @@ export function isNamed(actor: Actor, name: string): boolean {
 }
 
 /** Reports whether one of the workload's names is this name. */
-export function matchesName(actor: Actor, name: string): boolean {
+export function hasProgramName(actor: Actor, name: string): boolean {
   return programNames(actor).some((own) => isSameName(own, name));
 }
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
 export function matchesReporter(actor: Actor, name: string, instance = ''): boolean {
-  return matchesName(actor, name) || workloadsOfPod([actor], instance).length > 0;
+  return hasProgramName(actor, name) || workloadsOfPod([actor], instance).length > 0;
 }
 
 /** Reports whether two workloads run one program: they share a name that identifies it. */
 export function isSameProgram(a: Actor, b: Actor): boolean {
-  return a.programs.some((name) => identifiesProgram(name) && matchesName(b, name));
+  return a.programs.some((name) => identifiesProgram(name) && hasProgramName(b, name));
 }
 
 /**
@@ -131,7 +131,9 @@ function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
 
 /** Reports whether a workload has the name of a well-known product's workload, in any spelling of an installer. */
 export function hasProductName(known: CatalogueEntry, { name, programs }: Actor): boolean {
-  return isWorkloadOf(known, name) || programs.some((program) => isExactly(known, program));
+  return (
+    isWorkloadOf(known, name) || programs.some((program) => isExactWorkloadName(known, program))
+  );
 }
 
 /**
@@ -140,7 +142,7 @@ export function hasProductName(known: CatalogueEntry, { name, programs }: Actor)
  */
 export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
   const { namespace, name, programs } = actor;
-  if (programs.some((program) => isExactly(known, program))) return true;
+  if (programs.some((program) => isExactWorkloadName(known, program))) return true;
   return known.workload.some(
     (one) =>
       isWorkloadOf({ workload: [one] }, name) &&

@@ -13,10 +13,10 @@ import {
   detailOf,
   groupOf,
   groupsOf,
-  inShort,
   isBuiltIn,
   isInside,
-  listed,
+  itemsIn,
+  shortQuote,
   typeName,
   typesOf,
   valueIn,
@@ -72,7 +72,7 @@ export interface Named {
  * Returns objects that the specs of these objects name and a clean-up may read: Secrets, ConfigMaps,
  * ServiceAccounts, custom objects, in this namespace or cluster-scoped.
  */
-export function namedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
+export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   return objects.flatMap((object) =>
     (detailOf(context, object)?.references ?? [])
       .filter(({ field, isMade }) => field.startsWith('spec.') && !isMade)
@@ -99,7 +99,7 @@ function typeNamed(context: Context, { group, kind }: Reference, own: string) {
 }
 
 /** Returns the object, if it was read and exists: by its name, or among the terminating content. */
-export function objectNamed({ now }: Context, { type, namespace, name }: Named) {
+export function findNamedObject({ now }: Context, { type, namespace, name }: Named) {
   const isIt = (one: ObjectFacts): boolean =>
     one.name === name && (one.namespace || undefined) === namespace;
   return (
@@ -112,15 +112,15 @@ export function objectNamed({ now }: Context, { type, namespace, name }: Named) 
 }
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
-export function namedByHeld(context: Context, held: Held): Named[] {
+export function namedByHeldObjects(context: Context, held: Held): Named[] {
   // The containers of a pod use the objects that its spec names, not the owner of its finalizer.
   if (isBuiltIn(held.type.group)) return [];
-  const direct = namedBy(context, held.objects);
+  const direct = objectsNamedBy(context, held.objects);
   const behind = direct.flatMap((named) => {
-    const object = objectNamed(context, named);
+    const object = findNamedObject(context, named);
     if (object === undefined) return [];
     const by = `which ${object.kind} ${object.name} names`;
-    return namedBy(context, [object])
+    return objectsNamedBy(context, [object])
       .filter(({ type }) => isBuiltIn(type.group))
       .map((next) => ({ ...next, by }));
   });
@@ -134,8 +134,8 @@ export function namedByHeld(context: Context, held: Held): Named[] {
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   if (isBuiltIn(held.type.group)) return [];
   const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
-  const named = namedByHeld(context, held).flatMap((one): Need[] => {
-    const object = isInside(context, one.namespace) ? objectNamed(context, one) : undefined;
+  const named = namedByHeldObjects(context, held).flatMap((one): Need[] => {
+    const object = isInside(context, one.namespace) ? findNamedObject(context, one) : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
     const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));
     const text = `${object.kind} ${object.name} (${one.by})`;
@@ -153,7 +153,7 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
 /** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
 function absentObjects(context: Context, held: Held): Need[] {
   const { group } = held.type;
-  return namedBy(context, held.objects).flatMap(({ type, namespace, name, by }): Need[] => {
+  return objectsNamedBy(context, held.objects).flatMap(({ type, namespace, name, by }): Need[] => {
     const found = context.now.partners[partnerKey({ ...type, namespace, name })];
     const isOwn = !isBuiltIn(type.group) && `.${group}`.endsWith(`.${type.group}`);
     if (!isOwn || found?.ok !== true || found.value !== undefined) return [];
@@ -213,12 +213,12 @@ function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const isMade = (managers: readonly string[] = []): boolean =>
     managers.some((name) => actor?.programs.includes(name));
-  const jobs = listed(now.cluster.jobs)
+  const jobs = itemsIn(now.cluster.jobs)
     .filter(
       ({ namespace, owner }) => namespace === now.namespace.name && uids.has(owner?.uid ?? ''),
     )
     .map(({ name }) => `Job ${name}`);
-  const pods = listed(now.forecast?.present.pods)
+  const pods = itemsIn(now.forecast?.present.pods)
     .filter(({ ownerReferences, managers }) => {
       const controller = ownerReferences.find((one) => one.controller);
       return controller === undefined ? isMade(managers) : uids.has(controller.uid);
@@ -249,7 +249,7 @@ function complaints(context: Context, held: Held): Need[] {
     (detailOf(context, object)?.conditions ?? []).filter(isLasting).map(
       ({ type, status, message, lastTransitionTime: since }): Need => ({
         kind: 'state',
-        text: `${object.kind} ${object.name} has ${type}=${status}${since === undefined ? '' : ` since ${since}`}: ${inShort(message)}`,
+        text: `${object.kind} ${object.name} has ${type}=${status}${since === undefined ? '' : ` since ${since}`}: ${shortQuote(message)}`,
         certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
       }),
     ),

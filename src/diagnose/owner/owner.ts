@@ -4,8 +4,15 @@ import type { Certainty, FindingCode, Remedy, Subject } from '../../model/findin
 import { type LeaseFacts, type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { productName } from '../catalogue.ts';
-import { cutText, isWaiting, linksInside, linksNamedIn } from '../chains.ts';
-import { kubectl, look, lookAt, role, target, withoutPeriod } from '../commands.ts';
+import { chainCutText, isWaitText, linksInside, linksNamedIn } from '../chains.ts';
+import {
+  kubectl,
+  lookRemedy,
+  objectArgs,
+  showObjectRemedy,
+  withoutPeriod,
+  withRole,
+} from '../commands.ts';
 import {
   type Context,
   countsOf,
@@ -14,44 +21,44 @@ import {
   detailOf,
   fateText,
   groupsOf,
-  idOf,
-  inShort,
   isAggregated,
   isForeseen,
-  isGoing,
   isInside,
+  itemsIn,
   type Link,
   linksTo,
   linksToHeld,
-  listed,
   listNames,
   type RuleResult,
+  resultId,
+  servedType,
+  shortQuote,
   subjectOf,
+  textsAbout,
   typeName,
-  typeOf,
-  wordsOf,
+  willBeDeleted,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { askedAbout, realRequests, requesterOf } from '../guards.ts';
+import { guardsAsked, realRequests, requesterOf } from '../guards.ts';
 import { type Account, departedGrant, isRbacRead } from '../rights.ts';
 import {
   admissionResult,
   deadWebhooks,
-  EVALUATED,
+  EVALUATED_PREFIX,
   type Judgement,
   judgeAdmission,
-  onlyAsked,
+  onlyGuardResults,
 } from '../rules/admission.ts';
 import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
-import { isLost } from '../rules/pods.ts';
-import { RUNS_OUTSIDE } from './clues.ts';
+import { isNodeLost } from '../rules/pods.ts';
+import { RUNS_OUTSIDE_TEXT } from './clues.ts';
 import type { Excluded } from './exclusions.ts';
 import {
   finalizerDomain,
+  finalizersOfObject,
   type Held,
-  heldObject,
-  isManaged,
   isOfControllerManager,
+  isProviderManaged,
   isSetByHand,
   knownFinalizer,
   lateWriters,
@@ -60,35 +67,35 @@ import {
 } from './held.ts';
 import { isHolder, isRenewed, leasesOfGroups, leasesOfProgram, lostLease } from './leases.ts';
 import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
-import { matchesName } from './names.ts';
-import { type Named, type Need, namedByHeld, needsOfOwner } from './needs.ts';
+import { hasProgramName } from './names.ts';
+import { type Named, type Need, namedByHeldObjects, needsOfOwner } from './needs.ts';
 import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
-  endSync,
+  endSyncRemedy,
   installRemedy,
   knownRemedies,
   logRemedy,
   orderRemedies,
   remediesWithoutOwner,
-  removalNow,
+  removalAsFirstStep,
   removalRemedies,
   restartRemedies,
   resumeRemedy,
-  wakeRemedies,
+  scaleUpRemedies,
 } from './remedies.ts';
 import {
   deadLeader,
-  kindOf,
+  kindOfResource,
   lastComplaint,
   lostAgent,
   lostDefinition,
   pausedBy,
   type Refusal,
   refusalsFor,
-  sayings,
+  statusTexts,
 } from './state.ts';
-import { isDirect, isPresent, type Suspect, suspectText } from './suspects.ts';
+import { hasObjectClue, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { waitingSync } from './syncs.ts';
 import { findOwner, type Ownership, unreadSources } from './verdict.ts';
 
@@ -103,14 +110,14 @@ export interface OwnerResults {
   isExpected: boolean;
 }
 
-export const UNEXPECTED: OwnerResults = {
+export const NO_OWNER_EXPECTED: OwnerResults = {
   waitsFor: [],
   results: [],
   isRemovable: false,
   isExpected: false,
 };
 
-const EXPECTED: OwnerResults = { ...UNEXPECTED, isExpected: true };
+const EXPECTED: OwnerResults = { ...NO_OWNER_EXPECTED, isExpected: true };
 
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
 
@@ -127,7 +134,7 @@ export function ownerResults(
   siblings: readonly string[] = [],
   behind: readonly string[] = [],
 ): OwnerResults {
-  if (isOfControllerManager(held)) return ofControllerManager(context, held);
+  if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const attribution = findOwner(context, held);
   const { results: obstacles, ...open } = judgeRemoval(context, held, attribution.owner?.account);
   const [refusing] = [...open.toGate, ...obstacles];
@@ -136,14 +143,14 @@ export function ownerResults(
   if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const results =
     verdict === 'found' && owner?.actor !== undefined
-      ? ofActor(attribution, {
+      ? workloadResults(attribution, {
           ...{ context, held, removal, obstacles, questions: open.questions },
           candidate: owner,
           actor: owner.actor,
         })
       : verdict === 'missing'
-        ? [missing(context, held, attribution, removal)]
-        : [unknown(context, held, attribution, removal)];
+        ? [missingOwner(context, held, attribution, removal)]
+        : [unknownOwner(context, held, attribution, removal)];
   const [first] = results;
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const isRunning = RUNNING.includes(first.code);
@@ -153,14 +160,14 @@ export function ownerResults(
   if (whole !== undefined && !held.objects.includes(whole) && whole.finalizers.length > 0) {
     const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
     const because = `it is a part of it, and its controller ignores ${whole.kind} ${whole.name}`;
-    return { ...UNEXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
+    return { ...NO_OWNER_EXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
   }
   const mayWait = first.code === 'owner-running';
   const partners =
     mayWait || verdict !== 'found'
       ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
       : [];
-  const cut = mayWait && partners.length === 0 ? cutText(context, held) : undefined;
+  const cut = mayWait && partners.length === 0 ? chainCutText(context, held) : undefined;
   if (cut !== undefined) {
     const why = `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`;
     results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
@@ -188,7 +195,9 @@ export function ownerResults(
  */
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   if (actor === undefined) return [];
-  const place = listed(context.now.cluster.namespaces).find(({ name }) => name === actor.namespace);
+  const place = itemsIn(context.now.cluster.namespaces).find(
+    ({ name }) => name === actor.namespace,
+  );
   if (place === undefined) return [];
   return deadWebhooks(context, POD_TYPE, { labels: actor.podLabels }, 'CREATE', place.labels).map(
     ({ servedBy, ...result }) =>
@@ -197,7 +206,7 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
             ...result,
             remedies: result.remedies
               .filter(({ role: when }) => when === 'or')
-              .map((remedy, index) => (index === 0 ? role('now', remedy) : remedy)),
+              .map((remedy, index) => (index === 0 ? withRole('now', remedy) : remedy)),
           }
         : result,
   );
@@ -214,7 +223,7 @@ function heldByPartner(
     ({ object }) => !waiting.includes(object.uid),
   );
   const waitsFor = partners.flatMap(({ object, because }) =>
-    heldObject(context, object)
+    finalizersOfObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
       .flatMap(({ finalizer }) => linksToHeld({ ...object, finalizers: [finalizer] }, because)),
   );
@@ -287,10 +296,14 @@ function findingAbout(
   return { ...common, ...more, code, message: duty + words, evidence, remedies };
 }
 
-function ofActor(attribution: Ownership, given: Omit<OwnerCase, 'common' | 'duty'>): RuleResult[] {
+function workloadResults(
+  attribution: Ownership,
+  given: Omit<OwnerCase, 'common' | 'duty'>,
+): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, unread } = attribution;
-  if (isGoing(context, actor.namespace)) return [missing(context, held, attribution, removal)];
+  if (willBeDeleted(context, actor.namespace))
+    return [missingOwner(context, held, attribution, removal)];
   const inside = isInside(context, actor.namespace);
   const lines = logLinesAbout(context, held, actor);
   const common = {
@@ -312,7 +325,7 @@ function ofActor(attribution: Ownership, given: Omit<OwnerCase, 'common' | 'duty
   if (actor.wanted === 0) {
     const isOver = isEnding(context, actor);
     const words = `, but ${asleepText(actor)}${isOver ? ', and is being deleted itself' : ''}`;
-    const wake = isOver ? [installRemedy(held, actorText(actor))] : wakeRemedies(context, actor);
+    const wake = isOver ? [installRemedy(held, actorText(actor))] : scaleUpRemedies(context, actor);
     const more = { waitsForNamespace, evidence: scaledText(actor) };
     return [
       findingAbout({ common, duty }, 'owner-scaled-to-zero', words, [...wake, ...removal], more),
@@ -325,7 +338,7 @@ function ofActor(attribution: Ownership, given: Omit<OwnerCase, 'common' | 'duty
   const others = obstacles.filter(
     ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
   );
-  return running({ ...given, duty, common, obstacles: others });
+  return runningOwner({ ...given, duty, common, obstacles: others });
 }
 
 function scaledText({ scaledBy }: Actor): string[] {
@@ -362,7 +375,7 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
   const refused = failure && POD_SECURITY.exec(failure.message)?.[0];
   const halted = actor.conditions.find(({ reason }) => reason === 'DeploymentPaused');
   const said = failure?.message ?? troubles[0] ?? halted?.message;
-  const why = said && inShort(said);
+  const why = said && shortQuote(said);
   const state = (): string => {
     if (isEnding(context, actor)) return 'is being deleted itself';
     if (failure !== undefined && !hasPods) return 'no pod of it can be created';
@@ -383,7 +396,7 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
       };
     }
     if (halted !== undefined && !hasPods) {
-      const command = kubectl('rollout', 'resume', ...target(actor));
+      const command = kubectl('rollout', 'resume', ...objectArgs(actor));
       return { text: `Resume the rollout of ${who}; ${then}`, command };
     }
     return { text: `Fix what keeps the pods of ${who} from starting; ${then}` };
@@ -393,9 +406,9 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
   const words = `, but ${state()}${why === undefined ? '' : `: ${why}`}`;
   const remedies = [
-    role('now', cure()),
+    withRole('now', cure()),
     ...(refused === undefined ? [] : [relaxRemedy(context, actor)]),
-    look(`See the state of ${who}`, kubectl('describe', ...target(actor))),
+    lookRemedy(`See the state of ${who}`, kubectl('describe', ...objectArgs(actor))),
     ...(hasPods ? [logRemedy(context, actor)] : []),
     ...removal,
   ];
@@ -422,7 +435,7 @@ function relaxRemedy(context: Context, actor: Actor): Remedy {
     '--overwrite',
   );
   const restart = restartRemedies(context, actor).flatMap(({ command }) => command ?? []);
-  return role('or', {
+  return withRole('or', {
     text: `Let every pod start in Namespace ${actor.namespace}: set its label ${ENFORCE} to privileged`,
     command: [label, ...restart].join(' && '),
     risk: 'no Pod Security Standard is enforced in that namespace until the label is set back',
@@ -434,7 +447,7 @@ function podTroubles(
   { now }: Context,
   { kind, namespace, name, conditions, pods }: Actor,
 ): { failure: { reason: string; message: string } | undefined; troubles: string[] } {
-  const events = listed(now.places[namespace]?.events)
+  const events = itemsIn(now.places[namespace]?.events)
     .filter(({ type }) => type === 'Warning')
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
   // Only ReplicaSets report it in a condition, all others in Events (kubernetes pkg/controller).
@@ -449,7 +462,7 @@ function podTroubles(
     );
   const said = pods.flatMap((pod) =>
     [
-      ...(isLost(now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
+      ...(isNodeLost(now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
       ...pod.troubles,
       ...events.flatMap(({ regarding, reason, message }) =>
         regarding.uid === pod.uid ? `${reason}: ${message}` : [],
@@ -475,7 +488,7 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
   );
   const awaited = [...partnersOf(context, held), ...childrenOf(context, held)];
   if (refusals.length === 0 || awaited.length === 0) return refusals;
-  const said = held.objects.flatMap((object) => wordsOf(context, object));
+  const said = held.objects.flatMap((object) => textsAbout(context, object));
   const waits = said
     .flatMap((text) => text.split('\n'))
     .filter((line) => /\bwait(?:s|ing)?\b/i.test(line))
@@ -490,7 +503,7 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 }
 
 /** Explains why a running owner has not removed the finalizer: paused, not the leader, refused, or slow. */
-function running(ownerCase: OwnerCase): RuleResult[] {
+function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const { actor, candidate, context, held, obstacles, removal } = ownerCase;
   const refusals = troublesOf(context, held, actor);
   const paused = pausedBy(context, held);
@@ -501,7 +514,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     // For Jobs and similar types it suspends the described work, not the controller that deletes them.
     const isUnclear = by.startsWith('spec.suspend');
     const words = ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
-    const resume = resumeRemedy(typeOf(context, object) ?? held.type, object, by);
+    const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
     const evidence = [`${what}: ${by}`];
     const certainty = isUnclear ? 'likely' : ownerCase.common.certainty;
     const remedies = [resume, logRemedy(context, actor)];
@@ -511,7 +524,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   if (lost !== undefined && refusals.length === 0) {
     const what = `${lost.type.kind} ${lost.name}`;
     const words = ` and runs, but no longer serves ${held.type.kind}: ${what}, which defines it, no longer exists`;
-    const restore = role('now', {
+    const restore = withRole('now', {
       text: `Create ${what} again, as it was: ${actorText(actor)} then serves ${held.type.kind} and removes the finalizer`,
     });
     const evidence = [`${lost.field} names ${what}, which does not exist`];
@@ -537,9 +550,9 @@ function running(ownerCase: OwnerCase): RuleResult[] {
         ownerCase,
         'owner-not-acting',
         words,
-        [endSync(sync), ...removal, logRemedy(context, actor)],
+        [endSyncRemedy(sync), ...removal, logRemedy(context, actor)],
         {
-          quote: inShort(text),
+          quote: shortQuote(text),
           evidence: [`status of ${what}: ${text}`],
         },
       ),
@@ -565,7 +578,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
         : [],
     );
     const causes = [
-      ...new Map([...admission, ...obstacles].map((cause) => [idOf(cause), cause])).values(),
+      ...new Map([...admission, ...obstacles].map((cause) => [resultId(cause), cause])).values(),
     ];
     const circle = diedHere(context, held, candidate, first);
     // A permission can be granted from outside; an object of this namespace cannot be created again.
@@ -576,21 +589,24 @@ function running(ownerCase: OwnerCase): RuleResult[] {
         ? `RBAC lets it neither watch nor change ${type}`
         : `RBAC lets it watch ${type}, but neither update nor patch them`;
     // Other refusals follow; a guard that denies the gate may accept the owner.
-    const why = first === undefined ? lacksRight && lack : inShort(first.error.text);
+    const why = first === undefined ? lacksRight && lack : shortQuote(first.error.text);
     const isDenied = obstacles.every(
       ({ code, evidence: [said = ''] }) =>
-        code === 'admission-denied' && !said.startsWith(EVALUATED),
+        code === 'admission-denied' && !said.startsWith(EVALUATED_PREFIX),
     );
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
       : ` and runs, but ${troubleText(first)}${words}`;
     const cures = isHopeless
-      ? [...removalNow(removal), ...orderRemedies(context, held, 'what its controller needs')]
+      ? [
+          ...removalAsFirstStep(removal),
+          ...orderRemedies(context, held, 'what its controller needs'),
+        ]
       : cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
     const remedies = [...cures, logRemedy(context, actor)];
     const failing = findingAbout(ownerCase, 'owner-failing', refused, remedies, {
-      quote: first && inShort(first.error.text),
+      quote: first && shortQuote(first.error.text),
       evidence: [...reasons.slice(0, 10), ...(lacksRight ? [lack] : [])],
       waitsFor: linksTo(causes, REFUSED),
       waitsForNamespace: circle,
@@ -623,7 +639,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const what = `Pod ${pod.namespace}/${pod.name}`;
     const words = ` and runs, but may not lead: ConfigMap ${lock.namespace}/${lock.name} belongs to ${what}, which has ended`;
     const remedies = [
-      role('now', {
+      withRole('now', {
         text: `Delete ${what}, and with it the ConfigMap; another pod of ${actorText(actor)} then leads and removes the finalizer`,
         command: kubectl('delete', 'pod', pod.name, '-n', pod.namespace),
       }),
@@ -644,8 +660,8 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     const words = `, but ${what} on node ${node}, which ${object.kind} ${object.name} names`;
     const text = `Fix what keeps the pod of ${actorText(actor)} on node ${node} from running; it then removes the finalizer. If the node will not return, only a person can remove it`;
     const remedies = [
-      role('now', { text }),
-      look(`See the state of ${actorText(actor)}`, kubectl('describe', ...target(actor))),
+      withRole('now', { text }),
+      lookRemedy(`See the state of ${actorText(actor)}`, kubectl('describe', ...objectArgs(actor))),
       ...removal,
     ];
     return [findingAbout(ownerCase, 'owner-not-ready', words, remedies)];
@@ -662,10 +678,10 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     );
     const text = `Start a Job of ${actorText(actor)} while the namespace is being deleted; it then removes the finalizer`;
     const words = ', but acts only when its schedule starts a Job; none runs now';
-    return [findingAbout(ownerCase, 'owner-running', words, [role('now', { text, command })])];
+    return [findingAbout(ownerCase, 'owner-running', words, [withRole('now', { text, command })])];
   }
-  if (isForeseen(context, held)) return needing(ownerCase);
-  const [waiting] = sayings(context, held, actor);
+  if (isForeseen(context, held)) return ownerWithNeeds(ownerCase);
+  const [waiting] = statusTexts(context, held, actor);
   const crd = waiting === undefined ? unwatchedDefinition(context, held, actor) : undefined;
   if (crd !== undefined) {
     const words = ` and runs, but may no longer watch ${held.type.kind}: ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
@@ -690,7 +706,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
   const complaint = lastComplaint(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
   const said = waiting ?? complaint;
-  const quote = said && inShort(said.text);
+  const quote = said && shortQuote(said.text);
   const who =
     waiting === undefined ? complaint?.who : `${waiting.object.kind} ${waiting.object.name}`;
   const part = actor.ready < actor.wanted ? `, ${actor.ready} of ${actor.wanted} ready` : '';
@@ -698,7 +714,7 @@ function running(ownerCase: OwnerCase): RuleResult[] {
     quote === undefined
       ? ` and runs${part}; no error was found${log}, so it may be slow or in back-off`
       : ` and runs${part}; it may be slow or in back-off. ${upperFirst(who ?? '')} says: ${quote}`;
-  const what = waiting && isWaiting(waiting.text) ? waiting.object : undefined;
+  const what = waiting && isWaitText(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),
     what === undefined ? moreTime(actor) : resolveRemedy(what),
@@ -752,7 +768,7 @@ function isBySchedule({ kind, pods }: Actor): boolean {
 
 /** Returns the objects of this namespace that the specs of the held objects name. */
 function namedHere(context: Context, held: Held): Named[] {
-  return namedByHeld(context, held).filter(({ namespace }) => isInside(context, namespace));
+  return namedByHeldObjects(context, held).filter(({ namespace }) => isInside(context, namespace));
 }
 
 /** Returns objects of this namespace that the held objects need, of types without any objects left. */
@@ -781,11 +797,11 @@ function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
       ...restartRemedies(context, actor, why),
     ]);
   }
-  const see = lookAt(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
+  const see = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
   if (isRenewed(context, lease)) {
     const words = ` and runs, but does not lead: ${what} is held by ${holder}, and was last renewed at ${renewTime}`;
     const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
-    return findingAbout(ownerCase, 'owner-running', words, [log, see, role('now', { text })]);
+    return findingAbout(ownerCase, 'owner-running', words, [log, see, withRole('now', { text })]);
   }
   const words = ` and runs, but may have no leader: ${what} was last renewed at ${renewTime}, by ${holder}`;
   const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
@@ -795,13 +811,13 @@ function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
 /** Returns the remedy for a controller that waits for another object: more time does not help. */
 function resolveRemedy(object: Pick<Subject, 'kind' | 'name'>): Remedy {
   const what = `${object.kind} ${object.name}`;
-  return role('now', {
+  return withRole('now', {
     text: `Find what ${what} waits for, which its status says, and resolve that`,
   });
 }
 
 function moreTime(actor: Actor): Remedy {
-  return role('now', { text: `Give ${actorText(actor)} more time: raise the timeout` });
+  return withRole('now', { text: `Give ${actorText(actor)} more time: raise the timeout` });
 }
 
 /** Reports whether a claim was deleted while pods use it that are deleted with the namespace and then release it. */
@@ -812,7 +828,7 @@ function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, he
     held.objects.every(
       ({ kind, name }) =>
         kind === 'PersistentVolumeClaim' &&
-        listed(forecast.present.pods).some(({ claims }) => claims.includes(name)),
+        itemsIn(forecast.present.pods).some(({ claims }) => claims.includes(name)),
     )
   );
 }
@@ -825,7 +841,8 @@ function isOfTheCloud(held: Held): boolean {
   const known = knownFinalizer(held);
   return (
     known !== undefined &&
-    (isManaged(known) || known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
+    (isProviderManaged(known) ||
+      known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
     held.objects.length > 0 &&
     held.objects.every(({ statusWriters }) => statusWriters.length > 0)
   );
@@ -835,7 +852,7 @@ function isOfTheCloud(held: Held): boolean {
  * Finds what a running owner needs and will lack. Only the owner knows whether it can work without what a deletion
  * of the namespace takes away, unless the catalogue or an earlier deletion says so.
  */
-function needing(ownerCase: OwnerCase): RuleResult[] {
+function ownerWithNeeds(ownerCase: OwnerCase): RuleResult[] {
   const { actor, common, context, held } = ownerCase;
   const all = [
     ...needsOfOwner(context, held, actor),
@@ -902,7 +919,7 @@ function diedHere(
         (detail?.mentions.includes(error.name) === true ||
           namedHere(context, held).some(({ name }) => name === error.name)));
     return isMeant
-      ? `${kindOf(context, error)} ${error.name} was in this namespace and was deleted with it`
+      ? `${kindOfResource(context, error)} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
   if (error.kind === 'other' && ABSENT.test(error.text)) {
@@ -933,7 +950,7 @@ const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
  * Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object
  * itself.
  */
-function missing(
+function missingOwner(
   context: Context,
   held: Held,
   { owner, suspects, excluded, others, certainty, wasDeletedWithNamespace }: Ownership,
@@ -944,11 +961,11 @@ function missing(
   const gone = owner?.actor;
   const place = gone?.namespace ?? owner?.account?.namespace;
   const inside = isInside(context, place);
-  const isForecast = isGoing(context, gone?.namespace);
-  const definition = listed(context.now.cluster.definitions).find(
+  const isForecast = willBeDeleted(context, gone?.namespace);
+  const definition = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
-  const home = listed(context.now.cluster.namespaces).find(({ name }) => name === place);
+  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === place);
   const fate = inside
     ? 'which was deleted with this namespace'
     : home?.deletionTimestamp &&
@@ -1008,7 +1025,7 @@ function missing(
               held,
               productText(held, gone, definition !== undefined),
               fate !== undefined,
-              known && isManaged(known),
+              known && isProviderManaged(known),
             ),
             ...remediesWithoutOwner(held),
             ...removal,
@@ -1077,7 +1094,7 @@ function staleLeases(context: Context, held: Held): string[] {
 const MAX_SUSPECTS = 5;
 
 /** Returns the finding that several controllers could be the owner, or that none is likely enough. */
-function unknown(
+function unknownOwner(
   context: Context,
   held: Held,
   ownership: Ownership,
@@ -1111,7 +1128,7 @@ function unknown(
       ...(known === undefined
         ? ['not a well-known finalizer']
         : [`well-known finalizer of ${known.owner}`, ...purposeOf(held)]),
-      ...sayings(context, held).map(({ source, text }) => `${source}: ${text}`),
+      ...statusTexts(context, held).map(({ source, text }) => `${source}: ${text}`),
       ...attachments(context, held),
     ],
     scope: 'namespace',
@@ -1121,13 +1138,13 @@ function unknown(
       ...knownRemedies(held, 'now').filter(
         ({ text }) => !RUNS_OWNER_AGAIN.test(text) || (suspects.length === 0 && !hasUnread),
       ),
-      ...(absent ? [role('now', { text: `Restart the program that ran as "${absent}"` })] : []),
+      ...(absent ? [withRole('now', { text: `Restart the program that ran as "${absent}"` })] : []),
       ...(specificFieldManager(held) === ''
         ? [
-            look(
+            lookRemedy(
               `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
               kubectl(
-                ...['get', ...target(subject, typeName(held.type)), '-o', 'yaml'],
+                ...['get', ...objectArgs(subject, typeName(held.type)), '-o', 'yaml'],
                 '--show-managed-fields',
               ),
             ),
@@ -1158,11 +1175,12 @@ function whyUnknown(
   if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
   const known = knownFinalizer(held);
   const whose = known === undefined ? '' : `it belongs to ${known.owner}; `;
-  const [lost] = excluded.filter(({ suspect }) => isPresent(suspect));
+  const [lost] = excluded.filter(({ suspect }) => workloadExists(suspect));
   const lostText = lost && `clues point to ${suspectText(lost.suspect)}, but ${lost.by.reason}`;
   if (suspects.length > 0) {
     const names = listNames(suspects.map(suspectText), MAX_SUSPECTS);
-    const first = lost && isDirect(lost.suspect) && !suspects.some(isDirect) ? `${lostText}; ` : '';
+    const first =
+      lost && hasObjectClue(lost.suspect) && !suspects.some(hasObjectClue) ? `${lostText}; ` : '';
     return suspects.length > 1
       ? `${whose}${first}several controllers could remove it: ${names}`
       : `${whose}${first}${names} could remove it; the evidence does not show whether it should`;
@@ -1170,7 +1188,7 @@ function whyUnknown(
   const departed = owner === undefined ? '' : departedText(owner);
   if (departed !== '') return `${whose}${departed}; whether another controller does is not known`;
   if (lostText !== undefined) return `${whose}${lostText}; ${OPEN}`;
-  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE));
+  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
   if (known !== undefined) {
     return `${whose}${outside ?? 'nothing that was read shows where this controller runs'}`;
   }
@@ -1194,14 +1212,14 @@ function departedText({ actor, account }: Suspect): string {
 /** Returns the finalizer's field manager if it identifies a program, and all was read and no workload has its name. */
 function absentWriter(context: Context, held: Held): string | undefined {
   const name = specificFieldManager(held);
-  const isPresent = actorsOf(context).some((actor) => !actor.isGone && matchesName(actor, name));
+  const isPresent = actorsOf(context).some((actor) => !actor.isGone && hasProgramName(actor, name));
   return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
 }
 
 /** Returns the attachments of a claim's volume, for which the claim may wait. */
 function attachments(context: Context, held: Held): string[] {
   const named = held.objects.flatMap((object) => detailOf(context, object)?.references ?? []);
-  return listed(context.now.cluster.volumeAttachments)
+  return itemsIn(context.now.cluster.volumeAttachments)
     .filter(({ volume }) =>
       named.some(({ kind, name }) => kind === 'PersistentVolume' && name === volume),
     )
@@ -1222,7 +1240,7 @@ function judgeRemoval(context: Context, held: Held, account?: Account): Judgemen
   );
   const results = all.flatMap((one) => one.results);
   return {
-    results: [...new Map(results.map((result) => [idOf(result), result])).values()],
+    results: [...new Map(results.map((result) => [resultId(result), result])).values()],
     questions: [...new Set(all.flatMap(({ questions }) => questions))],
     toGate: all.flatMap(({ toGate }) => toGate),
   };
@@ -1239,7 +1257,7 @@ function judgeObject(
   // A webhook that answers now may be deleted with the namespace.
   if (trial?.answer === 'accepted' && context.now.forecast === undefined) return none;
   const request = `UPDATE of ${typeName(type)}`;
-  const asked = askedAbout(context, 'UPDATE', type, object) ?? [];
+  const asked = guardsAsked(context, 'UPDATE', type, object) ?? [];
   const mutating = asked.filter(({ isMutating }) => isMutating);
   const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   const does =
@@ -1248,7 +1266,7 @@ function judgeObject(
       : // The trial adds none: whoever changes the object on the way does.
         errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
         'adds a finalizer to the object, which the API server refuses';
-  if (does) return { ...none, results: onlyAsked(context, mutating, request, does) };
+  if (does) return { ...none, results: onlyGuardResults(context, mutating, request, does) };
   const [real] = realRequests(context, 'UPDATE', type, object);
   const requester = account && requesterOf(account);
   const who = account === undefined ? 'its owner' : accountText(account);
@@ -1260,14 +1278,14 @@ function admissionOf(context: Context, held: Held): string[] {
   const [object] = held.objects;
   if (object === undefined) return [];
   const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
-  const asked = askedAbout(context, 'UPDATE', held.type, object) ?? [];
+  const asked = guardsAsked(context, 'UPDATE', held.type, object) ?? [];
   return [
     ...(trial?.answer === 'undone'
       ? ['in a dry run the finalizer came back at once: admission adds it again']
       : []),
     ...(trial?.answer === 'unknown' && asked.length > 0
       ? [
-          `whether ${listNames(asked.map(({ text }) => text))} allows its removal could not be tried: ${inShort(trial.message)}`,
+          `whether ${listNames(asked.map(({ text }) => text))} allows its removal could not be tried: ${shortQuote(trial.message)}`,
         ]
       : []),
     ...asked
@@ -1280,7 +1298,7 @@ function admissionOf(context: Context, held: Held): string[] {
 }
 
 /** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
-function ofControllerManager(context: Context, held: Held): OwnerResults {
+function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const manager = controllerManager(context);
   const name = knownFinalizer(held)?.owner ?? 'kube-controller-manager';
   const { links, names: users } = usersOf(context, held);
@@ -1291,7 +1309,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
   if (manager.state === 'stale') {
     const result = inactiveControllerManager(context, manager);
     return {
-      ...UNEXPECTED,
+      ...NO_OWNER_EXPECTED,
       waitsFor: linksTo([result], BECAUSE),
       results: [result],
       // A workload with another replica still exists: that replica takes over and then removes its finalizers.
@@ -1319,8 +1337,8 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
       ? {
           ...common,
           code: 'owner-failing',
-          message: `should remove ${held.finalizer}, but its requests are refused${first === undefined ? '' : `: ${inShort(first.error.text)}`}`,
-          quote: first && inShort(first.error.text),
+          message: `should remove ${held.finalizer}, but its requests are refused${first === undefined ? '' : `: ${shortQuote(first.error.text)}`}`,
+          quote: first && shortQuote(first.error.text),
           remedies: [],
           waitsFor: linksTo(obstacles, REFUSED),
         }
@@ -1329,7 +1347,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
           code: 'owner-running',
           message: `should remove ${held.finalizer}, and ${manager.state === 'fresh' ? 'runs' : 'seems to run'}; ${users.length === 0 ? 'it may be slow' : `it waits as long as ${listNames(users, 3)}`}`,
           remedies: [
-            role('now', {
+            withRole('now', {
               text:
                 users.length === 0
                   ? 'Give the deletion more time: raise the timeout'
@@ -1339,7 +1357,7 @@ function ofControllerManager(context: Context, held: Held): OwnerResults {
         };
   const isWaiting = result.code === 'owner-running' && children.length > 0;
   return {
-    ...UNEXPECTED,
+    ...NO_OWNER_EXPECTED,
     waitsFor: isWaiting ? children : linksTo([result], BECAUSE),
     results: isWaiting ? [] : [result, ...obstacles],
   };

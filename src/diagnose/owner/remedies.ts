@@ -4,33 +4,33 @@ import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import {
-  beforehand,
   forceCommand,
-  inNamespace,
   kubectl,
-  look,
+  lookRemedy,
+  namespaceArgs,
+  objectArgs,
   patchCommand,
-  role,
-  target,
+  preventionRemedies,
   withoutPeriod,
+  withRole,
 } from '../commands.ts';
-import { type Context, inShort, listNames, listWords, typeName } from '../context.ts';
+import { type Context, listNames, listWords, shortQuote, typeName } from '../context.ts';
 import { waysToChange } from '../rights.ts';
 import { type Held, knownFinalizer } from './held.ts';
-import { identifiesProgram, matchesName } from './names.ts';
-import { invalidity, kindOf, leaseSeconds, type Refusal } from './state.ts';
+import { hasProgramName, identifiesProgram } from './names.ts';
+import { invalidity, kindOfResource, leaseSeconds, type Refusal } from './state.ts';
 import type { Suspect } from './suspects.ts';
 import type { Sync } from './syncs.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
-export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
+export function scaleUpRemedies(context: Context, actor: Actor): Remedy[] {
   const { apiVersion, kind, owner, uid, scaledBy } = actor;
-  const place = target(actor);
+  const place = objectArgs(actor);
   const who = actorText(actor);
   const manager = scaledBy?.manager ?? '';
   const scalers = actorsOf(context).filter(
-    (other) => isAlive(other) && identifiesProgram(manager) && matchesName(other, manager),
+    (other) => isAlive(other) && identifiesProgram(manager) && hasProgramName(other, manager),
   );
   const undone =
     owner?.controller === true
@@ -42,7 +42,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
   switch (kind) {
     case 'DaemonSet':
       return [
-        role('now', {
+        withRole('now', {
           text: `Let nodes take the pods of ${who} again; ${then}`,
           ...(Object.keys(actor.nodeSelector).length === 0
             ? { command: kubectl('describe', ...place) }
@@ -57,7 +57,7 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
     case 'CronJob':
     case 'Job':
       return [
-        role('now', {
+        withRole('now', {
           text: `Resume ${who}; ${then}`,
           command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
         }),
@@ -65,9 +65,9 @@ export function wakeRemedies(context: Context, actor: Actor): Remedy[] {
     default: {
       const isOwn = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
       const type = isOwn ? undefined : `${kind.toLowerCase()}.${apiVersion.split('/')[0]}`;
-      const scale = { command: kubectl('scale', ...target(actor, type), '--replicas=1') };
+      const scale = { command: kubectl('scale', ...objectArgs(actor, type), '--replicas=1') };
       const words = isOwn ? `Scale ${who} up` : `Give ${who} replicas again`;
-      return [role('now', { text: `${words}; ${then}`, ...((isOwn || uid) && scale) })];
+      return [withRole('now', { text: `${words}; ${then}`, ...((isOwn || uid) && scale) })];
     }
   }
 }
@@ -80,9 +80,9 @@ export function logRemedy({ now }: Context, actor: Actor): Remedy {
   );
   const isHint = now.logs === undefined && now.forecast === undefined;
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
-  return look(
+  return lookRemedy(
     `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
-    kubectl('logs', of, ...inNamespace(namespace), '--all-containers', '--tail=50'),
+    kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
   );
 }
 
@@ -91,10 +91,10 @@ export function restartRemedies(context: Context, actor: Actor, because?: string
   if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(actor.kind)) return [];
   if (isEnding(context, actor)) return [];
   return [
-    role(because === undefined ? 'or' : 'now', {
+    withRole(because === undefined ? 'or' : 'now', {
       text:
         because ?? `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
-      command: kubectl('rollout', 'restart', ...target(actor)),
+      command: kubectl('rollout', 'restart', ...objectArgs(actor)),
     }),
   ];
 }
@@ -103,13 +103,13 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
   const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   const field = /^(spec\.\w+): true$/.exec(by)?.[1];
-  const place = target(object, typeName(type));
+  const place = objectArgs(object, typeName(type));
   if (annotation !== undefined) {
-    return role('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
+    return withRole('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
   }
-  if (field === undefined) return role('now', { text });
+  if (field === undefined) return withRole('now', { text });
   const path = `/${field.replace('.', '/')}`;
-  return role('now', {
+  return withRole('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
     // For Jobs and similar types it stops the described work, not their controller.
@@ -120,9 +120,9 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 }
 
 /** Ends a sync as `argocd app terminate-op` does (argo-cd server/application, TerminateOperation). */
-export function endSync({ type, namespace, name }: Sync): Remedy {
+export function endSyncRemedy({ type, namespace, name }: Sync): Remedy {
   const phase = '/status/operationState/phase';
-  return role('now', {
+  return withRole('now', {
     text: `End the sync of Application ${name}, as "argocd app terminate-op" does; Argo CD then removes the finalizer`,
     command: patchCommand(
       [typeName(type), name, '-n', namespace],
@@ -143,11 +143,11 @@ export function installRemedy(
 ): Remedy {
   if (isManaged) {
     const text = `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`;
-    return role('now', { text });
+    return withRole('now', { text });
   }
   const place = isElsewhere ? ' in another namespace' : '';
   const text = `Install ${what} again${place}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
-  return role('now', { text });
+  return withRole('now', { text });
 }
 
 export function cureRemedies(
@@ -194,7 +194,7 @@ export function cureRemedies(
         ? ` in namespace ${asked}, by a Role and a RoleBinding there`
         : `, by a ClusterRole and a ClusterRoleBinding${late}`;
       return [
-        role('now', {
+        withRole('now', {
           text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}${by}${soon}`,
           ...(isItsBusiness &&
             !isElsewhere &&
@@ -204,7 +204,7 @@ export function cureRemedies(
               restarts,
             )),
         }),
-        look(
+        lookRemedy(
           `See whether ${who} has the permission now`,
           `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
         ),
@@ -217,23 +217,23 @@ export function cureRemedies(
   }
   switch (error?.kind) {
     case 'not-found': {
-      const what = `${kindOf(context, error)} ${error.name}`;
+      const what = `${kindOfResource(context, error)} ${error.name}`;
       const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
       return [
-        role('now', {
+        withRole('now', {
           text: `Restore ${what}${place === undefined ? '' : ` in namespace ${place}`}, which the controller needs`,
         }),
       ];
     }
     case 'namespace-terminating':
       return [
-        role('now', {
+        withRole('now', {
           text: `Do the controller's work by hand: it must create ${error.resource ?? 'an object'} in namespace ${error.namespace}, which accepts no new objects while it is terminating`,
         }),
       ];
     case 'new-finalizers-refused':
       return [
-        role('now', {
+        withRole('now', {
           text: 'Update the controller to a version that does not add finalizers to what is being deleted',
         }),
       ];
@@ -244,14 +244,14 @@ export function cureRemedies(
     case 'unavailable':
     case 'timeout':
       return [
-        role('now', { text: 'Restore the service that the controller needs for its clean-up' }),
+        withRole('now', { text: 'Restore the service that the controller needs for its clean-up' }),
       ];
     case undefined:
       return [];
     default:
       return [
-        role('now', {
-          text: `Fix the error that it reports; it then removes the finalizer: "${inShort(error?.text ?? '')}"`,
+        withRole('now', {
+          text: `Fix the error that it reports; it then removes the finalizer: "${shortQuote(error?.text ?? '')}"`,
         }),
       ];
   }
@@ -296,12 +296,12 @@ function grant(
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { kind } = held.subject;
   const text = `delete the ${kind} objects, and wait until they are deleted, before ${before} and the namespace`;
-  return beforehand(context, text, {
+  return preventionRemedies(context, text, {
     command: kubectl(
       'delete',
       typeName(held.type),
       '--all',
-      ...inNamespace(held.subject.namespace),
+      ...namespaceArgs(held.subject.namespace),
       '--wait',
     ),
   });
@@ -325,8 +325,8 @@ export function removalRemedies(
   const [invalid] = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
   if (invalid !== undefined) {
     const what = `${object.kind} ${object.name}`;
-    const text = `Make ${what} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${inShort(invalid.text)}"`;
-    return [role('now', { text })];
+    const text = `Make ${what} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(invalid.text)}"`;
+    return [withRole('now', { text })];
   }
   const remove = object.finalizers.filter(
     (name) => name === held.finalizer || siblings.includes(name),
@@ -345,16 +345,16 @@ export function removalRemedies(
     refusedBy === undefined
       ? ''
       : `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`;
-  const one = role('or', {
+  const one = withRole('or', {
     text: `Remove ${what} from ${place}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}${isRefused}`,
-    command: patchCommand(target(object, typeName(held.type)), removalPatch(object, remove)),
+    command: patchCommand(objectArgs(object, typeName(held.type)), removalPatch(object, remove)),
     risk,
   });
   const all = total > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
   if (all === undefined) return [one];
   return [
     one,
-    role('or', {
+    withRole('or', {
       text: `Let this gate remove it from all ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
       command: all,
       risk,
@@ -363,7 +363,7 @@ export function removalRemedies(
 }
 
 /** The removal as what is to be done now: of all objects before one of them. */
-export function removalNow(removal: readonly Remedy[]): Remedy[] {
+export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   const [first, ...others] = removal.toReversed();
   return first === undefined ? [] : [{ ...first, role: 'now' }, ...others];
 }
@@ -377,7 +377,7 @@ export function removalNow(removal: readonly Remedy[]): Remedy[] {
 function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
   const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
   const filter = `if .metadata.uid == ${JSON.stringify(uid)} then ${removal} else error("not this namespace") end`;
-  return role('or', {
+  return withRole('or', {
     text: `Remove this one entry from spec.finalizers of Namespace ${name}; only PUT /finalize can change them (the command needs jq)`,
     command: [
       kubectl('get', 'namespace', name, '-o', 'json'),
@@ -398,7 +398,7 @@ function leakText(held: Held): string {
 
 export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
   const known = knownFinalizer(held);
-  return known === undefined ? [] : [role(when, { text: withoutPeriod(known.remedy) })];
+  return known === undefined ? [] : [withRole(when, { text: withoutPeriod(known.remedy) })];
 }
 
 /** Advice of the catalogue to run the owner. */

@@ -17,7 +17,7 @@ import {
   groupsOf,
   isBuiltIn,
   isForeseen,
-  listed,
+  itemsIn,
   typeName,
   typesOf,
 } from '../context.ts';
@@ -177,7 +177,7 @@ function abnormal(detail: ObjectDetail, object: ObjectFacts, began: number) {
 }
 
 /** Returns the texts of the objects since the deletion, also those that report no error but a wait. */
-export function sayings(context: Context, held: Held, owner?: Actor) {
+export function statusTexts(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
@@ -264,7 +264,7 @@ function fromEvents(
   const began = isHealthy(context, object) ? deleted : deleted - LAST_WORDS_MS;
   const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
   const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
-    place === object.namespace ? [] : listed(events).filter((event) => mentions(event, object)),
+    place === object.namespace ? [] : itemsIn(events).filter((event) => mentions(event, object)),
   );
   return [...about, ...elsewhere]
     .filter(
@@ -370,7 +370,7 @@ function refusal(
 }
 
 /** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
-export function kindOf(context: Context, { resource }: { resource: string }): string {
+export function kindOfResource(context: Context, { resource }: { resource: string }): string {
   const names = ({ resource: plural, kind }: ResourceType): string[] => [
     plural,
     kind.toLowerCase(),
@@ -391,11 +391,11 @@ export function pausedBy(
       : [],
   );
   const wholes = [...parentsOf(context, held), ...siblings].filter(({ apiVersion }) =>
-    concerns(apiVersion, held),
+    isAnnotationForOwner(apiVersion, held),
   );
   for (const object of [...held.objects, ...wholes]) {
     const told = Object.entries(object.annotations).find(
-      ([key, value]) => isPause(key, value) && concerns(key, held),
+      ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
     );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
     const suspended = detailOf(context, object)?.suspended;
@@ -417,7 +417,7 @@ export interface Definition {
  * `…/<kind>-name` (`kro.run/resource-graph-definition-name`).
  */
 export function definingObjects(context: Context, held: Held): Definition[] {
-  const crd = listed(context.now.cluster.definitions).find(
+  const crd = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
   const kinds = typesOf(context).filter(
@@ -457,7 +457,7 @@ export function lostDefinition(context: Context, held: Held): Definition | undef
  * deleted.
  */
 export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
-  for (const lock of listed(now.places[namespace]?.locks)) {
+  for (const lock of itemsIn(now.places[namespace]?.locks)) {
     const pod = pods.find(({ uid, phase }) => phase === 'Failed' && lock.pods.includes(uid));
     if (pod !== undefined) return { lock, pod };
   }
@@ -485,7 +485,7 @@ export function lostAgent(
  * its whole duration, however old the Lease is (client-go, leader election).
  */
 export function leaseSeconds({ now }: Context, actor: Actor): number {
-  const own = listed(now.cluster.leases).filter(
+  const own = itemsIn(now.cluster.leases).filter(
     ({ namespace, name, holder = '' }) =>
       namespace === actor.namespace &&
       holder !== '' &&
@@ -499,7 +499,7 @@ function isOfActor(actor: Actor, lease: string): boolean {
 }
 
 /** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
-export function concerns(annotation: string, { finalizer, type }: Held): boolean {
+export function isAnnotationForOwner(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
   if (name === undefined) return true;
   return [domainOf(finalizer), type.group].some(

@@ -1,5 +1,5 @@
 import { type Actor, accountText, actorsOf, actorText, isAlive, isStatic } from '../actors.ts';
-import { type Context, isInside, listed } from '../context.ts';
+import { type Context, isInside, itemsIn } from '../context.ts';
 import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
 import { CLUES, type ClueKind } from './clues.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
@@ -98,16 +98,16 @@ export function suspectText({
 }
 
 /** Reports whether a workload exists, whether or not it has replicas. */
-export function isPresent({ actor }: Suspect): boolean {
+export function workloadExists({ actor }: Suspect): boolean {
   return actor !== undefined && !actor.isGone;
 }
 
 /** Reports whether a clue points to it, other than a permission. */
-export function isMeant({ clues }: Suspect): boolean {
+export function pointsToSuspect({ clues }: Suspect): boolean {
   return clues.some(({ about }) => about !== 'anyone');
 }
 
-export function isDirect({ clues }: Suspect): boolean {
+export function hasObjectClue({ clues }: Suspect): boolean {
   return clues.some(({ about }) => about === 'object');
 }
 
@@ -132,8 +132,8 @@ export function wasDeletedWithNamespace(
   const { baseline, cluster } = context.now;
   const wasInBaseline =
     isInside(context, actor.namespace) &&
-    listed(baseline?.workloads).some(({ uid }) => uid === actor.uid);
-  const home = listed(cluster.namespaces).find(({ name }) => name === actor.namespace);
+    itemsIn(baseline?.workloads).some(({ uid }) => uid === actor.uid);
+  const home = itemsIn(cluster.namespaces).find(({ name }) => name === actor.namespace);
   const stillRuns = actors.some(
     ({ namespace, pods, programs }) =>
       namespace === actor.namespace &&

@@ -1,5 +1,5 @@
 import { type ObjectFacts, partnerKey, type ResourceType } from '../../model/snapshot.ts';
-import { type Context, groupOf, typesOf, valueIn, wordsOf } from '../context.ts';
+import { type Context, groupOf, textsAbout, typesOf, valueIn } from '../context.ts';
 import type { Held } from './held.ts';
 
 /** An Argo CD Application whose sync made the held object. */
@@ -38,7 +38,7 @@ export function waitingSync(
   for (const sync of syncsOf(context, held, homes)) {
     const application = valueIn(context.now.partners[partnerKey({ ...sync.type, ...sync })]);
     if (application === undefined) continue;
-    for (const text of wordsOf(context, application)) {
+    for (const text of textsAbout(context, application)) {
       // gitops-engine pkg/sync/sync_context.go; the words of a sync that has ended are others.
       const named = /^waiting for completion of hook (\S+)/.exec(text)?.[1];
       const hook = held.objects.find(

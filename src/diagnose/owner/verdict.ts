@@ -1,23 +1,23 @@
 import type { Certainty } from '../../model/finding.ts';
-import type { ClusterSources, PlaceSources } from '../../model/snapshot.ts';
+import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, isInside, listed } from '../context.ts';
+import { type Context, isInside, itemsIn } from '../context.ts';
 import { mayOthersChange } from '../rights.ts';
 import { CLUES, PROOFS } from './clues.ts';
 import { DOUBTS } from './doubts.ts';
-import { type Excluded, exclude } from './exclusions.ts';
+import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
 import {
   hasClue,
-  isDirect,
-  isMeant,
-  isPresent,
+  hasObjectClue,
   type OwnerQuestion,
+  pointsToSuspect,
   questionAbout,
   type Suspect,
   suspectsFor,
   suspectText,
   wasDeletedWithNamespace,
+  workloadExists,
 } from './suspects.ts';
 
 /** The owner of a finalizer, and the certainty of the answer. */
@@ -56,20 +56,25 @@ export function findOwner(context: Context, held: Held): Ownership {
 /** The table of answers, from the most to the least certain. */
 function judge(question: OwnerQuestion): Ownership {
   const { context } = question;
-  const { left, excluded } = exclude(suspectsFor(question), question);
-  const ranked = left.filter(isMeant).toSorted(compare);
+  const { left, excluded } = applyExclusions(suspectsFor(question), question);
+  const ranked = left.filter(pointsToSuspect).toSorted(compareSuspects);
   const unread = unreadSources(context);
   const { best: first, doubt } = singledOut(ranked, excluded);
   // An unread source could show another suspect with more clues about the type.
-  const best = first && (isDirect(first) || unread.length === 0) ? first : undefined;
-  const suspects = ranked.filter((one) => one !== best && isPresent(one));
-  const common = { suspects, excluded: excluded.filter(({ suspect }) => isMeant(suspect)), unread };
-  if (best !== undefined && isPresent(best)) {
-    const isProven = hasClue(best, ...PROOFS) && !suspects.some(isDirect) && unread.length === 0;
+  const best = first && (hasObjectClue(first) || unread.length === 0) ? first : undefined;
+  const suspects = ranked.filter((one) => one !== best && workloadExists(one));
+  const common = {
+    suspects,
+    excluded: excluded.filter(({ suspect }) => pointsToSuspect(suspect)),
+    unread,
+  };
+  if (best !== undefined && workloadExists(best)) {
+    const isProven =
+      hasClue(best, ...PROOFS) && !suspects.some(hasObjectClue) && unread.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const owner = best ?? ranked.find((one) => !isPresent(one) && one.account !== undefined);
+  const owner = best ?? ranked.find((one) => !workloadExists(one) && one.account !== undefined);
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
   const ranHere = best !== undefined && (wasSeen || isInside(context, best.account?.namespace));
   const alive = othersAlive(left, excluded, ranHere);
@@ -77,7 +82,7 @@ function judge(question: OwnerQuestion): Ownership {
     ...alive,
     ...(best === undefined ? [] : permissionOfOthers(question, best)),
     ...excluded.flatMap(({ suspect, by }) =>
-      by.isForLackOfPermission && isPresent(suspect) && isDirect(suspect)
+      by.isForLackOfPermission && workloadExists(suspect) && hasObjectClue(suspect)
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
@@ -105,10 +110,10 @@ function othersAlive(
   ranHere: boolean,
 ): string[] {
   const powerless = excluded.filter(
-    ({ suspect, by }) => by.isForLackOfPermission && isPresent(suspect),
+    ({ suspect, by }) => by.isForLackOfPermission && workloadExists(suspect),
   );
   const unnamed = left.filter((one) =>
-    isPresent(one) ? !isMeant(one) : hasClue(one, 'outside', 'quoted'),
+    workloadExists(one) ? !pointsToSuspect(one) : hasClue(one, 'outside', 'quoted'),
   );
   const able = [...unnamed, ...powerless.map(({ suspect }) => suspect)].flatMap((one) =>
     one.clues
@@ -120,7 +125,7 @@ function othersAlive(
   );
   // Permissions on other products show the other purpose of a controller.
   const departed = powerless.flatMap(({ suspect, by }) =>
-    !ranHere && (isDirect(suspect) || !suspect.rights.worksElsewhere)
+    !ranHere && (hasObjectClue(suspect) || !suspect.rights.worksElsewhere)
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
@@ -138,7 +143,7 @@ function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect):
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
-function compare(a: Suspect, b: Suspect): number {
+function compareSuspects(a: Suspect, b: Suspect): number {
   const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
@@ -148,15 +153,15 @@ function singledOut(
   ranked: readonly Suspect[],
   excluded: readonly Excluded[],
 ): { best?: Suspect; doubt?: string } {
-  const best = leading(ranked);
+  const best = leadingSuspect(ranked);
   if (best === undefined) return {};
   const lost = excluded.find(
     ({ suspect, by }) =>
-      isPresent(best) &&
+      workloadExists(best) &&
       by.isForLackOfPermission &&
-      isPresent(suspect) &&
-      isDirect(suspect) &&
-      compare(suspect, best) < 0,
+      workloadExists(suspect) &&
+      hasObjectClue(suspect) &&
+      compareSuspects(suspect, best) < 0,
   );
   const found =
     DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)))?.reason ??
@@ -166,7 +171,7 @@ function singledOut(
 }
 
 /** Returns the only suspect with the first direct clue; else the one with most kinds of clues about the type. */
-function leading(ranked: readonly Suspect[]): Suspect | undefined {
+function leadingSuspect(ranked: readonly Suspect[]): Suspect | undefined {
   const [best, ...rivals] = ranked;
   const [first] = best?.clues ?? [];
   if (best === undefined || first === undefined || best.program !== undefined) return undefined;
@@ -199,7 +204,7 @@ export const OWNER_SOURCES = {
   ],
   here: ['roles', 'roleBindings', 'events'],
   elsewhere: ['pods', 'services', 'events'],
-} satisfies Record<string, (keyof ClusterSources | keyof PlaceSources)[]>;
+} satisfies Record<string, (keyof ClusterSources | keyof NamespaceSources)[]>;
 
 const SOURCES: ReadonlySet<string> = new Set(Object.values(OWNER_SOURCES).flat());
 
@@ -219,6 +224,6 @@ export function unreadSources({ now }: Context): string[] {
 function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
   if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
   if (domain.relation === 'unclear') return false;
-  const definitions = listed(context.now.cluster.definitions).map(({ name }) => name);
+  const definitions = itemsIn(context.now.cluster.definitions).map(({ name }) => name);
   return definitionNames(context, held).some((name) => definitions.includes(name));
 }

@@ -15,19 +15,26 @@ import {
   type Backend,
   backendOf,
   backendRemedies,
+  backendTies,
+  CALL_FAILURE_TEXTS,
   remediesOf,
-  tiesOf,
-  WHY,
 } from '../backends.ts';
-import { kubectl, look, lookAt, patchCommand, role, target } from '../commands.ts';
+import {
+  kubectl,
+  lookRemedy,
+  objectArgs,
+  patchCommand,
+  showObjectRemedy,
+  withRole,
+} from '../commands.ts';
 import {
   type Context,
-  idOf,
-  inShort,
   type RuleResult,
+  resultId,
+  servedType,
   serviceText,
+  shortQuote,
   typeName,
-  typeOf,
   webhooksOf,
 } from '../context.ts';
 import {
@@ -35,7 +42,7 @@ import {
   type CallFailure,
   classifyErrorText,
   isAdmissionError,
-  UNNAMED,
+  UNNAMED_WEBHOOK,
 } from '../error-texts.ts';
 
 import {
@@ -44,7 +51,7 @@ import {
   denialOf,
   type Guard,
   guardsFor,
-  isAsked,
+  isGuardAsked,
   matchesLabels,
   mayDeny,
   type Operation,
@@ -65,7 +72,7 @@ export function admissionResult(
   const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
     ? webhookDenied(context, error, webhook, request)
-    : unreachable(context, webhook, {
+    : unreachableWebhook(context, webhook, {
         name: error.webhook,
         service: webhook?.service ?? error.service,
         failure: error.cause,
@@ -99,7 +106,7 @@ export function judgeAdmission(
   const results = new Map<string, RuleResult>();
   const judgement: Judgement = { results: [], questions: [], toGate: [] };
   const add = (result: RuleResult): void => {
-    if (!results.has(idOf(result))) results.set(idOf(result), result);
+    if (!results.has(resultId(result))) results.set(resultId(result), result);
   };
   const guards = guardsFor(context, operation, type);
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
@@ -113,7 +120,7 @@ export function judgeAdmission(
     judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
     // How a policy decides for other users is evaluated below.
     if (guard?.policy !== undefined) continue;
-    const asked = guard && isAsked(guard, request);
+    const asked = guard && isGuardAsked(guard, request);
     if (asked) add(admissionResult(context, error, does));
     if (asked === undefined)
       judgement.questions.push(
@@ -121,7 +128,7 @@ export function judgeAdmission(
       );
   }
   for (const guard of guards.filter(mayDeny)) {
-    const asked = isAsked(guard, request);
+    const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
     const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
     const judged =
@@ -138,7 +145,7 @@ export function judgeAdmission(
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
 /** The beginning of evidence that no dry run of the gate could give. */
-export const EVALUATED = 'its expressions, evaluated for ';
+export const EVALUATED_PREFIX = 'its expressions, evaluated for ';
 
 /** Judges the request of another user by a guard that checks the user, or says what could not be evaluated. */
 function judgedForUser(
@@ -152,7 +159,7 @@ function judgedForUser(
   const { binding, policy } = guard;
   if (policy === undefined) {
     const perhaps = asked ? '' : 'perhaps ';
-    return isAsked(guard, { ...request, requester: 'unnamed' }) === true
+    return isGuardAsked(guard, { ...request, requester: 'unnamed' }) === true
       ? undefined
       : `is asked ${perhaps}by its match conditions, and was not asked about the dry run of this gate`;
   }
@@ -161,7 +168,12 @@ function judgedForUser(
   if (asked === undefined || denial === undefined)
     return 'looks at who asks, and its expressions could not be evaluated';
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
-  const error = { policy: policy.name, binding: binding?.name, message, text: EVALUATED + who };
+  const error = {
+    policy: policy.name,
+    binding: binding?.name,
+    message,
+    text: EVALUATED_PREFIX + who,
+  };
   const does = `${request.operation} of ${typeName(request.type)}`;
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);
 }
@@ -187,7 +199,7 @@ function findWebhook(
 ): WebhookFacts | undefined {
   const all = webhooksOf(context);
   const named = all.filter(({ name, matchConditions }) =>
-    error.webhook === UNNAMED && error.kind === 'webhook-denied'
+    error.webhook === UNNAMED_WEBHOOK && error.kind === 'webhook-denied'
       ? matchConditions.some((one) => error.message.includes(`'${one}'`))
       : name === error.webhook,
   );
@@ -212,12 +224,16 @@ interface Call {
   evidence: string[];
 }
 
-function unreachable(context: Context, webhook: WebhookFacts | undefined, call: Call): RuleResult {
+function unreachableWebhook(
+  context: Context,
+  webhook: WebhookFacts | undefined,
+  call: Call,
+): RuleResult {
   const { name, service, failure, request } = call;
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const where =
     backend === undefined
-      ? `${name} ${failure === 'service-not-found' ? 'has no Service' : WHY[failure]}`
+      ? `${name} ${failure === 'service-not-found' ? 'has no Service' : CALL_FAILURE_TEXTS[failure]}`
       : `${name} is served by ${serviceText(backend.service)}, ${backend.text}`;
   return {
     code: 'admission-webhook-failing',
@@ -231,7 +247,7 @@ function unreachable(context: Context, webhook: WebhookFacts | undefined, call: 
     ],
     scope: backend?.isInside === true ? 'namespace' : 'cluster',
     remedies: webhookRemedies(context, webhook, call, backend),
-    ...tiesOf(context, backend),
+    ...backendTies(context, backend),
   };
 }
 
@@ -245,10 +261,10 @@ function webhookRemedies(
     return [...backendRemedies(backend, failure), findConfiguration(name)];
   }
   const { kind, name: configuration, uid } = webhook.configuration;
-  const type = target({ kind, name: configuration });
+  const type = objectArgs({ kind, name: configuration });
   const place = `/webhooks/${webhook.index}`;
   const siblings = webhooksOf(context).filter((other) => other.configuration.uid === uid).length;
-  const ignore = role('or', {
+  const ignore = withRole('or', {
     text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
     command: patchCommand(type, [
       { op: 'test', path: `${place}/name`, value: webhook.name },
@@ -269,7 +285,7 @@ function webhookRemedies(
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
 function findConfiguration(webhook: string): Remedy {
-  return look(
+  return lookRemedy(
     `Find the configuration that has webhook ${webhook}`,
     kubectl(
       ...['get', 'validatingwebhookconfigurations,mutatingwebhookconfigurations', '-o'],
@@ -299,19 +315,19 @@ function webhookDenied(
     scope: 'cluster',
     certainty: 'likely',
     remedies: [
-      meeting(`webhook ${name}`, words),
+      satisfyRemedy(`webhook ${name}`, words),
       ...(webhook === undefined
         ? [findConfiguration(name)]
         : [
-            lookAt(`See which requests ${subject.kind} ${subject.name} checks`, subject),
-            exempt(context, webhook),
+            showObjectRemedy(`See which requests ${subject.kind} ${subject.name} checks`, subject),
+            exemptionRemedy(context, webhook),
           ]),
     ],
   };
 }
 
 /** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
-function exempting({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
+function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
   const own = {
     key: 'kubernetes.io/metadata.name',
     operator: 'NotIn',
@@ -323,13 +339,13 @@ function exempting({ now: { namespace } }: Context, selector: readonly LabelRequ
   }));
 }
 
-function exempt(context: Context, webhook: WebhookFacts): Remedy {
+function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
   const { kind, name } = webhook.configuration;
   const place = `/webhooks/${webhook.index}`;
-  const matchExpressions = exempting(context, webhook.namespaceSelector);
-  return role('or', {
+  const matchExpressions = withExemption(context, webhook.namespaceSelector);
+  return withRole('or', {
     text: `Exempt this namespace from webhook ${webhook.name} of ${name}`,
-    command: patchCommand(target({ kind, name }), [
+    command: patchCommand(objectArgs({ kind, name }), [
       { op: 'test', path: `${place}/name`, value: webhook.name },
       { op: 'add', path: `${place}/namespaceSelector`, value: { matchExpressions } },
     ]),
@@ -355,7 +371,7 @@ function policyDenied(
     NO_PARAMS.test(error.text) &&
     binding?.paramRef?.namespace === undefined &&
     paramKind !== undefined &&
-    typeOf(context, paramKind)?.namespaced === true &&
+    servedType(context, paramKind)?.namespaced === true &&
     !request.startsWith('CREATE');
   return {
     code: 'admission-denied',
@@ -381,10 +397,10 @@ const NO_PARAMS = /no params found for policy binding/;
  */
 const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
 
-function meeting(who: string, words: string): Remedy {
-  return role('now', {
+function satisfyRemedy(who: string, words: string): Remedy {
+  return withRole('now', {
     text: FAILS.test(words)
-      ? `Fix the error of ${who}: ${inShort(words)}`
+      ? `Fix the error of ${who}: ${shortQuote(words)}`
       : `Do what the message of ${who} asks for, or ask its maintainers for an exemption`,
   });
 }
@@ -397,25 +413,25 @@ function policyRemedies(
   isLost: boolean,
 ): Remedy[] {
   const policy = { kind, name: error.policy };
-  const see = lookAt(`See what ${kind} ${error.policy} asks for`, policy);
-  const meet = meeting(`${kind} ${error.policy}`, error.message);
+  const see = showObjectRemedy(`See what ${kind} ${error.policy} asks for`, policy);
+  const meet = satisfyRemedy(`${kind} ${error.policy}`, error.message);
   const isWithoutParams = NO_PARAMS.test(error.text);
   if (FAILS.test(error.message) && !isWithoutParams) {
     const ignore = {
       text: `Let requests pass while ${kind} ${error.policy} fails`,
-      command: patchCommand(target(policy), [
+      command: patchCommand(objectArgs(policy), [
         { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
       ]),
       risk: 'until failurePolicy is set back to Fail, requests that it would refuse pass in the whole cluster while it fails',
     };
-    return [meet, see, role('or', ignore)];
+    return [meet, see, withRole('or', ignore)];
   }
   if (binding === undefined) return [meet, see];
-  const bound = target({ kind: `${kind}Binding`, name: binding.name });
+  const bound = objectArgs({ kind: `${kind}Binding`, name: binding.name });
   if (isWithoutParams) {
     const { name, namespace } = binding.paramRef ?? {};
     const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    const create = role('now', {
+    const create = withRole('now', {
       text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${place}`}`,
     });
     const allow = {
@@ -425,9 +441,9 @@ function policyRemedies(
       ]),
       risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
     };
-    return isLost ? [see, role('now', allow)] : [create, see, role('or', allow)];
+    return isLost ? [see, withRole('now', allow)] : [create, see, withRole('or', allow)];
   }
-  const matchExpressions = exempting(context, binding.namespaceSelector);
+  const matchExpressions = withExemption(context, binding.namespaceSelector);
   const namespaceSelector = { matchLabels: null, matchExpressions };
   const patch = { spec: { matchResources: { namespaceSelector } } };
   const pass =
@@ -444,7 +460,7 @@ function policyRemedies(
           ]),
           risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
         };
-  return [meet, see, role('or', pass)];
+  return [meet, see, withRole('or', pass)];
 }
 
 /**
@@ -474,14 +490,14 @@ function deadWebhook(
   if (backend?.isDead !== true) return undefined;
   const evidence = [`it matches ${request} there and fails closed`];
   const { failure } = backend;
-  return unreachable(context, webhook, { name, service, failure, request, evidence });
+  return unreachableWebhook(context, webhook, { name, service, failure, request, evidence });
 }
 
 /**
  * Returns a finding about the only guard that applies: it must be the one that `does` it, although no text names
  * it.
  */
-export function onlyAsked(
+export function onlyGuardResults(
   context: Context,
   asked: readonly Guard[],
   request: string,

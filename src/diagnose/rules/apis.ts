@@ -1,16 +1,16 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
-import { kubectl, look, named, role } from '../commands.ts';
+import { type Backend, backendOf, backendRemedies, backendTies, remediesOf } from '../backends.ts';
+import { kubectl, lookRemedy, nameArgs, withRole } from '../commands.ts';
 import {
   type Context,
-  inShort,
-  isGoing,
-  listed,
+  extensionApis,
+  itemsIn,
   namespaceSubject,
   type RuleResult,
-  serversOf,
   serviceText,
+  shortQuote,
+  willBeDeleted,
 } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
 
@@ -52,8 +52,8 @@ function failingGroups(context: Context): FailingGroup[] {
       }))
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
   // In a forecast: groups whose backend is deleted with the namespace, so that no deletion can finish.
-  const going = serversOf(context)
-    .filter(({ service }) => isGoing(context, service.namespace))
+  const going = extensionApis(context)
+    .filter(({ service }) => willBeDeleted(context, service.namespace))
     .filter((one) => !found.some((other) => isSameVersion(one, other)))
     .map(({ group, version }) => ({ group, version, reasons: [] }));
   found.push(...going);
@@ -78,12 +78,12 @@ function failingGroups(context: Context): FailingGroup[] {
 export function failingApis(context: Context): RuleResult[] {
   const services = context.now.cluster.apiServices;
   const failing = failingGroups(context).map((group) => {
-    const service = listed(services).find((one) => isSameVersion(one, group));
+    const service = itemsIn(services).find((one) => isSameVersion(one, group));
     const isDown =
-      service?.available?.status !== 'True' || isGoing(context, service.service?.namespace);
+      service?.available?.status !== 'True' || willBeDeleted(context, service.service?.namespace);
     return service !== undefined && isDown
-      ? unavailable(context, service, group)
-      : undiscovered(context, service, group, services?.ok === true);
+      ? unavailableApiService(context, service, group)
+      : undiscoveredGroup(context, service, group, services?.ok === true);
   });
   const raw = context.conditions.discoveryRaw;
   if (raw === undefined || failing.length > 0) return failing;
@@ -100,7 +100,7 @@ export function failingApis(context: Context): RuleResult[] {
   ];
 }
 
-function unavailable(
+function unavailableApiService(
   context: Context,
   service: ApiServiceFacts,
   { group, version, reasons }: FailingGroup,
@@ -113,7 +113,7 @@ function unavailable(
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   const isUnsaid = failure === 'other' && backend?.isDead !== true;
-  const quote = isUnsaid && available ? inShort(available.message) : undefined;
+  const quote = isUnsaid && available ? shortQuote(available.message) : undefined;
   const where =
     backend === undefined
       ? 'it has no backend'
@@ -121,14 +121,14 @@ function unavailable(
   return {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(service.name),
-    message: `${isGoing(context, service.service?.namespace) ? 'will stop responding' : 'does not respond'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
+    message: `${willBeDeleted(context, service.service?.namespace) ? 'will stop responding' : 'does not respond'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
     quote,
     evidence: [state, ...reasons],
     since: available?.since,
     scope: 'cluster',
     remedies: unavailableRemedies(context, service, backend, failure),
     blocksNamespace: `no namespace can be deleted until every API group responds, and ${group}/${version} does not`,
-    ...tiesOf(context, backend),
+    ...backendTies(context, backend),
   };
 }
 
@@ -151,11 +151,11 @@ function unavailableRemedies(
   backend: Backend | undefined,
   failure: CallFailure,
 ): Remedy[] {
-  if (backend === undefined) return removal(context, service, backend, []);
+  if (backend === undefined) return removeApiServiceRemedies(context, service, backend, []);
   const { name } = service;
   const command = kubectl('describe', 'apiservice', name);
-  const see = look(`See what the API server says about APIService ${name}`, command);
-  return removal(context, service, backend, [
+  const see = lookRemedy(`See what the API server says about APIService ${name}`, command);
+  return removeApiServiceRemedies(context, service, backend, [
     ...backendRemedies(backend, failure, HEALS),
     ...(backend.isDead ? [] : [see]),
   ]);
@@ -168,7 +168,7 @@ const LOSSES: ReadonlyMap<string, string> = new Map([
   ['external.metrics.k8s.io', 'autoscaling on its metrics stops'],
 ]);
 
-function removal(
+function removeApiServiceRemedies(
   context: Context,
   { group, name, version }: ApiServiceFacts,
   backend: Backend | undefined,
@@ -180,13 +180,13 @@ function removal(
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
     late: `Delete APIService ${name}: its backend, ${place}, is being deleted with the namespace; ${HEALS}`,
     gone: `If this software was removed for good, delete APIService ${name}; ${HEALS}`,
-    command: kubectl('delete', ...named('apiservice', name)),
+    command: kubectl('delete', ...nameArgs('apiservice', name)),
     risk: `the API ${group}/${version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
   };
   return remediesOf(context, backend, ways, { again });
 }
 
-function undiscovered(
+function undiscoveredGroup(
   context: Context,
   service: ApiServiceFacts | undefined,
   { group, version, reasons }: FailingGroup,
@@ -208,7 +208,7 @@ function undiscovered(
     scope: 'cluster',
     remedies: discoveryRemedies(context, group, version, service, backend),
     blocksNamespace: `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`,
-    ...tiesOf(context, backend),
+    ...backendTies(context, backend),
   };
 }
 
@@ -220,18 +220,18 @@ function discoveryRemedies(
   backend: Backend | undefined,
 ): Remedy[] {
   const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-  const see = look(
+  const see = lookRemedy(
     `See what the API server answers for ${group === '' ? version : `${group}/${version}`}`,
     `${kubectl('get', '--raw', path)} || true`,
   );
   if (service === undefined || backend === undefined) {
     return [
-      role('now', {
+      withRole('now', {
         text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',
       }),
       see,
     ];
   }
   const now = `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
-  return removal(context, service, backend, [role('now', { text: now }), see]);
+  return removeApiServiceRemedies(context, service, backend, [withRole('now', { text: now }), see]);
 }

@@ -2,19 +2,19 @@ import { shellQuote } from '../../base/text.ts';
 import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts } from '../../model/snapshot.ts';
-import { kubectl, look, lookAt, role } from '../commands.ts';
+import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
   countsOf,
-  isAllRead,
-  listed,
+  isContentRead,
+  itemsIn,
   listNames,
   namespaceSubject,
   type RuleResult,
-  totalOf,
+  totalCount,
 } from '../context.ts';
-import { askedAbout } from '../guards.ts';
-import { refusedEnd } from './types.ts';
+import { guardsAsked } from '../guards.ts';
+import { refusedLastRequest } from './types.ts';
 
 const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
 /**
@@ -35,7 +35,7 @@ interface ControllerManager {
 
 /** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
 export function controllerManager({ now, nowMs }: Context): ControllerManager {
-  const lease = listed(now.cluster.leases).find(
+  const lease = itemsIn(now.cluster.leases).find(
     ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
   );
   const aliveAt = lease?.renewTime;
@@ -62,30 +62,30 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
  * Lease is stale. A stale Lease proves that kube-controller-manager does not run; silence alone only suggests it.
  */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
-  const refused = isLeftAlone(context) ? refusedEnd(context) : [];
+  const refused = isUnexplainedByContent(context) ? refusedLastRequest(context) : [];
   if (refused.length > 0) return refused;
   if (!isUnprocessed(context)) return [];
   const { namespace } = context.now;
   const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
   const isStale = controllerManager(context).state === 'stale';
-  return isStale || sinceMs >= SILENCE_MS ? [unprocessed(context)] : [];
+  return isStale || sinceMs >= SILENCE_MS ? [unprocessedNamespace(context)] : [];
 }
 
-export function askedAboutEnd(context: Context) {
+export function guardsOfLastRequest(context: Context) {
   const { namespace } = context.now;
-  return askedAbout(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
+  return guardsAsked(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
 }
 
 /** Reports whether no content explains why the namespace still exists. */
-export function isLeftAlone(context: Context): boolean {
+export function isUnexplainedByContent(context: Context): boolean {
   const { now } = context;
   if (now.forecast !== undefined) return false;
-  const isEmpty = isAllRead(now) && totalOf(now) === 0;
+  const isEmpty = isContentRead(now) && totalCount(now) === 0;
   return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
 }
 
 /** Returns the finding that the namespace was not processed, also before the time counts as silence. */
-export function unprocessed(context: Context): RuleResult {
+export function unprocessedNamespace(context: Context): RuleResult {
   return {
     ...inactiveControllerManager(context, controllerManager(context)),
     blocksNamespace: 'only the namespace controller deletes its content and then the namespace',
@@ -110,7 +110,7 @@ export function inactiveControllerManager(
       ...(context.conditions.present
         ? []
         : [
-            `terminating since ${namespace.deletionTimestamp}, without any condition${isAllRead(context.now) ? `, and ${seen}` : ''}`,
+            `terminating since ${namespace.deletionTimestamp}, without any condition${isContentRead(context.now) ? `, and ${seen}` : ''}`,
           ]),
       evidence,
     ],
@@ -120,12 +120,15 @@ export function inactiveControllerManager(
       ...(state === 'fresh'
         ? []
         : [
-            role('now', {
+            withRole('now', {
               text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it then deletes all namespaces that wait`,
             }),
           ]),
-      lookAt('See whether kube-controller-manager renews its Lease', { kind: 'Lease', ...LEASE }),
-      look(
+      showObjectRemedy('See whether kube-controller-manager renews its Lease', {
+        kind: 'Lease',
+        ...LEASE,
+      }),
+      lookRemedy(
         'On clusters that run kube-controller-manager as a pod, read its log',
         controllerLog(100),
       ),
@@ -152,7 +155,7 @@ function hasQueue({ now }: Context): boolean {
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
 export function isUnprocessed(context: Context): boolean {
   if (!isWaitingForController(context)) return false;
-  if (totalOf(context.now) > 0 && !hasQueue(context)) return false;
+  if (totalCount(context.now) > 0 && !hasQueue(context)) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 
@@ -170,19 +173,19 @@ function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remed
   const annotate = kubectl('annotate', 'namespace', namespace.name, '--overwrite');
   // A new value each time: the API server ignores a write that changes nothing.
   const command = `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`;
-  return role('or', { text, command });
+  return withRole('or', { text, command });
 }
 
 /** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
-export function unexplained(context: Context): RuleResult {
+export function unexplainedHang(context: Context): RuleResult {
   const { now } = context;
-  const asked = askedAboutEnd(context);
+  const asked = guardsOfLastRequest(context);
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
     message: `is still there, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} refuses the last step of its deletion`}`,
     evidence: [
-      `inspected ${now.content.length} resource types: ${totalOf(now)} objects, none terminating with a finalizer`,
+      `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
       `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
       now.discovery.ok && now.discovery.value.failedGroups.length === 0
         ? 'every API group could be discovered'
@@ -198,7 +201,7 @@ export function unexplained(context: Context): RuleResult {
         now.namespace,
         'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
       ),
-      look(
+      lookRemedy(
         'See what kube-controller-manager says about the namespace',
         `${controllerLog(-1)} | grep -F ${shellQuote(now.namespace.name)} || true`,
       ),

@@ -21,11 +21,11 @@ import {
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import {
-  askedAbout,
-  concerns,
   type Guard,
+  guardsAsked,
   guardsFor,
   mayDeny,
+  mayRefuse,
   objectSelectorOf,
   realRequests,
 } from '../guards.ts';
@@ -39,7 +39,7 @@ interface Sample {
 }
 
 /** Lists one object of each type, objects to which only some webhooks or policies apply, and the namespace. */
-export function samplesIn({ now: { forecast, namespace } }: Context): Sample[] {
+export function collectSamples({ now: { forecast, namespace } }: Context): Sample[] {
   if (forecast === undefined) return [];
   const searched = Object.values(forecast.samples ?? {}).flatMap(({ sample }) => sample ?? []);
   const inside = countsOf(forecast.present).flatMap(({ type, sample }) => {
@@ -59,7 +59,7 @@ export function samplesIn({ now: { forecast, namespace } }: Context): Sample[] {
 /** Judges the deletion of each sample. */
 export function foreseenAdmission(context: Context) {
   const { forecast } = context.now;
-  const samples = samplesIn(context).filter(({ type }) => !isAggregated(context, type));
+  const samples = collectSamples(context).filter(({ type }) => !isAggregated(context, type));
   return samples.map(({ type, object, key }) => {
     const who = type === NAMESPACE_TYPE ? 'the user who deletes it' : 'the namespace controller';
     const [request] = realRequests(context, 'DELETE', type, object);
@@ -75,16 +75,16 @@ export function foreseenAdmission(context: Context) {
 export function openQuestions(context: Context): Diagnosis['notInspected'] {
   const { forecast, namespace, takenAt, trials } = context.now;
   if (forecast === undefined) return [];
-  const tried = samplesIn(context).flatMap(({ type, object, key }) => {
+  const tried = collectSamples(context).flatMap(({ type, object, key }) => {
     const [request] = realRequests(context, 'DELETE', type, object);
-    return untried(context, request, key, forecast.deletions[key]);
+    return untriedEntries(context, request, key, forecast.deletions[key]);
   });
   const end = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const judged = namespace.deletionTimestamp === takenAt ? foreseenAdmission(context) : [];
-  judged.push({ ...judgeEnd(context), what: 'the namespace be deleted' });
+  judged.push({ ...judgeLastRequest(context), what: 'the namespace be deleted' });
   return [
     ...tried,
-    ...untried(context, endOf(context), 'the namespace', end),
+    ...untriedEntries(context, endOf(context), 'the namespace', end),
     ...slowDeletions(forecast),
     ...Object.values(forecast.samples ?? {}).flatMap((one) => one.unsearched ?? []),
     ...judged.flatMap(({ questions, what }) =>
@@ -97,7 +97,7 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
  * Returns what could not be tried; with a missing permission, also the guards that would decide, and the rule to
  * add.
  */
-function untried(
+function untriedEntries(
   context: Context,
   { operation, type, object }: AdmissionRequest,
   what: string,
@@ -107,7 +107,7 @@ function untried(
   const errors = classifyErrorText(trial.message);
   if (trial.answer === 'refused' && errors.some(isAdmissionError)) return [];
   const isForbidden = errors.some(({ kind }) => kind === 'forbidden');
-  const asked = (isForbidden && askedAbout(context, operation, type, object)) || [];
+  const asked = (isForbidden && guardsAsked(context, operation, type, object)) || [];
   const remedy =
     type === FINALIZE
       ? 'the right to update namespaces/finalize lets the gate try it'
@@ -141,19 +141,19 @@ function endOf(context: Context): AdmissionRequest {
 }
 
 /** Judges the last request of the namespace controller. */
-export function judgeEnd(context: Context): Judgement {
+export function judgeLastRequest(context: Context): Judgement {
   const trial = context.now.trials[trialKey(context.now.namespace.uid, KUBERNETES_FINALIZER)];
   return judgeAdmission(context, endOf(context), 'the namespace controller', trial);
 }
 
 /** Returns which objects to search, so that each guard has one to which it applies. */
-export function samplesWanted(
+export function wantedSamples(
   context: Context,
   type: ResourceType,
   known: readonly Candidate[],
 ): NonNullable<Wanted['samples']> {
   const isMeant = (guard: Guard, candidate: Candidate): boolean =>
-    concerns(guard, realRequests(context, 'DELETE', type, candidate)[0]);
+    mayRefuse(guard, realRequests(context, 'DELETE', type, candidate)[0]);
   return guardsFor(context, 'DELETE', type)
     .filter(mayDeny)
     .filter((guard) => isSelective(guard) && !known.some((one) => isMeant(guard, one)))

@@ -1,29 +1,37 @@
 import type { Remedy } from '../../model/finding.ts';
 import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
-import { beforehand, inNamespace, kubectl, look, named, role, target } from '../commands.ts';
+import {
+  kubectl,
+  lookRemedy,
+  nameArgs,
+  namespaceArgs,
+  objectArgs,
+  preventionRemedies,
+  withRole,
+} from '../commands.ts';
 import {
   type Context,
   eventsAbout,
   findingId,
   foldSubjects,
   groupsOf,
-  inShort,
+  itemsIn,
   type Link,
   linksTo,
-  listed,
   listNames,
   type RuleResult,
+  shortQuote,
   subjectOf,
   typeName,
   valueIn,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
-import { inGrace, isReporting, isSilent } from '../movement.ts';
+import { isInGracePeriod, isKubeletReporting, isKubeletSilent } from '../movement.ts';
 import { admissionResult } from './admission.ts';
 
 /** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {
-  return listed(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+  return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
 }
 
 /**
@@ -33,7 +41,7 @@ export function terminatingPods({ now }: Context): PodFacts[] {
  */
 export function podGracePeriod(context: Context): RuleResult[] {
   const pods = terminatingPods(context)
-    .filter((pod) => inGrace(pod, context.nowMs) && !isUnattended(context.now, pod))
+    .filter((pod) => isInGracePeriod(pod, context.nowMs) && !isUnattended(context.now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
   const [last] = pods;
   if (last === undefined) return [];
@@ -43,9 +51,9 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const end = isOver
     ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
-  const shorten = role('or', {
+  const shorten = withRole('or', {
     text: `Shorten the grace period of Pod ${last.name} now`,
-    command: deletion([last], '--grace-period=1', '--wait=false'),
+    command: deletePodsCommand([last], '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   });
   return [
@@ -55,14 +63,14 @@ export function podGracePeriod(context: Context): RuleResult[] {
       message: `is still shutting down: its grace period of ${seconds} s ${end}`,
       evidence: [
         `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
-        ...(isLost(context.now, last) ? [`node ${last.nodeName} is not ready`] : []),
+        ...(isNodeLost(context.now, last) ? [`node ${last.nodeName} is not ready`] : []),
       ],
       scope: 'namespace',
       remedies: [
-        role('now', {
+        withRole('now', {
           text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
         }),
-        ...beforehand(
+        ...preventionRemedies(
           context,
           `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
         ),
@@ -79,17 +87,17 @@ export function podGracePeriod(context: Context): RuleResult[] {
  */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   const isConfirmed = pod.deletionGracePeriodSeconds === 0;
-  return pod.nodeName !== undefined && !isConfirmed && !inGrace(pod, nowMs);
+  return pod.nodeName !== undefined && !isConfirmed && !isInGracePeriod(pod, nowMs);
 }
 
 /** Reports whether no kubelet shuts the pod down, whatever grace period is left. */
 function isUnattended(now: Snapshot, pod: PodFacts): boolean {
   const node = now.nodes[pod.nodeName ?? ''];
-  return isSilent(now, pod) || (node?.ok === true && node.value === undefined);
+  return isKubeletSilent(now, pod) || (node?.ok === true && node.value === undefined);
 }
 
 /** Reports whether no kubelet can confirm its end. The pod garbage collector deletes pods of a deleted node. */
-export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
+export function isNodeLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True';
 }
@@ -99,13 +107,13 @@ export function isLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
  */
 export function podOverdue(context: Context): RuleResult[] {
-  return [...overdueByNode(context)].map(([name, pods]) => ofNode(context, name, pods));
+  return [...overdueByNode(context)].map(([name, pods]) => nodeResult(context, name, pods));
 }
 
 function overdueByNode(context: Context): Map<string, PodFacts[]> {
   const { now, nowMs } = context;
   const overdue = terminatingPods(context).filter(
-    (pod) => isOverdue(pod, nowMs) || (inGrace(pod, nowMs) && isUnattended(now, pod)),
+    (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
   );
   return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
 }
@@ -114,8 +122,8 @@ function overdueByNode(context: Context): Map<string, PodFacts[]> {
 export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
   const { nodeName = '', name } = pod;
   const overdue = overdueByNode(context).get(nodeName) ?? [];
-  if (overdue.some((one) => one.name === name)) return [ofNode(context, nodeName, overdue)];
-  const isEnding = pod.deletionTimestamp !== undefined && inGrace(pod, context.nowMs);
+  if (overdue.some((one) => one.name === name)) return [nodeResult(context, nodeName, overdue)];
+  const isEnding = pod.deletionTimestamp !== undefined && isInGracePeriod(pod, context.nowMs);
   return isEnding ? podGracePeriod(context) : [];
 }
 
@@ -133,10 +141,10 @@ function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
       return component === 'kubelet' && type === 'Warning' && isNew;
     })
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
-    .map(({ reason, message }) => inShort(`${reason}: ${message}`));
+    .map(({ reason, message }) => shortQuote(`${reason}: ${message}`));
 }
 
-function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
   const { now } = context;
   const first = pods[0] as PodFacts;
   const read = now.nodes[nodeName];
@@ -178,12 +186,12 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
     since: first.deletionTimestamp,
     scope: 'namespace',
     remedies: [
-      role('now', {
+      withRole('now', {
         text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`,
       }),
-      look(
+      lookRemedy(
         `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
-        kubectl('describe', ...target(first)),
+        kubectl('describe', ...objectArgs(first)),
       ),
       forceDelete([first], 'Delete the pod without waiting for its kubelet'),
     ],
@@ -194,15 +202,15 @@ function ofNode(context: Context, nodeName: string, pods: PodFacts[]): RuleResul
 function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: string): string {
   const which = pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`;
   const end = pods[0]?.deletionTimestamp;
-  return pods.some((pod) => inGrace(pod, nowMs))
+  return pods.some((pod) => isInGracePeriod(pod, nowMs))
     ? `${which} terminating, and no kubelet ends ${pods.length === 1 ? 'it' : 'them'} when the grace period is over at ${end}`
     : `${which} overdue: the grace period ended at ${end}`;
 }
 
 function nodeWords(node: NodeFacts | undefined): string {
   if (node === undefined) return 'no longer exists';
-  return isReporting(node)
-    ? `is not ready (${inShort(node.readyReason ?? 'no reason')})`
+  return isKubeletReporting(node)
+    ? `is not ready (${shortQuote(node.readyReason ?? 'no reason')})`
     : 'is not ready';
 }
 
@@ -224,34 +232,37 @@ function nodeRemedies(
 ): Remedy[] {
   if (node === undefined) {
     return [
-      role('now', {
+      withRole('now', {
         text: 'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)',
       }),
       forceDelete(pods, 'If they stay, delete them without waiting for a kubelet'),
     ];
   }
-  const see = look(`See the state of node ${name}`, kubectl('describe', ...named('node', name)));
+  const see = lookRemedy(
+    `See the state of node ${name}`,
+    kubectl('describe', ...nameArgs('node', name)),
+  );
   const without = forceDelete(pods, 'Delete the pods without waiting for a kubelet');
-  if (isReporting(node)) {
+  if (isKubeletReporting(node)) {
     return [
-      role('now', {
-        text: `Fix what the kubelet of node ${name} reports: "${inShort(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet then confirms that the pods have ended`,
+      withRole('now', {
+        text: `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet then confirms that the pods have ended`,
       }),
       see,
       without,
     ];
   }
   return [
-    role('now', {
+    withRole('now', {
       text: `Start the machine or the kubelet of node ${name} again; the kubelet then confirms that the pods have ended`,
     }),
     see,
-    role('or', {
+    withRole('or', {
       text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
-      command: kubectl('delete', ...named('node', name)),
+      command: kubectl('delete', ...nameArgs('node', name)),
       risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
     }),
-    role('or', {
+    withRole('or', {
       text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
       command: kubectl(
         ...['taint', 'nodes', name, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute'],
@@ -264,16 +275,21 @@ function nodeRemedies(
 
 function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
   const more = pods.length > MAX_NAMES ? ` (the first ${MAX_NAMES} of ${pods.length})` : '';
-  return role('or', {
+  return withRole('or', {
     text: text + more,
-    command: deletion(pods, '--grace-period=0', '--force'),
+    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
   });
 }
 
-function deletion(pods: readonly PodFacts[], ...flags: string[]): string {
+function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
   const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
-  return kubectl('delete', ...named('pod', ...names), ...inNamespace(pods[0]?.namespace), ...flags);
+  return kubectl(
+    'delete',
+    ...nameArgs('pod', ...names),
+    ...namespaceArgs(pods[0]?.namespace),
+    ...flags,
+  );
 }
 
 const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
@@ -288,7 +304,7 @@ export function volumeInUse(context: Context): RuleResult[] {
     .filter(({ type }) => typeName(type) === 'persistentvolumeclaims')
     .flatMap(({ examples }) => examples)
     .filter(({ finalizers }) => finalizers.includes(CLAIM_PROTECTION))
-    .flatMap((claim) => ofClaim(context, claim));
+    .flatMap((claim) => claimResults(context, claim));
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
@@ -296,12 +312,12 @@ export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: s
 }
 
 function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
-  return listed(now.pods).filter(
+  return itemsIn(now.pods).filter(
     (pod) => pod.nodeName !== undefined && pod.claims.includes(claim.name),
   );
 }
 
-function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
+function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   const pods = usersOf(context, claim);
   if (pods.length === 0) return [];
   const names = listNames(pods.map(({ name }) => name));
@@ -329,9 +345,9 @@ function ofClaim(context: Context, claim: ObjectFacts): RuleResult[] {
       remedies:
         staying.length > 0 && refused.length === 0
           ? [
-              role('now', {
+              withRole('now', {
                 text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-                command: deletion(staying, '--wait=false'),
+                command: deletePodsCommand(staying, '--wait=false'),
               }),
             ]
           : [],

@@ -6,8 +6,15 @@ import type {
   ResourceType,
   TypeContent,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, remediesOf, tiesOf } from '../backends.ts';
-import { beforehand, kubectl, look, named, patchCommand, role } from '../commands.ts';
+import { type Backend, backendOf, backendRemedies, backendTies, remediesOf } from '../backends.ts';
+import {
+  kubectl,
+  lookRemedy,
+  nameArgs,
+  patchCommand,
+  preventionRemedies,
+  withRole,
+} from '../commands.ts';
 import {
   apiVersionOf,
   type Context,
@@ -15,22 +22,22 @@ import {
   countsOf,
   definitionSubject,
   definitionsOf,
-  idOf,
-  inShort,
+  extensionApis,
   isAggregated,
-  isAllRead,
   isBuiltIn,
-  isGoing,
-  listed,
+  isContentRead,
+  itemsIn,
   listNames,
   namespaceSubject,
   type RuleResult,
-  serversOf,
+  resultId,
   serviceText,
+  shortQuote,
   type TypeRef,
   typeName,
   typeSubject,
   valueIn,
+  willBeDeleted,
 } from '../context.ts';
 import {
   type CallFailure,
@@ -41,7 +48,7 @@ import {
 import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
-import { foreseenAdmission, judgeEnd } from './foreseen-admission.ts';
+import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
 
 type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -52,11 +59,11 @@ type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }
  */
 export function failingTypes(context: Context): RuleResult[] {
   const said = (context.conditions.contentFailure?.errors ?? []).flatMap((error) =>
-    ofError(context, error),
+    errorResults(context, error),
   );
   return [
     ...said,
-    ...context.now.content.flatMap((content) => ofFailedList(context, content)),
+    ...context.now.content.flatMap((content) => failedListResults(context, content)),
     ...foreseenFailures(context),
   ];
 }
@@ -75,11 +82,11 @@ function foreseenFailures(context: Context): RuleResult[] {
         ...result,
         blocksNamespace: 'the deletion of its content would be refused',
       })),
-    ...listed(context.now.cluster.conversions).flatMap((crd) =>
+    ...itemsIn(context.now.cluster.conversions).flatMap((crd) =>
       foreseenConversion(context, crd, forecast),
     ),
     ...foreseenForbidden(context),
-    ...refusedEnd(context),
+    ...refusedLastRequest(context),
   ];
 }
 
@@ -98,11 +105,11 @@ function foreseenConversion(
   if (count === undefined || service === undefined) return [];
   const { type, total } = count;
   const needsIt = crd.storedVersions.some((version) => version !== type.version);
-  const isGone = isGoing(context, service.namespace);
+  const isGone = willBeDeleted(context, service.namespace);
   if (!needsIt || backendOf(context, service).isDead !== true) return [];
   if (isGone && total === 0) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const error = unanswered(crd, 'service-not-found', text);
+  const error = conversionError(crd, 'service-not-found', text);
   const result = conversionFailing(context, error);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
@@ -115,39 +122,46 @@ function foreseenForbidden(context: Context): RuleResult[] {
     .slice(0, MAX_FORBIDDEN)
     .map(({ type }) => {
       const does = `list and delete ${typeName(type)} in this namespace`;
-      return deletionForbidden(context, unruled(type, 'deletecollection', does));
+      return deletionForbidden(context, missingRuleError(type, 'deletecollection', does));
     });
 }
 
 /** Returns the error with which the API server would refuse it. */
-function unruled({ group, resource }: TypeRef, verb: string, does: string): ErrorOf<'forbidden'> {
+function missingRuleError(
+  { group, resource }: TypeRef,
+  verb: string,
+  does: string,
+): ErrorOf<'forbidden'> {
   const message = `no rule lets ${CONTROLLER} ${does}`;
   const text = `RBAC: ${message}`;
   return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text };
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
-export function refusedEnd(context: Context): RuleResult[] {
+export function refusedLastRequest(context: Context): RuleResult[] {
   const blocksNamespace =
     'it refuses the request with which the namespace controller finishes the deletion';
-  const refused = judgeEnd(context).results.map((result) => ({ ...result, blocksNamespace }));
+  const refused = judgeLastRequest(context).results.map((result) => ({
+    ...result,
+    blocksNamespace,
+  }));
   return [...forbiddenEnd(context), ...refused];
 }
 
 function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
   const does = 'update namespaces/finalize';
-  const result = deletionForbidden(context, unruled(FINALIZE, 'update', does));
+  const result = deletionForbidden(context, missingRuleError(FINALIZE, 'update', does));
   const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
   const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
   return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
 }
 
-function ofError(context: Context, error: ContentError): RuleResult[] {
+function errorResults(context: Context, error: ContentError): RuleResult[] {
   if (isAdmissionError(error)) {
     // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
     const suspects = suspectTypes(context);
-    if (suspects.length === 0 && isAllRead(context.now)) return [];
+    if (suspects.length === 0 && isContentRead(context.now)) return [];
     const told = admissionResult(context, error, 'DELETE of its content');
     // An answer shows only the first refusal.
     const dead = countsOf(context.now).flatMap(({ type, sample }) =>
@@ -155,7 +169,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
         ? []
         : deadWebhooks(context, type, sample, 'DELETE'),
     );
-    return [told, ...dead.filter((one) => idOf(one) !== idOf(told))].map((result) => ({
+    return [told, ...dead.filter((one) => resultId(one) !== resultId(told))].map((result) => ({
       ...result,
       // The request of the namespace controller itself is refused, so this is proven.
       ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
@@ -175,7 +189,7 @@ function ofError(context: Context, error: ContentError): RuleResult[] {
         : [deletionForbidden(context, error)];
     }
     case 'storage':
-      return ofStorage(context, error);
+      return storageResults(context, error);
     case 'unexpected-items':
       return keptObjects(context, error);
     default:
@@ -218,7 +232,7 @@ function suspectTypes(context: Context): ResourceType[] {
  * Finds types whose LIST failed for the gate although their group answers: the controller lists them too. A
  * refusal is a missing permission of the gate, not a fault of the API.
  */
-function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult[] {
+function failedListResults(context: Context, { type, read }: TypeContent): RuleResult[] {
   // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher), which is no throttling.
   if (read.ok) return [];
   const { kind, message, status } = read.failure;
@@ -238,7 +252,7 @@ function ofFailedList(context: Context, { type, read }: TypeContent): RuleResult
   if (retired) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
-    if (error.kind === 'storage') return ofStorage(context, error, type);
+    if (error.kind === 'storage') return storageResults(context, error, type);
   }
   return kind === 'throttled' ? [] : [apiFailing(context, type, message)];
 }
@@ -263,7 +277,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const backend = service && backendOf(context, service, error.cause);
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
-  const words = said && inShort(said);
+  const words = said && shortQuote(said);
   const server =
     backend === undefined
       ? 'a webhook that does not respond'
@@ -277,7 +291,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     scope: 'cluster',
     remedies: conversionRemedies(context, name, error.cause, backend, words),
     blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
-    ...tiesOf(context, backend),
+    ...backendTies(context, backend),
   };
 }
 
@@ -292,14 +306,14 @@ function conversionRemedies(
     before: `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
     late: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
     gone: `If this software was removed for good, let the API server do without the conversion webhook of ${crd}`,
-    command: patchCommand(named('crd', crd), [
+    command: patchCommand(nameArgs('crd', crd), [
       { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
     ]),
     risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
   };
   const fix = `Fix what its conversion webhook says: "${words}"; Kubernetes then tries again within a minute`;
   const again =
-    words === undefined ? backendRemedies(backend, failure) : [role('now', { text: fix })];
+    words === undefined ? backendRemedies(backend, failure) : [withRole('now', { text: fix })];
   return remediesOf(context, backend, stop, { again, isSameBefore: false });
 }
 
@@ -353,7 +367,7 @@ function retiredVersion(
     ],
     scope: 'cluster',
     remedies: [
-      role('now', {
+      withRole('now', {
         text: `Add version ${retired} to CRD ${definition.name} again, with served: false: the stored objects can then be read and deleted`,
         command: `kubectl get crd ${definition.name} -o json | jq '.spec.versions += [.spec.versions[${Math.max(0, sample)}] | .name = "${retired}" | .served = false | .storage = false]' | kubectl replace -f -`,
       }),
@@ -367,7 +381,7 @@ export function isInitializing(error: ContentError): boolean {
   return error.kind === 'storage' && error.problem === 'initializing';
 }
 
-function ofStorage(
+function storageResults(
   context: Context,
   error: ErrorOf<'storage'>,
   failing?: ResourceType,
@@ -381,12 +395,12 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return conversionsOf(definitionsOf(context)).flatMap((crd) => {
     const { isDead, failure } = backendOf(context, crd.service);
     const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? conversionFailing(context, unanswered(crd, failure, text)) : [];
+    return isDead ? conversionFailing(context, conversionError(crd, failure, text)) : [];
   });
 }
 
 /** Returns the error that the API server would report. */
-function unanswered(
+function conversionError(
   { group, kind: objectKind, conversionService: service }: DefinitionDetail,
   cause: CallFailure,
   text: string,
@@ -413,14 +427,14 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     evidence: [error.text],
     scope: 'cluster',
     remedies: [
-      role('now', {
+      withRole('now', {
         text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
-      look(
+      lookRemedy(
         `See whether ${who} has the permission now`,
         `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
       ),
-      look(
+      lookRemedy(
         `See what ${ROLE} grants`,
         `${kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml')} || true`,
       ),
@@ -464,13 +478,13 @@ function storageRemedies(
   type: ResourceType | undefined,
   name: string | undefined,
 ): Remedy[] {
-  const restore = role('now', {
+  const restore = withRole('now', {
     text: 'Configure the API server with the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
   });
   if (type === undefined || name === undefined) {
     return [
       restore,
-      role('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
+      withRole('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
     ];
   }
   const path = `${rootOf(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
@@ -478,7 +492,7 @@ function storageRemedies(
     '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
   return [
     restore,
-    role('or', {
+    withRole('or', {
       text: `If the content of "${name}" is lost, delete it without reading it; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
       command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
       risk: 'finalizers and owner references of the object are ignored: what they protect is left behind',
@@ -504,7 +518,7 @@ function apiFailing(
   text: string,
   words = `cannot be listed or deleted: ${text}`,
 ): RuleResult {
-  const server = serversOf(context).find(({ group }) => group === type.group);
+  const server = extensionApis(context).find(({ group }) => group === type.group);
   const backend = server && backendOf(context, server.service);
   const served =
     backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
@@ -518,7 +532,7 @@ function apiFailing(
       evidence: [text, `objects of this type were never marked for deletion${served}`],
       scope: 'cluster',
       remedies: [
-        role('now', {
+        withRole('now', {
           text:
             backend === undefined
               ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
@@ -539,12 +553,12 @@ function apiFailing(
     remedies: [
       ...(backend === undefined
         ? [
-            role('now', {
+            withRole('now', {
               text: `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`,
             }),
           ]
         : backendRemedies(backend, 'other')),
-      look(
+      lookRemedy(
         `See what the API server answers for ${typeName(type)} now`,
         `${kubectl('get', '--raw', path)} || true`,
       ),
@@ -575,11 +589,14 @@ export function crdTerminating(context: Context): RuleResult[] {
         since: crd.deletionTimestamp,
         scope: 'cluster',
         remedies: [
-          look(
+          lookRemedy(
             `Find what holds the remaining ${crd.name}, in any namespace; the CRD is deleted after the last one`,
             kubectl('get', crd.name, '--all-namespaces'),
           ),
-          ...beforehand(context, 'delete the objects first, then their operator, then the CRD'),
+          ...preventionRemedies(
+            context,
+            'delete the objects first, then their operator, then the CRD',
+          ),
         ],
       },
     ];
@@ -622,7 +639,7 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
   });
 }
 
-const MORE_TIME = role('now', { text: 'Give the deletion more time: raise the timeout' });
+const MORE_TIME = withRole('now', { text: 'Give the deletion more time: raise the timeout' });
 
 /** The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. */
 const CROWD = 5_000;
