@@ -62,7 +62,7 @@ export async function runAction(env: Environment = process.env): Promise<number>
   } catch (error) {
     // The run was cancelled during the login: there is no cluster to report about, but there is a run.
     return signal.aborted
-      ? await finish(viewOf(nothingRead(parts)), publisher, parts)
+      ? await finish(viewOf(emptyResult(parts)), publisher, parts)
       : await fail(error, publisher, parts);
   } finally {
     dispose();
@@ -112,7 +112,7 @@ function setOutputs(outputs: Record<string, string>, { redactor, log }: Parts): 
   }
 }
 
-function nothingRead({ startedAt }: Parts): RunResult {
+function emptyResult({ startedAt }: Parts): RunResult {
   return {
     kind: 'teardown',
     gateVersion: GATE_VERSION,

@@ -47,7 +47,7 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
     case 'completion':
       await writeOutput(completionScript(command.shell));
       return EXIT_CODES.passed;
-    // Imported when needed, so that the help does not load a Kubernetes client. "eager" keeps it in the same bundle.
+    // The help does not need a Kubernetes client, so it is imported here. "eager" keeps it in the same bundle.
     case 'stats': {
       const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
       await writeOutput(logLines(statisticsOf(command)));

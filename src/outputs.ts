@@ -70,7 +70,7 @@ export function outputsOf(
     'left-behind': boundedJson(leftBehind),
     'report-json': files.reportJsonPath,
     'report-markdown': files.reportMarkdownPath,
-    // Set after the comment is written, because the host may be slow.
+    // This output is set after the comment was written, because the host may be slow.
     'comment-url': '',
     forced: String(namespaces.some((namespace) => namespace.outcome === 'forced')),
   };

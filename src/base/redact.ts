@@ -19,14 +19,14 @@ const MASK = '***';
 
 /** Shapes of secrets that were not registered, for example in the messages of a server or a plugin. */
 const SHAPES: readonly { shape: RegExp; masked: string }[] = [
-  // Matches to the end of the text if the block was cut in the middle.
+  // A block that was cut in the middle matches to the end of the text.
   { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
   { shape: /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, masked: MASK },
   { shape: /\bk8s-aws-v1\.[\w-]+/g, masked: MASK },
   { shape: /\bya29\.[\w.-]+/g, masked: MASK },
   { shape: /\bsha256~[\w-]{20,}/g, masked: MASK },
   { shape: /\b(?:gh[opsru]_|github_pat_)\w{20,}/g, masked: MASK },
-  // At least 16 characters: "Bearer authentication failed" is not a token.
+  // A token has at least 16 characters: "Bearer authentication failed" is none.
   { shape: /\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
   // The lengths are limited: the text is hostile and must not make the expression slow.
   { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:[^\s/?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
@@ -50,7 +50,7 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
         const beginning = form.slice(0, MIN_SECRET_LENGTH);
         const others = secrets.get(beginning) ?? [];
         if (others.includes(form)) continue;
-        // Longest first: otherwise the rest of a longer secret with the same beginning would stay visible.
+        // The longest secret comes first: otherwise the rest of one with the same beginning would stay visible.
         secrets.set(
           beginning,
           [...others, form].sort((a, b) => b.length - a.length),

@@ -81,7 +81,7 @@ function findActors(context: Context): Actor[] {
   };
   for (const workload of workloads) {
     const { owner } = workload;
-    if (isOver(workload)) continue;
+    if (hasEnded(workload)) continue;
     if (owner !== undefined && byUid.has(owner.uid)) continue;
     // A workload that an operator of operators made for one of its own objects still runs the program.
     if (owner === undefined || !isReplicaSet(workload)) add(actorOf(workload));
@@ -103,12 +103,12 @@ function findActors(context: Context): Actor[] {
     // Workloads of other types count replicas in fields of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
-  for (const actor of found.values()) takeScopeOfPods(actor);
+  for (const actor of found.values()) adoptScopeOfPods(actor);
   return [...found.values(), ...departedWorkloads(context, byUid)];
 }
 
 /** Prefers how the running pods were started to a template that was changed since. */
-function takeScopeOfPods(actor: Actor): void {
+function adoptScopeOfPods(actor: Actor): void {
   const running = actor.pods.filter(({ phase }) => phase === 'Running');
   if (running.length === 0) return;
   const watched = running.map(({ watches }) => watches);
@@ -123,7 +123,7 @@ function keyOf({ kind, namespace, name, isGone }: Actor): string {
 }
 
 /** A Job that has ended creates no more pods; a suspended Job may create some. */
-function isOver({ kind, conditions }: WorkloadFacts): boolean {
+function hasEnded({ kind, conditions }: WorkloadFacts): boolean {
   return (
     kind === 'Job' &&
     conditions.some(({ type, status }) => /^(?:Complete|Failed)$/.test(type) && status === 'True')
@@ -141,7 +141,7 @@ function podsOf({ now }: Context): PodFacts[] {
   return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
 }
 
-/** From a pod up its controllers to the workload that a person would name. Undefined: it has ended. */
+/** Follows a pod's controllers up to the workload that a person would name. Undefined: that workload has ended. */
 function topOf(
   pod: PodFacts,
   byUid: ReadonlyMap<string, WorkloadFacts>,
@@ -158,13 +158,13 @@ function topOf(
       ...actorFromReference(pod, pod),
       annotations,
       deletionTimestamp,
-      isGone: isLeaving(pod),
+      isGone: isShuttingDown(pod),
     };
   }
   if (top === undefined) {
     const list = WORKLOAD_OF.get(controller.kind);
-    const isGone = list !== undefined && now.cluster[list]?.ok === true && isLeaving(pod);
-    return { ...actorFromReference(aboveSet(controller, pod), pod), isGone };
+    const isGone = list !== undefined && now.cluster[list]?.ok === true && isShuttingDown(pod);
+    return { ...actorFromReference(skipReplicaSet(controller, pod), pod), isGone };
   }
   for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
@@ -172,7 +172,7 @@ function topOf(
       return isReplicaSet(top) ? actorFromReference(top.owner, top) : actorOf(top);
     top = above;
   }
-  return isOver(top) ? undefined : actorOf(top);
+  return hasEnded(top) ? undefined : actorOf(top);
 }
 
 const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
@@ -183,7 +183,7 @@ const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
 ]);
 
 /** A Deployment names its ReplicaSets after itself and the hash of their template. */
-function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
+function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
   const suffix = `-${labels['pod-template-hash']}`;
   return controller.kind === 'ReplicaSet' && controller.name.endsWith(suffix)
     ? { ...controller, kind: 'Deployment', name: controller.name.slice(0, -suffix.length) }
@@ -194,7 +194,7 @@ function aboveSet(controller: OwnerReference, { labels }: PodFacts): OwnerRefere
  * Reports whether a pod is terminating, not ready, and without a controller that replaces it: its workload was
  * deleted.
  */
-function isLeaving({ deletionTimestamp, ready }: PodFacts): boolean {
+function isShuttingDown({ deletionTimestamp, ready }: PodFacts): boolean {
   return deletionTimestamp !== undefined && !ready;
 }
 

@@ -199,7 +199,7 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
   const others = first.finalizers
     .filter((finalizer) => finalizer !== held.finalizer && isNamed(text, finalizer))
     .filter(
-      (finalizer) => !isNamed(text, held.finalizer) || isFirst(text, finalizer, held.finalizer),
+      (finalizer) => !isNamed(text, held.finalizer) || comesFirst(text, finalizer, held.finalizer),
     );
   return [
     ...others.map((finalizer) => ({
@@ -236,7 +236,7 @@ function isKindNamed(text: string, kind: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
-function isFirst(text: string, one: string, other: string): boolean {
+function comesFirst(text: string, one: string, other: string): boolean {
   return text.indexOf(one) < text.indexOf(other);
 }
 

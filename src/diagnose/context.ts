@@ -114,11 +114,11 @@ export function linksToHeld(object: ObjectFacts, because: string): Link[] {
   }));
 }
 
-/** Returns the list that was read, or an empty one. Code that must tell unread from empty uses the read itself. */
 export function valueIn<T>(read: Read<T> | undefined): T | undefined {
   return read?.ok === true ? read.value : undefined;
 }
 
+/** Returns the list that was read, or an empty one. Code that must tell unread from empty uses the read itself. */
 export function itemsIn<T>(read: Read<T[]> | undefined): T[] {
   return valueIn(read) ?? [];
 }
@@ -169,14 +169,14 @@ export function isInside({ now }: Context, namespace: string | undefined): boole
   return namespace === now.namespace.name;
 }
 
-/** In a forecast the content of the namespace still exists, and is deleted with it or at the same time. */
+/** Reports whether a forecast is about the deletion of this namespace: the examined one, or one deleted with it. */
 export function willBeDeleted(context: Context, namespace: string | undefined): boolean {
   const { forecast } = context.now;
   if (forecast === undefined || namespace === undefined) return false;
   return isInside(context, namespace) || forecast.together.includes(namespace);
 }
 
-/** Reports whether the deletion was not requested yet; a terminating namespace is judged by what happens. */
+/** Reports whether a deletion is only foreseen: a forecast sets its `since` to the time of the snapshot. */
 export function isForeseen(
   { now: { forecast, takenAt } }: Context,
   { since }: { since: string },

@@ -65,8 +65,9 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     ),
   );
   const movement =
-    [own, ...others].map((one) => one.movement).find((one) => !isStill(one)) ?? own.movement;
-  const graph = buildGraph(others.reduce(withBehind, results));
+    [own, ...others].map((one) => one.movement).find((one) => !isWithoutMovement(one)) ??
+    own.movement;
+  const graph = buildGraph(others.reduce(linkToOtherNamespace, results));
   return {
     ...graph,
     queued: queuedOf(now),
@@ -86,12 +87,12 @@ interface Explained {
   movement: Movement;
 }
 
-function isStill({ kind }: Movement): boolean {
+function isWithoutMovement({ kind }: Movement): boolean {
   return kind === 'none' || kind === 'unknown';
 }
 
 /** Puts what another namespace waits for behind the objects of this one that wait for that namespace. */
-function withBehind(
+function linkToOtherNamespace(
   results: readonly RuleResult[],
   { context, ...other }: Explained,
 ): RuleResult[] {
@@ -132,7 +133,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
     isAsked && now.unread.length === 0 ? keepsTrying(context, blocking, moving) : undefined;
   const movement = trying ?? moving;
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
-  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isStill(movement)) {
+  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isWithoutMovement(movement)) {
     results.push(isUnprocessed(context) ? unprocessedNamespace(context) : unexplainedHang(context));
   }
   return { context, results, movement };

@@ -135,8 +135,8 @@ export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   );
   return [...groups].flatMap(([name, group]) => {
     const alike = name === BUILT_IN ? pairs : [...group, ...(groups.get(BUILT_IN) ?? [])];
-    const had = bySet(alike.flatMap(({ old }) => old.terminating));
-    const left = bySet(alike.flatMap(({ count }) => count.terminating));
+    const had = groupBySet(alike.flatMap(({ old }) => old.terminating));
+    const left = groupBySet(alike.flatMap(({ count }) => count.terminating));
     const isWorkedOn = (key: string): boolean => {
       const stay = countOf(left, key);
       return key !== NO_FINALIZER && stay > 0 && stay < countOf(had, key);
@@ -155,8 +155,8 @@ function shrunkGroups(
   count: ContentCount,
   isWorkedOn: (key: string) => boolean,
 ): Shrinking[] {
-  const earlier = bySet(old.terminating);
-  const later = bySet(count.terminating);
+  const earlier = groupBySet(old.terminating);
+  const later = groupBySet(count.terminating);
   const known = new Map(
     old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
   );
@@ -184,7 +184,7 @@ function countOf(sets: ReadonlyMap<string, readonly ObjectGroup[]>, key: string)
 }
 
 /** Puts groups together that differ only in the writers or the order of finalizers: objects move between those. */
-function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
+function groupBySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
   return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
 }
 
@@ -211,7 +211,7 @@ function latestGrace({ now, nowMs }: Context): string | undefined {
     .at(-1);
 }
 
-/** Recognizes grace period 0: the kubelet has confirmed the end, or the pod never ran on a node. */
+/** Reports whether the kubelet still waits for the containers. With grace period 0, it has confirmed their end. */
 export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
   return (
     pod.nodeName !== undefined &&

@@ -231,7 +231,7 @@ const EMPTYING: readonly string[] = ['list', 'deletecollection'];
 
 /** Reports whether the namespace controller may do this with the type; true if that is not known. */
 export function mayController(context: Context, type: ResourceType, verbs = EMPTYING): boolean {
-  // Only if RBAC grants Kubernetes' own controllers their permissions.
+  // Some clusters grant Kubernetes' own controllers their permissions without RBAC.
   const roles = itemsIn(context.now.cluster.clusterRoles);
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;

@@ -89,7 +89,7 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
     logs: [],
     deletions: [],
   };
-  // Events of the kubelet about them.
+  // The kubelet's Events about these pods are in their namespace.
   if (wanted.nodes.length > 0) {
     wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
   }

@@ -97,7 +97,7 @@ export async function carryOut(first: PlanAndObservation, means: Means): Promise
   }
   const { actions, orphans, refused, timeline, unread } = run.journal;
   const { mode } = first.plan;
-  // Of several plans, the last one: an earlier refusal may no longer apply.
+  // The last plan counts: an earlier refusal may no longer apply.
   const forced = { mode, actions, orphans, refused: [...run.plan.refused, ...refused] };
   return { outcome, forced, timeline, unread };
 }

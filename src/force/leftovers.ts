@@ -101,7 +101,7 @@ export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | 
     run.journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
     return undefined;
   }
-  // Logged before the write that orphans them, in case this process ends now.
+  // The log has the orphans before the write that orphans them, in case this process ends now.
   const lines = [...namesWith(({ uid }) => ` uid ${uid}`), remains];
   run.log.group(`May be left behind: ${left.objects.length} objects`, lines);
   return left;

@@ -15,9 +15,9 @@ export interface ForceRun {
   log: Pick<Log, 'line' | 'group'>;
   /** When aborted, running requests are cancelled. */
   signal: AbortSignal;
-  /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
+  /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
   over(): string | undefined;
-  /** As `over`, and also why the namespace may not be written to now. */
+  /** Returns what `over` returns, or else why the namespace may not be written to now. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
   plan: ForcePlan;
@@ -37,7 +37,7 @@ interface Done {
 }
 
 /** Reports whether this run made the change, so that it has to report leftovers. */
-function isByUs({ wrote, reached }: Done): boolean {
+function isDoneByThisRun({ wrote, reached }: Done): boolean {
   return wrote && reached;
 }
 
@@ -81,7 +81,7 @@ export class Journal {
   /** Records results of single objects of a type; many equal results are one row. */
   tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done & Named>): void {
     for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
-      const isOurs = isByUs(group[0] as Done) && leaves !== undefined;
+      const isOurs = isDoneByThisRun(group[0] as Done) && leaves !== undefined;
       const text = isOurs ? `${result}; may be left behind: ${leaves}` : result;
       const names = group.map(({ name }) => name);
       const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
@@ -148,7 +148,7 @@ export async function runStep<T extends Named>(
     if (one.wrote || one.reached) journal.changed();
     return { name: object.name, uid: object.uid, ...one };
   });
-  const mine = done.filter(isByUs);
+  const mine = done.filter(isDoneByThisRun);
   const again = mine.length > 0 ? await step.read() : undefined;
   for (const one of mine) {
     if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
@@ -187,9 +187,9 @@ async function write<T extends Named>(
   for (let pause = PAUSE_MS.first; ; ) {
     end.reason ??= await step.stop();
     if (end.reason !== undefined) return notDone(`${end.reason}${last}`, wrote);
-    // Logged before the write, in case this process is killed now.
+    // The log has the write before it is sent, in case this process is killed now.
     run.log.line(`${step.doing} ${step.type}/${object.name} (UID ${object.uid})`);
-    // Sent once: before a repetition, everything is read again.
+    // No retry here: before a repetition, everything is read again.
     const sent = await run.api.send(step.request(object), { signal: run.signal, retries: 0 });
     if (sent.ok) return { wrote: true, reached: true, result: step.done };
     const { message } = sent.failure;

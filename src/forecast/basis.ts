@@ -22,7 +22,10 @@ export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
   const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
   const held = everythingHeld(context);
-  const lives = held.map((one) => ({ ...lifeOf(context, one), objects: Math.max(1, one.count) }));
+  const lives = held.map((one) => ({
+    ...expectedOwner(context, one),
+    objects: Math.max(1, one.count),
+  }));
   const owners = Map.groupBy(lives, ({ owner }) => owner).values();
   const finalizers = guarded.flatMap((group) => group.finalizers);
   const deletions = Object.values(now.forecast?.deletions ?? {});
@@ -60,7 +63,7 @@ function oldest(lives: readonly OwnerLife[]): OwnerLife {
 }
 
 /** Returns the controller that is expected to remove the finalizer, and its latest sign of life. */
-function lifeOf(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
+function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
   if (isOfControllerManager(held)) {
     const { aliveAt, evidence } = controllerManager(context);
     return { owner: 'kube-controller-manager', evidence, ...aliveSince(aliveAt) };

@@ -39,7 +39,7 @@ export interface OrderStep {
 
 type Unplaced = Omit<OrderStep, 'place'>;
 
-function wholeOf(type: ResourceType, why: string): Unplaced {
+function wholeTypeStep(type: ResourceType, why: string): Unplaced {
   return { type, isMeant: () => true, names: [], isWhole: true, why };
 }
 
@@ -55,7 +55,7 @@ export function orderOf(now: Snapshot): OrderStep[] {
   );
   const whole = present.flatMap((content) => wholeType(context, content));
   const byType = Map.groupBy(
-    heldObjects(context).filter((held) => dependsOnNamespace(context, held) !== undefined),
+    heldObjects(context).filter((held) => dependencyOnNamespace(context, held) !== undefined),
     ({ type }) => typeName(type),
   );
   const children = [...byType.values()].map((held) => guardedStep(context, held, present));
@@ -63,7 +63,7 @@ export function orderOf(now: Snapshot): OrderStep[] {
   if (whole.length + children.length === 0) return [];
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
-    .map(({ type }) => wholeOf(type, 'they would create again what is deleted'));
+    .map(({ type }) => wholeTypeStep(type, 'they would create again what is deleted'));
   const known = countsOf({ content: present }).flatMap(({ guarded: groups, sample }) => [
     ...groups.flatMap(({ examples }) => examples),
     ...(sample ? [sample] : []),
@@ -99,7 +99,7 @@ function guardedStep(
   const content = present.find((one) => typeName(one.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : 0;
   const count = held.reduce((most, one) => Math.max(most, one.count), 0);
-  const why = new Set(held.flatMap((one) => dependsOnNamespace(context, one) ?? []));
+  const why = new Set(held.flatMap((one) => dependencyOnNamespace(context, one) ?? []));
   return {
     type,
     isMeant: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
@@ -138,11 +138,13 @@ function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
   const call = calls.find(({ service }) => willBeDeleted(context, service.namespace));
   if (call === undefined) return [];
   const what = serviceText(call.service);
-  return [wholeOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
+  return [
+    wholeTypeStep(type, `${what}, which has to answer for their deletion, is in the namespace`),
+  ];
 }
 
 /** Returns why the owner of a finalizer cannot do its work once the namespace is being deleted; undefined if it can. */
-function dependsOnNamespace(context: Context, held: Held): string | undefined {
+function dependencyOnNamespace(context: Context, held: Held): string | undefined {
   if (isOfControllerManager(held)) return undefined;
   const { owner, suspects } = findOwner(context, held);
   const inside = [owner, ...suspects]

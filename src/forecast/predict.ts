@@ -26,7 +26,7 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   const pods: Snapshot['pods'] = now.pods.ok
     ? readOk(
         now.pods.value
-          .filter((pod) => staysPut(context, pod))
+          .filter((pod) => cannotEnd(context, pod))
           // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
           .map((pod) =>
             terminated(
@@ -41,14 +41,19 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     type,
     read: onlyPods && typeName(type) !== 'pods' ? count : countAfterDeletion(count, now.takenAt),
   }));
-  return { ...asked, pods, content, partners: deletedWith(now) };
+  return { ...asked, pods, content, partners: partnersAfterDeletion(now) };
 }
 
 /**
  * Returns the partners. Those that are bound to the namespace and deleted with it, such as the content of a
  * VolumeSnapshot, are terminating.
  */
-function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snapshot['partners'] {
+function partnersAfterDeletion({
+  details,
+  namespace,
+  partners,
+  takenAt,
+}: Snapshot): Snapshot['partners'] {
   const goes = ({ uid }: ObjectFacts): boolean => {
     const detail = details[uid];
     return (
@@ -67,7 +72,7 @@ function deletedWith({ details, namespace, partners, takenAt }: Snapshot): Snaps
 }
 
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
-function staysPut(context: Context, pod: PodFacts): boolean {
+function cannotEnd(context: Context, pod: PodFacts): boolean {
   const { now, nowMs } = context;
   if (isNodeLost(now, pod)) return true;
   if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;

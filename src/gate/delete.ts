@@ -32,7 +32,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
   const names = asked.map(({ name }) => name);
-  // Read before the deletion. Afterwards the workloads of the namespace can no longer be read.
+  // After the deletion, the workloads of the namespace can no longer be read.
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All deletions are tried before the first one. If one is refused, the others continue.
@@ -322,7 +322,7 @@ async function deleteObjects(
   const { api, deletions, log, namespace, signal } = place;
   if (signal.aborted) return undefined;
   const { kind } = type;
-  // Logged and recorded before it is sent, because the run may end before the answer arrives.
+  // The log has the deletion before it is sent, because the run may end before the answer arrives.
   log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
   const entry = deletions.get(uid) ?? {
     apiVersion: apiVersionOf(type),
@@ -336,7 +336,7 @@ async function deleteObjects(
   deletions.set(uid, entry);
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
-  // Not retried here: the next round sends it again.
+  // The next round repeats a deletion that failed.
   const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
   if (sent.ok) entry.result = 'deletion requested';
   else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';

@@ -44,7 +44,7 @@ export async function logRemainingWhenQuiet(
       quietMs = QUIET_MS;
       continue;
     }
-    const left = await whatIsLeft(follower.last, deps, follower.over);
+    const left = await describeLeftObjects(follower.last, deps, follower.over);
     if (follower.over.aborted) return;
     const quiet = formatDuration(deps.clock.now() - newsAt);
     const next =
@@ -60,7 +60,7 @@ export async function logRemainingWhenQuiet(
  * Describes what is left: pods first, because Kubernetes deletes them first; then the objects that the
  * namespace's conditions count.
  */
-async function whatIsLeft(
+async function describeLeftObjects(
   namespace: NamespaceFacts,
   { api }: Pick<GateDeps, 'api'>,
   signal: AbortSignal,

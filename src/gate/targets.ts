@@ -69,7 +69,7 @@ export async function findTargets(run: Run): Promise<Target[]> {
     await clock.sleep(BUSY_PAUSE_MS, signal);
     read = await readNamespaces(wanted, { ...run, onAnswer });
   }
-  // Tried again, because the server may have been too busy at the start.
+  // The server may have been too busy for this read at the start.
   run.anchor ??= await readAnchor(run);
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);

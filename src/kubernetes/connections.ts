@@ -20,9 +20,9 @@ export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Tr
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
     servername,
-    // Always set, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment cannot switch the check off.
+    // An explicit value keeps NODE_TLS_REJECT_UNAUTHORIZED in the environment from switching the check off.
     rejectUnauthorized: !isInsecure,
-    // Created once: undici would parse all certificates again for each connection.
+    // With `ca`, `cert` and `key`, undici would parse all certificates again for each connection.
     secureContext: createSecureContext({
       ca: ca ?? (isInsecure ? undefined : trustedRoots()),
       cert,

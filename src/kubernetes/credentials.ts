@@ -108,7 +108,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
       JSON.stringify({
         'current-context': name,
         contexts: [{ name, context: { cluster: name, user: name } }],
-        // Placeholder for the server: KubeConfig would create an agent for its proxy, and none for http on
+        // The server is a placeholder: KubeConfig would create an agent for its proxy, and none for http on
         // loopback. The gate sends its own requests.
         clusters: [{ name, cluster: { ...withoutFiles(cluster.fields, access), ...NOWHERE } }],
         users: [{ name, user: withoutFiles(user, access) }],
@@ -156,8 +156,8 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     );
   }
   const now = clock.now();
-  // At most half of the lifetime. Otherwise every call would start the plugin if the lifetime is shorter than
-  // the margin.
+  // The margin is at most half of the lifetime. Otherwise every call would start the plugin if the lifetime is
+  // shorter than the margin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {
     headers: Object.fromEntries(headers.filter(([, value]) => value.length > 0)),

@@ -45,8 +45,8 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
       `the server names no resource types below ${path}, which every API server has`,
     );
   }
-  // Same choice as the namespace controller (client-go, ServerPreferredResources): each type in the first
-  // version that has it. The preferred version comes first.
+  // The namespace controller chooses in the same way (client-go, ServerPreferredResources): each type in the
+  // first version that has it. The preferred version comes first.
   const chosen = new Map<string, ResourceType>();
   const failedGroups: Discovery['failedGroups'] = [];
   for (const { group, version, types } of parts.flat()) {

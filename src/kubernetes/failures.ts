@@ -67,8 +67,8 @@ function saidInText(answer: Answer, body: string): ReadFailure {
   if (isPlain && SPEAKS_PLAIN.has(answer.status)) {
     return { kind: failureKindOf(answer.status), message: withMore(wordsOf(answer), text) };
   }
-  // Answer of an API server for an unknown API group or version (Go, net/http.NotFound). It has no failure
-  // kind of its own, because gateways written in Go send the same text.
+  // An API server answers so for an unknown API group or version (Go, net/http.NotFound). The answer has no
+  // failure kind of its own, because gateways written in Go send the same text.
   const isUnknownPath = answer.status === 404 && text === '404 page not found';
   const message =
     isUnknownPath && answer.path.startsWith('/apis/')

@@ -191,7 +191,7 @@ function readKubeconfig(file: string): Found | undefined {
     throw unreadable(read.problem, 'Write the kubeconfig to a file in a step before');
   }
   const { bytes } = read;
-  // Encoding of files that "> config" writes in Windows PowerShell.
+  // "> config" in Windows PowerShell writes UTF-16.
   const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
   let document: unknown;
   try {

@@ -200,7 +200,7 @@ function environment(
     server,
     'tls-server-name': fields['tls-server-name'],
     'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
-    // Also of a cluster that names a file: its content was read for the config.
+    // The config has the content of a file that the cluster names.
     'certificate-authority-data': config.getCurrentCluster()?.caData,
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],

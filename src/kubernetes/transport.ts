@@ -154,7 +154,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       result = readFailed(broken(error, signal));
     }
     if (!result.ok) {
-      // Redacted before the cut: half a secret is not recognized any more.
+      // Redaction comes before the cut: half a secret is not recognized any more.
       const message = shortLine(redactor.redact(result.failure.message));
       result = readFailed({ ...result.failure, message });
     }

@@ -148,7 +148,7 @@ const TELLING =
 const MAX_ANNOTATION_CHARS = 200;
 
 /** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
-function tellingAnnotations(object: Json | undefined): Record<string, string> {
+function usefulAnnotations(object: Json | undefined): Record<string, string> {
   const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
   return dictionary(
     all.filter(([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS),
@@ -242,7 +242,7 @@ const objectMetadata = shape({
   ...METADATA,
   /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
   generation: number('metadata.generation'),
-  annotations: tellingAnnotations,
+  annotations: usefulAnnotations,
   ownerReferences,
   /** Field managers of the status, the latest last. */
   statusWriters,
@@ -487,7 +487,7 @@ const workloadState = shape({
   uid: text('metadata.uid'),
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   labels: record('metadata.labels'),
-  annotations: tellingAnnotations,
+  annotations: usefulAnnotations,
   conditions: conditionsOf,
   /** The object that controls this workload, as a Deployment controls its ReplicaSet. */
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
@@ -553,7 +553,7 @@ function replicasOf(
 }
 
 /** Labels and annotations that name the installation. */
-const INSTALLED = { labels: record('metadata.labels'), annotations: tellingAnnotations };
+const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnotations };
 
 /** A CRD without its schemas. */
 type DefinitionFacts = ReturnType<typeof definitionFacts>;

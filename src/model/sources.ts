@@ -88,7 +88,7 @@ export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
 export const CLUSTER_SOURCES = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
-  // Only metadata: their schemas are large, and the metadata names the installer.
+  // The schemas of CRDs are large, and the metadata names the installer.
   definitions: source(...CRDS, definitionFacts, { metadataOnly: true }),
   validatingWebhooks: webhooks('ValidatingWebhookConfiguration'),
   mutatingWebhooks: webhooks('MutatingWebhookConfiguration'),
@@ -102,7 +102,7 @@ export const CLUSTER_SOURCES = {
   replicaSets: workloads('apps/v1', 'ReplicaSet'),
   jobs: workloads('batch/v1', 'Job'),
   cronJobs: workloads('batch/v1', 'CronJob'),
-  // Read only if a binding to all accounts makes every pod a possible controller.
+  // Pods are read only if a binding to all accounts makes every pod a possible controller.
   pods: POD_SOURCE,
   clusterRoles: source(RBAC, 'ClusterRole', roleFacts),
   clusterRoleBindings: source(RBAC, 'ClusterRoleBinding', bindingFacts),

@@ -230,7 +230,7 @@ async function tryRemoval(
   deps: Reading,
 ): Promise<Trial> {
   const path = objectPath(type, object.namespace || undefined, object.name);
-  if (type.resource === 'namespaces/finalize') return tryEnd(object, deps);
+  if (type.resource === 'namespaces/finalize') return tryFinalize(object, deps);
   const body = removalPatch(object, [finalizer]);
   const sent = await sendMutation({ method: 'PATCH', path, body }, deps);
   const isBack = sent.ok && stringsAt(sent.value, 'metadata', 'finalizers').includes(finalizer);
@@ -241,7 +241,7 @@ async function tryRemoval(
  * Sends the namespace unchanged to `/finalize` as a dry run. Admission is asked, and nothing could be finalized
  * by it.
  */
-async function tryEnd({ name, uid }: Identity, deps: Reading): Promise<Trial> {
+async function tryFinalize({ name, uid }: Identity, deps: Reading): Promise<Trial> {
   const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
   const got = await deps.api.get(path, { signal: deps.signal });
   if (!got.ok || identity(got.value).uid !== uid) {

@@ -111,7 +111,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
         const how = `its subjects[${index}] still grants permissions to ${stringAt(subject, 'kind')} ${who}`;
         return namespace === undefined ? [] : [{ namespace, how }];
       }),
-    state: (item) => inAll(arrayAt(item, 'subjects').length, 'subjects'),
+    state: (item) => totalText(arrayAt(item, 'subjects').length, 'subjects'),
     meaning: 'anyone who creates a namespace and an account of these names gets them',
   }),
   pointingType('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
@@ -147,12 +147,12 @@ function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
           breaksOthers: failurePolicy === 'Fail' && !isOnlyFor(point.namespace, namespaceSelector),
         })),
       ),
-    state: (item) => inAll(arrayAt(item, 'webhooks').length, 'webhooks'),
+    state: (item) => totalText(arrayAt(item, 'webhooks').length, 'webhooks'),
   });
 }
 
 /** Describes that the object also points elsewhere. */
-function inAll(count: number, what: string): string {
+function totalText(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
 

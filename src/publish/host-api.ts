@@ -82,7 +82,7 @@ export async function connectHost(options: HostApiOptions) {
             seen.add(one.id);
             if (await isWanted(one)) wanted.push(one);
           }
-          // Protects against a host whose last page always names a next one.
+          // This check protects against a host whose last page always names a next one.
           if (seen.size === before) break;
         }
         return wanted.sort((a, b) => a.id - b.id);
@@ -177,7 +177,7 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
         ...(options.isUnpaced ? { write: UNPACED, notifications: UNPACED } : {}),
       },
     },
-    // First, so that it is innermost: it limits a single attempt.
+    // The first plugin is the innermost: it limits a single attempt.
     (octokit) => limitTries(octokit, options),
     retry,
     throttling,

@@ -193,7 +193,7 @@ export class Publisher {
       return '';
     };
     if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
-    const named = await withName(run, api);
+    const named = await withWorkflowName(run, api);
     const own = this.#teardown(ending, inputs, named);
     const isGuarded = inputs.key !== '' && !own.isPass && !isAnnouncement;
     const namespaces = 'run' in ending ? ending.run.namespaces : [];
@@ -243,7 +243,7 @@ function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
  * Returns the run with the name of its workflow. Otherwise two workflows without a name and with equal job names
  * would be the same.
  */
-async function withName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
+async function withWorkflowName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
   const { host, id, names } = run;
   if (names.workflow !== '' || host.kind === 'github' || id === '') return run;
   const file = await api.workflowFile(id);

@@ -48,7 +48,7 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
       const sha = stringAt(check, 'head_sha') ?? '';
       const from = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
       return leadsOrReason([
-        ...listedIn(check, sha, event),
+        ...leadsInPayload(check, sha, event),
         ...commitLead(sha),
         ...branchLead(event, from, sha),
       ]);
@@ -165,7 +165,7 @@ function leadsOfWorkflowRun(event: HostEvent): Leads {
       ? []
       : [{ by: 'branch', owner, branch: name, sha, isOwn } as const];
   return leadsOrReason([
-    ...listedIn(run, sha, event),
+    ...leadsInPayload(run, sha, event),
     ...numberLead(path),
     ...(isOwn ? branchLead(event, name, sha) : ofFork),
     // A manual run may be about the branch, not about a pull request that was merged into it.
@@ -189,7 +189,7 @@ function leadsOfDeployment(event: HostEvent): Leads {
   const ref = stringAt(payload, 'deployment', 'ref');
   return leadsOrReason([
     ...numberLead(numberIn(ref)),
-    ...listedIn(run, stringAt(run, 'head_sha') ?? '', event),
+    ...leadsInPayload(run, stringAt(run, 'head_sha') ?? '', event),
     ...commitLead(sha),
     ...branchLead(event, ref, sha),
   ]);
@@ -199,7 +199,7 @@ function leadsOfDeployment(event: HostEvent): Leads {
  * Returns the leads of `pull_requests`. It lists every pull request with this head branch, also of other
  * repositories, and may be older than the commit.
  */
-function listedIn(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
+function leadsInPayload(holder: Json | undefined, sha: string, event: HostEvent): Lead[] {
   const id = numberAt(event.payload, 'repository', 'id');
   const isOurs = (pull: Json): boolean => {
     const repository = numberAt(pull, 'base', 'repo', 'id');
@@ -276,12 +276,12 @@ export async function findPullRequest(
     const got = isCommitLead
       ? await api.pullsOfCommit(lead.sha)
       : await api.pullsOfBranch(lead.owner, lead.branch);
-    // Answer of GitHub for a commit that does not exist.
+    // GitHub answers 422 for a commit that does not exist.
     if (!got.ok && isCommitLead && got.failure.status === 422) continue;
     if (!got.ok) {
       return { kind: 'failed', what: `the pull requests of the ${lead.by}`, failure: got.failure };
     }
-    const ours = got.value.filter((pull) => isOf(event, pull));
+    const ours = got.value.filter((pull) => isOfRepository(event, pull));
     const pulls = isCommitLead ? pullsWithCommit(ours, lead.sha) : pullsWithBranch(ours, lead);
     if (pulls.length > 0) return singlePullRequest(pulls.map(({ number }) => number));
   }
@@ -309,7 +309,8 @@ async function byNumber(
   for (const number of numbers.slice(0, 5)) {
     const got = await api.pull(number);
     // With "issues: write" alone a comment can be written, but a pull request cannot be read.
-    if (got.ok ? isOf(event, got.value) : got.failure.kind !== 'not-found') ours.push(number);
+    if (got.ok ? isOfRepository(event, got.value) : got.failure.kind !== 'not-found')
+      ours.push(number);
     // A pull request in the event exists: hosts answer 404 if the token may not read it.
     else if (!got.ok && said.includes(number)) {
       hidden ??= { kind: 'failed', what: `pull request ${number}`, failure: got.failure };
@@ -324,7 +325,7 @@ async function byNumber(
  * Reports whether the pull request belongs to this repository. If the repository was renamed meanwhile, only its
  * id is the same.
  */
-function isOf({ payload, repository }: HostEvent, pull: PullRequest): boolean {
+function isOfRepository({ payload, repository }: HostEvent, pull: PullRequest): boolean {
   const id = numberAt(payload, 'repository', 'id');
   return id === undefined || pull.baseRepositoryId === undefined
     ? isSameIgnoringCase(pull.baseRepository, repository)

@@ -144,7 +144,7 @@ function entriesWithRoom(ordered: readonly Teardown[], told: string): Teardown[]
   const lost = rows.find((row) => !row.isPass && !kept.includes(row));
   const remembered = ordered.filter((entry) => kept.includes(entry));
   if (lost === undefined) return remembered;
-  const rest = restOf(lost);
+  const rest = summaryEntry(lost);
   const known = remembered.filter((entry) => teardownId(entry) !== teardownId(rest));
   return [...known, rest].sort(byRun);
 }
@@ -154,7 +154,15 @@ const REST = 'rest';
  * Returns the row for all rows without room, so that a comment does not turn green because of entries that it has
  * dropped. No job reports under this id, so the row is removed like that of a job that stopped reporting.
  */
-function restOf({ run, attempt, number, workflow, at, outcome, seconds }: Teardown): Teardown {
+function summaryEntry({
+  run,
+  attempt,
+  number,
+  workflow,
+  at,
+  outcome,
+  seconds,
+}: Teardown): Teardown {
   const where = 'others, for which there is no room here';
   const of = { run, attempt, number, workflow, job: REST, where, at, outcome, seconds };
   return { ...of, ...NOTHING_KNOWN, scope: '', about: '', address: '', isOwnCluster: false };
@@ -171,14 +179,16 @@ export function currentRows(all: readonly Teardown[]): Teardown[] {
     return 2 + OUTCOMES.indexOf(entry.outcome === 'error' ? 'inconclusive' : entry.outcome);
   };
   return all
-    .filter((entry) => isCurrent(entry, all) && !all.some((open) => isBlindTo(open, entry, all)))
+    .filter(
+      (entry) => isCurrent(entry, all) && !all.some((open) => couldNotExamine(open, entry, all)),
+    )
     .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
 }
 
 /** Returns the last runs that could not examine an open teardown, and so add nothing about it. */
 export function blindRuns(all: readonly Teardown[]): Teardown[] {
   return all.filter(
-    (entry) => isCurrent(entry, all) && all.some((open) => isBlindTo(open, entry, all)),
+    (entry) => isCurrent(entry, all) && all.some((open) => couldNotExamine(open, entry, all)),
   );
 }
 
@@ -187,11 +197,11 @@ function isCurrent(entry: Teardown, all: readonly Teardown[]): boolean {
 }
 
 /** Reports whether `entry` could not examine the namespaces that `open` left: then both are one teardown. */
-function isBlindTo(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
-  return isFailedLook(entry, open) && !open.isPass && isCurrent(open, all);
+function couldNotExamine(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
+  return isFailedExamination(entry, open) && !open.isPass && isCurrent(open, all);
 }
 
-function isFailedLook(later: Teardown, open: Teardown): boolean {
+function isFailedExamination(later: Teardown, open: Teardown): boolean {
   const isAbout = later.scope === open.scope || later.scope === '';
   const isError = later.outcome === 'error' && open.outcome !== 'error';
   return isError && later.job === open.job && isAbout && isLater(later, open);
@@ -215,7 +225,7 @@ export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
   if (entry.isPass) return false;
   // A run of its job that could not examine the namespaces counts as a report.
   const [last = entry] = all
-    .filter((other) => isFailedLook(other, entry))
+    .filter((other) => isFailedExamination(other, entry))
     .sort(byRun)
     .reverse();
   const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, last));

@@ -220,13 +220,13 @@ function rowTable(
     const state = isSilent
       ? `no later run has checked it; it was ${rowMark(row)} ${stateText(row)}`
       : stateText(row);
-    return [isSilent ? '⚪' : rowMark(row), placeOf(row, rows), state, runOf(row, linkTo)];
+    return [isSilent ? '⚪' : rowMark(row), rowPlace(row, rows), state, runOf(row, linkTo)];
   });
   return markdownTable(['', 'teardown', 'outcome', 'run'], lines);
 }
 
 /** Returns the job, and the namespaces and the cluster only if rows differ by them. */
-function placeOf(row: Teardown, rows: readonly Teardown[]): string {
+function rowPlace(row: Teardown, rows: readonly Teardown[]): string {
   const alike = rows.filter(({ where }) => where === row.where);
   const differs = (key: 'about' | 'cluster'): boolean =>
     row[key] !== '' && alike.some((other) => other[key] !== row[key]);
@@ -238,7 +238,7 @@ function placeOf(row: Teardown, rows: readonly Teardown[]): string {
 }
 
 function rowTitle(row: Teardown, rows: readonly Teardown[]): string {
-  return `${rowMark(row)} ${placeOf(row, rows)}: ${stateText(row)}`;
+  return `${rowMark(row)} ${rowPlace(row, rows)}: ${stateText(row)}`;
 }
 
 /** Writes "stuck after 5m 02s: owner-missing (Widget db)". */
@@ -274,11 +274,11 @@ function historySections(
   const line = items.join(' · ');
   if (!rows.every(({ isPass }) => isPass))
     return [markdownFold('Teardowns of this pull request', line)];
-  return [`${pastOf(all, linkTo)}Teardowns: ${line}`];
+  return [`${lastFailureText(all, linkTo)}Teardowns: ${line}`];
 }
 
 /** Writes "Run 12 hung 5m 02s on Widget db; gone since run 13. " */
-function pastOf(all: readonly Teardown[], linkTo: CommentContent['linkTo']): string {
+function lastFailureText(all: readonly Teardown[], linkTo: CommentContent['linkTo']): string {
   const at = all.findLastIndex(({ isPass }) => !isPass);
   const begin = all.slice(0, Math.max(0, at)).findLastIndex(({ isPass }) => isPass) + 1;
   // The hang is more informative than a later run that could not examine the namespaces.

@@ -148,7 +148,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     whyTitle: isForecast ? 'What would hold it' : 'Cause',
     /** The causes of most namespaces first; then situations without a cause. */
     causes: [
-      ...toldApart(
+      ...withDistinctTitles(
         told.map((cause) => causeView(cause, run, orderFor(cause, all))),
         told,
       ),
@@ -248,7 +248,7 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
  * One finalizer may have a cause per kind of object that it is on; and where one object has several
  * finalizers, the commands for one of them do for all.
  */
-function toldApart(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
+function withDistinctTitles(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));
   const byCommands = new Map<string, number>();
   return views.map((view, at) => {
@@ -307,7 +307,7 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
     example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
-    also: isMany ? [] : alsoHere(cause),
+    also: isMany ? [] : alsoHeldWords(cause),
     attribution: isGone ? [] : attributionOf(cause, run),
     forAuthor: isGone ? [] : attributionOf(cause, run, true),
     // Forcing has ended the cause: no remedy is needed.
@@ -327,7 +327,7 @@ function extentOf(cause: Cause, run: RunResult): Words {
 }
 
 /** Says which other finalizers and objects of the namespace wait for the same cause. */
-function alsoHere(cause: Cause): Words {
+function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links }] = cause;
   const same = finalizersOf(cause).filter((one) => one !== finding.finalizer);
   const words = (one: Finding): Words => subjectWords(one.subject, namespace.name);
@@ -410,8 +410,8 @@ function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]):
   const known = new Map<string, Action>();
   const isProgressing = first.namespace.outcome === 'progressing';
   if (isProgressing && !PATIENT.includes(first.finding.code)) found.now.push(waitLongerAction(run));
-  const others = rest.slice(0, MAX_INSTANCES).map(onTheWay);
-  for (const [at, finding] of onTheWay(first).entries()) {
+  const others = rest.slice(0, MAX_INSTANCES).map(findingsWithRemedies);
+  for (const [at, finding] of findingsWithRemedies(first).entries()) {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
       const key = [role, text, risk].join('\n');
       const action: Action = known.get(key) ?? {
@@ -458,7 +458,7 @@ function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string)
   return { ...found, now, next: [...first, ...outside, then, ...next] };
 }
 
-function onTheWay({ blockers, links }: Root): Finding[] {
+function findingsWithRemedies({ blockers, links }: Root): Finding[] {
   return [...new Set([...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)])];
 }
 

@@ -49,7 +49,7 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
 
 /** Returns every finalizer that holds terminating objects, unless these are being deleted one by one. */
 export function heldObjects(context: Context): Held[] {
-  const moving = movingSets(context);
+  const moving = shrinkingSets(context);
   return context.now.content.flatMap((content) => {
     if (!content.read.ok) return []; // listed under "not inspected"
     return content.read.value.terminating
@@ -85,7 +85,7 @@ function heldIn(
 }
 
 /** Returns sets of objects that are being deleted one by one: they are "content-deleting", not held. */
-function movingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
+function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
   const sets = new Map<TypeContent, Set<string>>();
   if (before === undefined) return sets;
   for (const { content, finalizers } of shrinkingTypes(before, now)) {
@@ -122,11 +122,11 @@ export function heldByFinalizers(context: Context): RuleResult[] {
       ? namespaceFinalizerResults(context, held)
       : objectResults(context, held),
   );
-  return toldOnce(results);
+  return mergeLostProviders(results);
 }
 
 /** Merges the types of one group whose common finalizer has lost its owner: one missing provider is one cause. */
-function toldOnce(results: readonly RuleResult[]): RuleResult[] {
+function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
   const isType = ({ code, subject }: RuleResult): boolean =>
     code === 'owner-missing' && subject.kind === 'CustomResourceDefinition';
   const groupOf = ({ subject }: RuleResult): string => subject.name.replace(/^[^.]*\./, '');

@@ -154,7 +154,7 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   const own = held.type.group;
   const ownGroups = isBuiltIn(own) ? [] : [own];
   const domain = domainOf(held.finalizer);
-  // Without a domain it belongs to the makers of the type, or to people; a built-in type has many users.
+  // A finalizer without a domain belongs to the makers of the type, or to people; a built-in type has many users.
   if (!domain.includes('.')) {
     const isOwn = ownGroups.length > 0 && !isSetByHand(held);
     return { relation: isOwn ? 'own' : 'unclear', groups: ownGroups };

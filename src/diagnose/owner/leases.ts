@@ -87,9 +87,9 @@ export function lostLease(
   // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
     if (!isAtHome(lease) && lease.namespace !== 'kube-system') return false;
-    const fit = fitOf(actor, lease);
+    const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
-    const isBest = others.every((other) => fitOf(other, lease) <= fit);
+    const isBest = others.every((other) => nameMatchLength(other, lease) <= fit);
     return (
       isBest && (fit > 0 || (isAtHome(lease) && (ofGroup.includes(lease) || isOnlyWriter(lease))))
     );
@@ -103,7 +103,7 @@ export function lostLease(
 const WRITTEN = 1_000;
 
 /** Returns how many letters of the Lease's name are a name of the workload. */
-function fitOf(actor: Actor, lease: LeaseFacts): number {
+function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
   const names = programNames(actor).filter((name) => name.includes('-'));
   if (lease.namespace === actor.namespace) names.push(actor.name);
   const shared = names.map((name) =>

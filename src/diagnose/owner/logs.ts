@@ -65,7 +65,7 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
   for (const source of logSources(context, actor)) {
     const key = logKey(source);
     for (const record of recordsOf(valueIn(context.now.logs?.[key]))) {
-      const about = aboutOf(context, held, record);
+      const about = objectOfRecord(context, held, record);
       if (about === undefined) continue;
       const text = wordsOf(record);
       const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
@@ -205,7 +205,7 @@ function wordsOf({ message, error }: LogRecord): string {
 }
 
 /** Returns the held object that a record is about, if any. */
-function aboutOf(
+function objectOfRecord(
   context: Context,
   held: Held,
   record: LogRecord,

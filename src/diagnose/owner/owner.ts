@@ -233,11 +233,11 @@ function heldByPartner(
 /** Returns the sentence about the duty of an owner, with its certainty and with the sources that were not read. */
 function shouldRemove(held: Held, certainty: Certainty, unread: readonly string[]): string {
   if (certainty === 'proven') return `should remove ${held.finalizer}`;
-  const gap = unread.length === 0 ? '' : ` (${notRead(unread)})`;
+  const gap = unread.length === 0 ? '' : ` (${unreadText(unread)})`;
   return `should most likely remove ${held.finalizer}${gap}`;
 }
 
-function notRead(labels: readonly string[]): string {
+function unreadText(labels: readonly string[]): string {
   return `${listNames(labels, 3)} could not be read`;
 }
 
@@ -263,7 +263,7 @@ function evidenceOf(candidate: Suspect, { suspects, excluded, unread }: Ownershi
       .slice(0, 3)
       .map((other) => `also points to ${suspectText(other)}: ${other.clues[0]?.text}`),
     ...excludedTexts(excluded),
-    ...(unread.length === 0 ? [] : [notRead(unread)]),
+    ...(unread.length === 0 ? [] : [unreadText(unread)]),
   ];
 }
 
@@ -324,7 +324,7 @@ function workloadResults(
     : undefined;
   if (actor.wanted === 0) {
     const isOver = isEnding(context, actor);
-    const words = `, but ${asleepText(actor)}${isOver ? ', and is being deleted itself' : ''}`;
+    const words = `, but ${scaledToZeroText(actor)}${isOver ? ', and is being deleted itself' : ''}`;
     const wake = isOver ? [installRemedy(held, actorText(actor))] : scaleUpRemedies(context, actor);
     const more = { waitsForNamespace, evidence: scaledText(actor) };
     return [
@@ -349,7 +349,7 @@ function scaledText({ scaledBy }: Actor): string[] {
   ];
 }
 
-function asleepText({ kind, nodeSelector }: Actor): string {
+function scaledToZeroText({ kind, nodeSelector }: Actor): string {
   switch (kind) {
     case 'DaemonSet': {
       const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
@@ -450,7 +450,7 @@ function podTroubles(
   const events = itemsIn(now.places[namespace]?.events)
     .filter(({ type }) => type === 'Warning')
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
-  // Only ReplicaSets report it in a condition, all others in Events (kubernetes pkg/controller).
+  // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
   const failure =
     conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True') ??
     events.find(
@@ -481,7 +481,7 @@ function podTroubles(
  * Returns refusals, without vague status texts about a wait that has a finding of its own: `Waiting for
  * AcmeCluster to be deleted`.
  */
-function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
+function refusalsWithoutWaits(context: Context, held: Held, owner: Actor): Refusal[] {
   const refusals = refusalsFor(context, held, owner).filter(
     ({ error: { kind, text } }) =>
       kind !== 'other' || linksNamedIn(context, held, text).length === 0,
@@ -505,7 +505,7 @@ function troublesOf(context: Context, held: Held, owner: Actor): Refusal[] {
 /** Explains why a running owner has not removed the finalizer: paused, not the leader, refused, or slow. */
 function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const { actor, candidate, context, held, obstacles, removal } = ownerCase;
-  const refusals = troublesOf(context, held, actor);
+  const refusals = refusalsWithoutWaits(context, held, actor);
   const paused = pausedBy(context, held);
   // An owner whose requests are refused is not paused.
   if (paused !== undefined && refusals.length === 0) {
@@ -561,16 +561,17 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const isOver = isEnding(context, actor);
   const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
   // A controller that does not lead sends no requests: its refusals are in the past.
-  if (lease !== undefined) return [withoutLead(ownerCase, lease)];
+  if (lease !== undefined) return [notLeadingOwner(ownerCase, lease)];
   const reasons = refusals
     .filter(({ source }) => !source.startsWith('log of '))
     .map(({ error, source }) => `${source}: ${error.text}`);
   const { change, watch, impersonates } = candidate.rights;
   const lacksRight = change === undefined && !impersonates && isRbacRead(context);
-  // Of several refusals, the one that does not end by waiting decides.
+  // A refusal that does not end by waiting decides over the others.
   const first =
-    refusals.find((refusal) => diedHere(context, held, candidate, refusal) !== undefined) ??
-    refusals[0];
+    refusals.find(
+      (refusal) => deletedWithNamespaceText(context, held, candidate, refusal) !== undefined,
+    ) ?? refusals[0];
   if (first !== undefined || obstacles.length > 0 || lacksRight) {
     const admission = refusals.flatMap(({ error }) =>
       isAdmissionError(error)
@@ -580,7 +581,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const causes = [
       ...new Map([...admission, ...obstacles].map((cause) => [resultId(cause), cause])).values(),
     ];
-    const circle = diedHere(context, held, candidate, first);
+    const circle = deletedWithNamespaceText(context, held, candidate, first);
     // A permission can be granted from outside; an object of this namespace cannot be created again.
     const isHopeless = circle !== undefined && first?.error.kind !== 'forbidden';
     const type = typeName(held.type);
@@ -597,7 +598,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const words = why ? `: ${why}` : isDenied ? ', at least to this gate' : '';
     const refused = isHopeless
       ? ` and runs, but cannot succeed however long it tries, because ${circle}${words}`
-      : ` and runs, but ${troubleText(first)}${words}`;
+      : ` and runs, but ${refusalText(first)}${words}`;
     const cures = isHopeless
       ? [
           ...removalAsFirstStep(removal),
@@ -633,7 +634,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
       ),
     ];
   }
-  const dead = hasNoticed(context, held, actor) ? undefined : deadLeader(context, actor);
+  const dead = hasReactedToDeletion(context, held, actor) ? undefined : deadLeader(context, actor);
   if (dead !== undefined) {
     const { lock, pod } = dead;
     const what = `Pod ${pod.namespace}/${pod.name}`;
@@ -696,7 +697,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const more = { certainty: 'likely', evidence } as const;
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
-  const gone = goneNeeds(context, held);
+  const gone = missingNeeds(context, held);
   if (waiting === undefined && gone.length > 0 && !waitsForOthers(context, held, actor)) {
     const words = ` and runs, but may need what was in this namespace: ${listNames(gone)}`;
     const remedies = [...removal, logRemedy(context, actor)];
@@ -717,7 +718,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const what = waiting && isWaitText(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),
-    what === undefined ? moreTime(actor) : resolveRemedy(what),
+    what === undefined ? moreTimeRemedy(actor) : resolveRemedy(what),
     ...restartRemedies(context, actor),
   ];
   const statements = [waiting, complaint].flatMap((one) =>
@@ -728,7 +729,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
 }
 
 /** Returns the trouble in the owner's first error. Without an error, RBAC or admission refuses its requests. */
-function troubleText(first: Refusal | undefined): string {
+function refusalText(first: Refusal | undefined): string {
   switch (first?.error.kind) {
     case 'not-found':
       return 'something that it needs does not exist';
@@ -748,7 +749,8 @@ function troubleText(first: Refusal | undefined): string {
 function unwatchedDefinition(context: Context, held: Held, actor: Actor) {
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  const isUnaware = !hasNoticed(context, held, actor) && !waitsForOthers(context, held, actor);
+  const isUnaware =
+    !hasReactedToDeletion(context, held, actor) && !waitsForOthers(context, held, actor);
   return isEarlier && isUnaware ? crd : undefined;
 }
 
@@ -757,7 +759,7 @@ function waitsForOthers(context: Context, held: Held, actor: Actor): boolean {
 }
 
 /** Reports whether a program wrote the objects since their deletion, or the owner's log is about them. */
-function hasNoticed(context: Context, held: Held, actor: Actor): boolean {
+function hasReactedToDeletion(context: Context, held: Held, actor: Actor): boolean {
   return lateWriters(context, held).length > 0 || logLinesAbout(context, held, actor).length > 0;
 }
 
@@ -767,14 +769,14 @@ function isBySchedule({ kind, pods }: Actor): boolean {
 }
 
 /** Returns the objects of this namespace that the specs of the held objects name. */
-function namedHere(context: Context, held: Held): Named[] {
+function namedInNamespace(context: Context, held: Held): Named[] {
   return namedByHeldObjects(context, held).filter(({ namespace }) => isInside(context, namespace));
 }
 
 /** Returns objects of this namespace that the held objects need, of types without any objects left. */
-function goneNeeds(context: Context, held: Held): string[] {
+function missingNeeds(context: Context, held: Held): string[] {
   const counts = countsOf(context.now);
-  return namedHere(context, held).flatMap(({ type, name, by }) => {
+  return namedInNamespace(context, held).flatMap(({ type, name, by }) => {
     const count = counts.find((one) => typeName(one.type) === typeName(type));
     return count?.total === 0 ? [`${type.kind} ${name} (${by}) no longer exists`] : [];
   });
@@ -784,7 +786,7 @@ function goneNeeds(context: Context, held: Held): string[] {
  * Finds an owner without the lead. A Lease that is not renewed may be an old one: a candidate takes it within its
  * duration.
  */
-function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
+function notLeadingOwner(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
   const { actor, context } = ownerCase;
   const { namespace, name, holder, renewTime } = lease;
   const what = `Lease ${namespace}/${name}`;
@@ -804,7 +806,7 @@ function withoutLead(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
     return findingAbout(ownerCase, 'owner-running', words, [log, see, withRole('now', { text })]);
   }
   const words = ` and runs, but may have no leader: ${what} was last renewed at ${renewTime}, by ${holder}`;
-  const remedies = [log, see, moreTime(actor), ...restartRemedies(context, actor)];
+  const remedies = [log, see, moreTimeRemedy(actor), ...restartRemedies(context, actor)];
   return findingAbout(ownerCase, 'owner-running', words, remedies);
 }
 
@@ -816,12 +818,15 @@ function resolveRemedy(object: Pick<Subject, 'kind' | 'name'>): Remedy {
   });
 }
 
-function moreTime(actor: Actor): Remedy {
+function moreTimeRemedy(actor: Actor): Remedy {
   return withRole('now', { text: `Give ${actorText(actor)} more time: raise the timeout` });
 }
 
 /** Reports whether a claim was deleted while pods use it that are deleted with the namespace and then release it. */
-function isUsedByWhatGoes({ now: { forecast, namespace, takenAt } }: Context, held: Held): boolean {
+function isUsedByDeletedPods(
+  { now: { forecast, namespace, takenAt } }: Context,
+  held: Held,
+): boolean {
   return (
     forecast !== undefined &&
     namespace.deletionTimestamp === takenAt &&
@@ -893,7 +898,7 @@ function ownerWithNeeds(ownerCase: OwnerCase): RuleResult[] {
  * Finds what the owner needs and was deleted with this namespace: a Secret that the object names, the
  * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
  */
-function diedHere(
+function deletedWithNamespaceText(
   context: Context,
   held: Held,
   { account }: Suspect,
@@ -917,13 +922,13 @@ function diedHere(
       error.text.includes(`${namespace.name}/${error.name}`) ||
       (isElsewhere !== true &&
         (detail?.mentions.includes(error.name) === true ||
-          namedHere(context, held).some(({ name }) => name === error.name)));
+          namedInNamespace(context, held).some(({ name }) => name === error.name)));
     return isMeant
       ? `${kindOfResource(context, error)} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
   if (error.kind === 'other' && ABSENT.test(error.text)) {
-    const gone = namedHere(context, held).find(({ name }) => hasWord(error.text, name));
+    const gone = namedInNamespace(context, held).find(({ name }) => hasWord(error.text, name));
     if (gone === undefined) return undefined;
     return `${gone.type.kind} ${gone.name} (${gone.by}) was in this namespace and was deleted with it`;
   }
@@ -981,7 +986,7 @@ function missingOwner(
         certainty === 'proven'
           ? ['', '']
           : [' it most likely owned the finalizer, and', `; ${OUTSIDE}`];
-      return `${end};${duty} ${otherText(suspects, others)} remove ${finalizer}${beyond}`;
+      return `${end};${duty} ${otherSuspectsText(suspects, others)} remove ${finalizer}${beyond}`;
     }
     const whose = known === undefined ? '' : ` (the finalizer belongs to ${known.owner})`;
     return `has no controller that was found in this cluster${whose}${ran}; ${OUTSIDE}`;
@@ -1039,7 +1044,7 @@ function missingOwner(
   };
 }
 
-function otherText(suspects: readonly Suspect[], others: readonly string[]): string {
+function otherSuspectsText(suspects: readonly Suspect[], others: readonly string[]): string {
   return suspects.length + others.length > 0
     ? 'others may'
     : 'no other controller was found in this cluster that would';
@@ -1172,7 +1177,7 @@ function whyUnknown(
   held: Held,
   { owner, suspects, excluded, unread, others }: Ownership,
 ): string {
-  if (unread.length > 0) return `who should remove it cannot be told: ${notRead(unread)}`;
+  if (unread.length > 0) return `who should remove it cannot be told: ${unreadText(unread)}`;
   const known = knownFinalizer(held);
   const whose = known === undefined ? '' : `it belongs to ${known.owner}; `;
   const [lost] = excluded.filter(({ suspect }) => workloadExists(suspect));
@@ -1330,7 +1335,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     evidence: [`${held.finalizer} is removed by the ${name}`, manager.evidence],
   };
   const [first] = refusals;
-  const isUpcoming = isForeseen(context, held) || isUsedByWhatGoes(context, held);
+  const isUpcoming = isForeseen(context, held) || isUsedByDeletedPods(context, held);
   if (isUpcoming && obstacles.length === 0) return EXPECTED;
   const result: RuleResult =
     obstacles.length > 0 || first !== undefined

@@ -112,7 +112,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return withRole('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
-    // For Jobs and similar types it stops the described work, not their controller.
+    // Jobs and similar types stop the described work by this field, not their controller.
     ...(field.startsWith('spec.suspend') && {
       risk: 'the work that it describes may start, too',
     }),

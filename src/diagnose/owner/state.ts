@@ -51,14 +51,17 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
     .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
-    .map(({ at: _, ...refusal }) => ({ ...refusal, error: inKubernetes(context, refusal.error) }));
+    .map(({ at: _, ...refusal }) => ({
+      ...refusal,
+      error: asKubernetesError(context, refusal.error),
+    }));
 }
 
 /**
  * Reports an error as one of Kubernetes only if its text names a user, or an object by its resource or kind, which
  * people write in lower case for well-known kinds: other systems refuse with similar texts.
  */
-function inKubernetes({ now }: Context, error: ContentError): ContentError {
+function asKubernetesError({ now }: Context, error: ContentError): ContentError {
   const isOurs = (): boolean => {
     if (error.kind === 'forbidden') return error.user !== undefined;
     if (error.kind !== 'not-found' || !now.discovery.ok) return true;
@@ -125,7 +128,7 @@ export function invalidity(
 function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
-  const written = writtenBy(object) ?? '';
+  const written = lastStatusWrite(object) ?? '';
   return statementsIn(context, detail, object).flatMap(({ condition, text, source }) => {
     if (condition === undefined && isPast(detail, object, text)) return [];
     const { reason = '', lastTransitionTime: at = written } = condition ?? {};
@@ -143,7 +146,7 @@ function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFact
     text,
     source,
   }));
-  return [...abnormal(detail, object, began), ...texts];
+  return [...abnormalConditions(detail, object, began), ...texts];
 }
 
 /** Returns when the deletion of the object began. In a forecast it lies ahead, so no text is newer. */
@@ -158,14 +161,14 @@ function textsOf(
   began: number,
   texts: readonly string[] = [],
 ): readonly string[] {
-  const written = writtenBy(object);
+  const written = lastStatusWrite(object);
   const isLate = Date.parse(written ?? '') >= began;
   const hasSeen = observedGeneration >= (object.generation ?? 0);
   return isLate || hasSeen || written === undefined ? texts : [];
 }
 
 /** Returns the conditions that are abnormal now. */
-function abnormal(detail: ObjectDetail, object: ObjectFacts, began: number) {
+function abnormalConditions(detail: ObjectDetail, object: ObjectFacts, began: number) {
   return detail.conditions
     .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object, began))
     .map((condition) => {
@@ -221,7 +224,7 @@ function saysFailure({ type, reason }: ObjectDetail['conditions'][number]): bool
 }
 
 /** Returns the last write of the writer that has been silent longest: no text of the status is surely newer. */
-function writtenBy({ statusWriters }: ObjectFacts): string | undefined {
+function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
   const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
   return [...last.values()].flatMap((time) => time ?? []).sort()[0];
 }
@@ -250,7 +253,7 @@ function isCurrent(
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined && observed >= generation) return true;
   // The error is older, but the status was written again since: it still applies.
-  if (Date.parse(writtenBy(object) ?? '') >= began) return true;
+  if (Date.parse(lastStatusWrite(object) ?? '') >= began) return true;
   return observed === undefined && condition.lastTransitionTime === undefined;
 }
 
@@ -306,7 +309,7 @@ export function lastComplaint(
   );
   const statuses = held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
-    const at = writtenBy(object) ?? '';
+    const at = lastStatusWrite(object) ?? '';
     const isEarlier = Date.parse(at) < Date.parse(object.deletionTimestamp ?? '');
     if (detail === undefined || !isEarlier || isStatusOfOthers(context, owner, object)) return [];
     const source = `the status of ${object.kind} ${object.name}, last written at ${at}, before the deletion`;

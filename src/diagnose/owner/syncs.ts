@@ -10,7 +10,7 @@ export interface Sync {
 }
 
 const HOOK_FINALIZER = 'argocd.argoproj.io/hook-finalizer';
-/** argo-cd util/argo/resource_tracking.go: `app:group/kind:namespace/name`, or `namespace_app:…`. */
+/** The annotation `app:group/kind:namespace/name`, or `namespace_app:…` (argo-cd util/argo/resource_tracking.go). */
 const TRACKING_ID = 'argocd.argoproj.io/tracking-id';
 
 /** Returns the Applications that the hooks among the held objects belong to, where Argo CD runs in these namespaces. */

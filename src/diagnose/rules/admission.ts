@@ -111,7 +111,7 @@ export function judgeAdmission(
   const guards = guardsFor(context, operation, type);
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
-    const guard = guards.find((one) => isSaidBy(context, error, one));
+    const guard = guards.find((one) => isErrorOfGuard(context, error, one));
     if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
       add(admissionResult(context, error, does));
       continue;
@@ -178,7 +178,7 @@ function judgedForUser(
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);
 }
 
-function isSaidBy(
+function isErrorOfGuard(
   context: Context,
   error: AdmissionError,
   { webhook, policy, binding }: Guard,

@@ -51,7 +51,7 @@ function failingGroups(context: Context): FailingGroup[] {
         reasons: [`discovery of ${group}/${version}: ${reason}`],
       }))
     : said.map(({ group, version }) => ({ group, version, reasons: [] }));
-  // In a forecast: groups whose backend is deleted with the namespace, so that no deletion can finish.
+  // In a forecast, a group whose backend is deleted with the namespace keeps every deletion from finishing.
   const going = extensionApis(context)
     .filter(({ service }) => willBeDeleted(context, service.namespace))
     .filter((one) => !found.some((other) => isSameVersion(one, other)))

@@ -487,7 +487,7 @@ function storageRemedies(
       withRole('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
     ];
   }
-  const path = `${rootOf(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
+  const path = `${apiRoot(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
   const body =
     '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
   return [
@@ -500,7 +500,7 @@ function storageRemedies(
   ];
 }
 
-function rootOf(type: TypeRef): string {
+function apiRoot(type: TypeRef): string {
   return `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
 }
 
@@ -542,7 +542,7 @@ function apiFailing(
       blocksNamespace,
     };
   }
-  const path = `${rootOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`;
+  const path = `${apiRoot(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`;
   return {
     code: 'api-failing',
     subject: typeSubject(type),
