@@ -3,7 +3,7 @@ import type { Cluster } from '../test/stub/api/cluster.ts';
 
 const API_SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';
 
-/** What the second act shows, whatever the scenario: somebody fixes the cause. */
+/** The repair of the cause, which the second act shows for every scenario. */
 export function fix(cluster: Cluster, namespace: string): string[] {
   const done: string[] = [];
   for (const name of deadApiServices(cluster)) {
@@ -17,7 +17,7 @@ export function fix(cluster: Cluster, namespace: string): string[] {
   return done;
 }
 
-/** Namespaces that somebody has asked to be deleted, as recorded. */
+/** The recorded namespaces whose deletion was requested. */
 export function terminatingNamespaces(cluster: Cluster): string[] {
   return cluster.objects
     .list('/api/v1/namespaces', '')

@@ -7,7 +7,7 @@ const css = readFileSync(
   'utf8',
 );
 
-/** The frame around the Markdown; one file without references, so that it can be sent to somebody. */
+/** The frame around the Markdown: one file without references, so that it can be sent by mail. */
 function page(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">

@@ -63,7 +63,7 @@ function introduce({ namespace, title, version, scenario }: Recording, print: Pr
   print(styleText('dim', 'It takes about half a minute, and a minute on a busy machine.'));
 }
 
-/** Nobody acts: the gate waits, gives up and says why. */
+/** Runs the gate on a hang that stays: it waits until the timeout and explains the hang. */
 async function firstAct(theatre: Theatre): Promise<string[]> {
   const { github, out, print } = theatre;
   heading(print, 'Act 1', 'the namespace hangs');
@@ -84,11 +84,11 @@ async function firstAct(theatre: Theatre): Promise<string[]> {
   ]);
 }
 
-/** Somebody fixes the cause while the gate of the next run waits. */
+/** Fixes the cause while the gate of the next run waits. */
 async function secondAct(theatre: Theatre): Promise<string[]> {
   const { cluster, github, out, print, recording } = theatre;
   const { namespace } = recording;
-  heading(print, 'Act 2', 'somebody fixes the cause, and the workflow runs again');
+  heading(print, 'Act 2', 'the cause is fixed, and the workflow runs again');
   const step = await runStep(theatre, 813, async (ended) => {
     await Promise.race([ended, cluster.mutate(({ watches }) => watches.untilOpen())]);
     await sleep(1_500);

@@ -435,7 +435,7 @@ function remainsAfter(
 ): string | undefined {
   const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean =>
     finalizers.length === 0
-      ? // Nothing holds it, and yet it is there: only a pod has somebody else to wait for, its kubelet.
+      ? // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
         typeName(type) === 'pods' && earlier.some(({ step }) => step === 'overdue-pods')
       : finalizers.every((name) =>
           earlier.some(

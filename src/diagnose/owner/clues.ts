@@ -96,7 +96,7 @@ export const CLUES = [
   {
     kind: 'quoted',
     about: 'object',
-    names: 'alone', // somebody else may have acted as this account
+    names: 'alone', // another program may have used this account
     text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
     pointsTo: quotedAccounts,
   },

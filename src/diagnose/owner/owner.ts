@@ -1268,7 +1268,7 @@ function judgeObject(
   const does =
     trial?.answer === 'undone'
       ? `puts ${finalizer} back on the object`
-      : // The trial adds none: whoever changes the object on the way does.
+      : // The trial adds no finalizer, so a mutating webhook or policy does.
         errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
         'adds a finalizer to the object, which the API server refuses';
   if (does) return { ...none, results: onlyGuardResults(context, mutating, request, does) };
