@@ -243,6 +243,6 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
     }
   };
   const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
-  await (isPacked ? pipeline(body, createGunzip(), keep) : pipeline(body, keep));
+  await (isPacked ? pipeline(body, createGunzip(), keep) : keep(body));
   return Buffer.concat(kept).toString('utf8');
 }
