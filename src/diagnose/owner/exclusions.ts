@@ -1,5 +1,5 @@
 import type { Actor } from '../actors.ts';
-import { isBuiltIn } from '../context.ts';
+import { isBuiltIn, isInside } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
 import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
@@ -28,7 +28,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     isForLackOfPermission: true,
     excludes: (suspect, { context }) =>
       isRbacRead(context) &&
-      !suspect.actor?.isGone &&
+      !(suspect.actor?.isGone && isInside(context, suspect.actor.namespace)) &&
       suspect.program === undefined &&
       suspect.rights.change === undefined &&
       !suspect.rights.impersonates &&

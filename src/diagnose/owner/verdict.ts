@@ -3,7 +3,7 @@ import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import { mayOthersChange } from '../rights.ts';
-import { CLUES, PROOFS } from './clues.ts';
+import { CLUES, type ClueKind, PROOFS } from './clues.ts';
 import { DOUBTS } from './doubts.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
@@ -76,8 +76,10 @@ function judge(question: OwnerQuestion): Ownership {
   }
   const owner = best ?? ranked.find((one) => !workloadExists(one) && one.account !== undefined);
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
-  const ranHere = best !== undefined && (wasSeen || isInside(context, best.account?.namespace));
-  const alive = othersAlive(left, excluded, ranHere);
+  const isKnown =
+    best !== undefined &&
+    (isInside(context, best.account?.namespace) || best.rights.change === 'named');
+  const alive = othersAlive(left, excluded, isKnown);
   const others = [
     ...alive,
     ...(best === undefined ? [] : permissionOfOthers(question, best)),
@@ -101,13 +103,14 @@ function judge(question: OwnerQuestion): Ownership {
 }
 
 /**
- * Returns programs that may act although no clue points to them, in sentences. If a known suspect ran in this
- * namespace, permissions for everything and controllers without permission say nothing about this object.
+ * Returns programs that may act although no clue points to them, in sentences. `isKnown`: the suspect that was deleted
+ * ran in this namespace, where its permissions went with it, or RBAC still names the type for it. Permissions for
+ * everything and controllers without permission then say nothing about this object.
  */
 function othersAlive(
   left: readonly Suspect[],
   excluded: readonly Excluded[],
-  ranHere: boolean,
+  isKnown: boolean,
 ): string[] {
   const powerless = excluded.filter(
     ({ suspect, by }) => by.isForLackOfPermission && workloadExists(suspect),
@@ -119,13 +122,13 @@ function othersAlive(
     one.clues
       .filter(
         ({ kind, about }) =>
-          kind === 'quoted' || (about === 'anyone' && !(ranHere && kind === 'wide')),
+          kind === 'quoted' || (about === 'anyone' && !(isKnown && kind === 'wide')),
       )
       .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
   );
   // Permissions on other products show the other purpose of a controller.
   const departed = powerless.flatMap(({ suspect, by }) =>
-    !ranHere && (hasObjectClue(suspect) || !suspect.rights.worksElsewhere)
+    !isKnown && (hasObjectClue(suspect) || !suspect.rights.worksElsewhere)
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
@@ -144,9 +147,16 @@ function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect):
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
 function compareSuspects(a: Suspect, b: Suspect): number {
-  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
+  return compareBy(CLUES, a, b);
+}
+
+/** Compares by some rows of the table. */
+function compareBy(rows: readonly { kind: ClueKind }[], a: Suspect, b: Suspect): number {
+  const row = rows.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
+
+const DIRECT = CLUES.filter(({ about }) => about === 'object');
 
 /** Returns the suspect to which clues point more than to any other, unless there is a doubt. */
 function singledOut(
@@ -160,8 +170,7 @@ function singledOut(
       workloadExists(best) &&
       by.isForLackOfPermission &&
       workloadExists(suspect) &&
-      hasObjectClue(suspect) &&
-      compareSuspects(suspect, best) < 0,
+      compareBy(DIRECT, suspect, best) < 0,
   );
   const found =
     DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)))?.reason ??
