@@ -10,6 +10,7 @@ import { actionYml } from './action-yml.ts';
 import { performancePages } from './performance.ts';
 import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
+import { sideBySide } from './side-by-side.ts';
 import {
   clueTable,
   doubtList,
@@ -36,6 +37,7 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/examples.md': exampleBlocks(),
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
     'docs/measurements.md': performancePages().blocks,
+    'docs/ordered-deletion.md': { 'side-by-side': sideBySide() },
   };
 }
 
