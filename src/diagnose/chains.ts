@@ -65,7 +65,6 @@ export function namespacesBehind(
 }
 
 function otherTerminating({ now }: Context): NamespaceFacts[] {
-  if (now.forecast !== undefined) return [];
   return itemsIn(now.cluster.namespaces).filter(
     ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== now.namespace.name,
   );

@@ -15,7 +15,6 @@ import {
   type Context,
   contextOf,
   countsOf,
-  isContentRead,
   isForeseen,
   itemsIn,
   type Rule,
@@ -76,7 +75,6 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
     movement,
     namespaceUnread: now.trouble !== undefined,
-    undecided: isUndecided(context),
     inspectedTypes: countsOf(now).length,
   };
 }
@@ -152,10 +150,6 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
     const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };
     return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
   });
-}
-
-function isUndecided(context: Context): boolean {
-  return !isContentRead(context.now) || openQuestions(context).length > 0;
 }
 
 /** Reports whether nothing blocks the namespace controller: it has not begun, tries again, or is slow. */

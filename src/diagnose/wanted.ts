@@ -268,8 +268,8 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
     wanted.partners.push(...namedOutside(context, one));
-    wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
+    else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     for (const { type, name } of definingObjects(context, one)) {
       wanted.partners.push({ type, namespace: undefined, name });
     }

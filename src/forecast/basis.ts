@@ -2,8 +2,9 @@ import { actorText } from '../diagnose/actors.ts';
 import { type Context, contextOf, countsOf, itemsIn, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { everythingHeld } from '../diagnose/owner/finalizers.ts';
-import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
+import { type Held, isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/leases.ts';
+import { isOfTheCloud } from '../diagnose/owner/owner.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
@@ -70,19 +71,28 @@ function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'>
   }
   const { owner } = findOwner(context, held);
   const actor = owner?.actor;
+  const written = held.objects
+    .flatMap(({ statusWriters }) => statusWriters)
+    .filter(({ manager }) => actor === undefined || actor.programs.includes(manager))
+    .flatMap(({ time }) => time ?? [])
+    .sort()
+    .at(-1);
   if (actor === undefined) {
-    const evidence = `no workload could be named that removes ${held.finalizer}`;
-    return { owner: 'unknown', evidence };
+    const known = isOfTheCloud(held) ? knownFinalizer(held) : undefined;
+    return known === undefined
+      ? {
+          owner: 'unknown',
+          evidence: `no workload could be named that removes ${held.finalizer}`,
+        }
+      : {
+          owner: known.owner,
+          evidence: `not visible in the cluster; the status of such an object was written at ${written}`,
+          ...aliveSince(written),
+        };
   }
   const { kind, name } = subjectOf(actor);
   const lease = itemsIn(context.now.cluster.leases).find((one) => isHolder(actor, one));
   const ready = `${actor.ready} of ${actor.wanted} ready`;
-  const written = held.objects
-    .flatMap(({ statusWriters }) => statusWriters)
-    .filter(({ manager }) => actor.programs.includes(manager))
-    .flatMap(({ time }) => time ?? [])
-    .sort()
-    .at(-1);
   if (lease?.renewTime !== undefined && lease.renewTime > (written ?? '')) {
     const evidence = `${ready}; its Lease ${lease.namespace}/${lease.name} was renewed at ${lease.renewTime}`;
     return { owner: actorText(actor), evidence, ...aliveSince(lease.renewTime) };

@@ -135,11 +135,6 @@ export interface Diagnosis {
   movement: Movement;
   /** Whether the namespace itself could no longer be read, so it may still exist or not. */
   namespaceUnread: boolean;
-  /**
-   * Whether a forecast lacks decisive evidence: content that could not be read, or admission that could not be
-   * asked.
-   */
-  undecided: boolean;
   /** Number of resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
 }

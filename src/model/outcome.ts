@@ -86,8 +86,8 @@ export function forecastOf(
   }
   const roots = findingsOf(diagnosis, diagnosis.rootCauses);
   if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
-  // The owner is unknown or would run outside of the cluster, or content could not be read.
-  return roots.length > 0 || diagnosis.undecided ? 'inconclusive' : 'clear';
+  // The owner is unknown or would run outside of the cluster, or something could not be read.
+  return roots.length > 0 || diagnosis.notInspected.length > 0 ? 'inconclusive' : 'clear';
 }
 
 /**

@@ -77,18 +77,38 @@ const behindConfig =
     await createGuarded(world, operator, 'a', namespace, { providerConfigRef: { name } });
   };
 
-async function complaining(world: World, message: string): Promise<void> {
+async function withStatus(world: World, status: JsonObject): Promise<void> {
   const operator = await elsewhere(world);
   await createGuarded(world, operator, 'a');
   const { kind, manager } = operator;
-  const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
-  const condition = { type: 'Synced', status: 'False', reason: 'ReconcileError' };
   await world.client.patchStatus(
     { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace, name: 'a' },
-    { conditions: [{ ...condition, message, lastTransitionTime: since }] },
+    status,
     { fieldManager: manager },
   );
 }
+
+function complaining(world: World, message: string): Promise<void> {
+  const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
+  const condition = { type: 'Synced', status: 'False', reason: 'ReconcileError' };
+  return withStatus(world, { conditions: [{ ...condition, message, lastTransitionTime: since }] });
+}
+
+const BALANCED = 'service.kubernetes.io/load-balancer-cleanup';
+
+/** A load balancer of a cloud whose controllers no cluster shows; this manager has written its status. */
+const balanced =
+  (manager: string): Build =>
+  async ({ client, namespace }) => {
+    const spec = { type: 'LoadBalancer', ports: [{ port: 80 }] };
+    const metadata = { namespace, name: 'web', finalizers: [BALANCED] };
+    await client.create({ apiVersion: 'v1', kind: 'Service', metadata, spec });
+    await client.patchStatus(
+      { apiVersion: 'v1', kind: 'Service', namespace, name: 'web' },
+      { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } },
+      { fieldManager: manager },
+    );
+  };
 
 /** A Job that the operator made for its object. */
 async function withTask(world: World): Promise<void> {
@@ -306,6 +326,27 @@ const HANGS: Record<string, Hang> = {
     (world) => complaining(world, 'AccessDenied: not authorized to perform s3:DeleteBucket'),
     'inconclusive',
     /AccessDenied/,
+  ],
+  'the same in a status without conditions': [
+    (world) => withStatus(world, { state: 'Error', message: 'AccessDenied: s3:DeleteBucket' }),
+    'inconclusive',
+    /AccessDenied/,
+  ],
+  'two installations of one name of which one is scaled to zero': [
+    async (world) => {
+      const operator = await elsewhere(world);
+      const namespace = world.name('retired');
+      await world.createNamespace(namespace);
+      await install(world, { namespace, scope: 'cluster', type: false, replicas: 0 });
+      await createGuarded(world, operator, 'a');
+    },
+    'inconclusive',
+    /scaled to zero|several controllers/,
+  ],
+  'a load balancer whose status only a person has written': [
+    balanced('kubectl'),
+    'inconclusive',
+    /load-balancer-cleanup/,
   ],
   'an owner outside of the cluster that nobody has seen acting': [
     async (world) => {

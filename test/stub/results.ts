@@ -195,7 +195,6 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
     contradictions: [],
     alsoHeld: [],
     namespaceUnread: false,
-    undecided: false,
     movement: { kind: 'none' },
     inspectedTypes: 38,
     ...given,

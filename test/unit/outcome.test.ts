@@ -188,7 +188,7 @@ test.each<{ what: string; diagnosis: Diagnosis; is: string }>([
   { what: 'no cause', diagnosis: caused({}, { rootCauses: [] }), is: 'clear' },
   {
     what: 'no cause, and something unread',
-    diagnosis: caused({}, { rootCauses: [], undecided: true }),
+    diagnosis: caused({}, { rootCauses: [], notInspected: [{ what: 'pods', reason: '403' }] }),
     is: 'inconclusive',
   },
 ])('a forecast with $what: $is', ({ diagnosis, is }) => {

@@ -229,29 +229,41 @@ function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string
 
 /** Texts of an API that refuses or cannot be reached: the clean-up would get the same answer. */
 const REFUSED =
-  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|permission|credential|expired|invalid (?:token|key|grant)|\b40[13]\b|connection refused|i\/o timeout|no such host|no route to host|x509:/i;
+  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|invalid (?:token|key|grant)|\b40[13]\b|connection refused|i\/o timeout|deadline ?exceeded|no such host|no route to host|x509:/i;
+/** Words that in a failed condition are about a refusal; other texts of a status use them for success as well. */
+const ABOUT_RIGHTS = /permission|credential|expired/i;
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
 const TERMINATING = /because it is being terminated/;
 /** The shortest error that counts: a shorter one may end before the deletion. */
 const LASTING_MS = 5 * 60_000;
 
 /**
- * Returns conditions by which an external system has refused the owner for a while: it may refuse the clean-up as
- * well.
+ * Returns conditions by which an external system has refused the owner for a while, and other texts of the status that
+ * say so: it may refuse the clean-up as well. Work that has ended is not tried again.
  */
 function complaints(context: Context, held: Held): Need[] {
   const isLasting = ({ type, status, message, lastTransitionTime }: Condition): boolean => {
     const isFailure = status !== 'True' || /fail|error|degraded|denied/i.test(type);
     const lastsMs = context.nowMs - Date.parse(lastTransitionTime ?? '');
-    return isFailure && !(lastsMs < LASTING_MS) && REFUSED.test(message);
+    const isRefusal = REFUSED.test(message) || ABOUT_RIGHTS.test(message);
+    return isFailure && !(lastsMs < LASTING_MS) && isRefusal;
   };
-  return held.objects.flatMap((object) =>
-    (detailOf(context, object)?.conditions ?? []).filter(isLasting).map(
-      ({ type, status, message, lastTransitionTime: since }): Need => ({
+  return held.objects.flatMap((object) => {
+    const { conditions = [], texts = [], endedAt } = detailOf(context, object) ?? {};
+    const failed = conditions.filter(isLasting).map(({ type, status, message, ...condition }) => {
+      const { lastTransitionTime: since } = condition;
+      const at = since === undefined ? '' : ` since ${since}`;
+      return { message, said: `has ${type}=${status}${at}` };
+    });
+    const other = texts
+      .filter((text) => endedAt === undefined && REFUSED.test(text))
+      .map((message) => ({ message, said: 'says in its status' }));
+    return [...failed, ...other].map(
+      ({ message, said }): Need => ({
         kind: 'state',
-        text: `${object.kind} ${object.name} has ${type}=${status}${since === undefined ? '' : ` since ${since}`}: ${shortQuote(message)}`,
+        text: `${object.kind} ${object.name} ${said}: ${shortQuote(message)}`,
         certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
       }),
-    ),
-  );
+    );
+  });
 }

@@ -4,7 +4,13 @@ import type { Certainty, FindingCode, Remedy, Subject } from '../../model/findin
 import { type LeaseFacts, type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
 import { productName } from '../catalogue.ts';
-import { chainCutText, isWaitText, linksInside, linksNamedIn } from '../chains.ts';
+import {
+  chainCutText,
+  isWaitText,
+  linksInside,
+  linksNamedIn,
+  namespacesBehind,
+} from '../chains.ts';
 import {
   kubectl,
   lookRemedy,
@@ -67,9 +73,9 @@ import {
 } from './held.ts';
 import { isHolder, isRenewed, leasesOfGroups, leasesOfProgram, lostLease } from './leases.ts';
 import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
-import { hasProgramName } from './names.ts';
+import { hasProgramName, identifiesProgram } from './names.ts';
 import { type Named, type Need, namedByHeldObjects, needsOfOwner } from './needs.ts';
-import { boundPartners, childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
+import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
   endSyncRemedy,
@@ -212,16 +218,14 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   );
 }
 
-/** Finds bound objects that are held by the finalizer of another owner: a running owner may wait for these. */
+/** Finds terminating objects that the finalizer of another owner holds: a running owner may wait for these. */
 function heldByPartner(
   context: Context,
   held: Held,
   behind: readonly string[],
 ): Partial<OwnerResults> {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
-  const partners = boundPartners(context, held).filter(
-    ({ object }) => !waiting.includes(object.uid),
-  );
+  const partners = partnersOf(context, held).filter(({ object }) => !waiting.includes(object.uid));
   const waitsFor = partners.flatMap(({ object, because }) =>
     finalizersOfObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
@@ -842,14 +846,16 @@ function isUsedByDeletedPods(
  * Reports whether a cloud controller wrote the status. Those of a managed control plane run outside of the cluster
  * (KEP-2392) and are visible only by their writes: they are expected to handle such objects.
  */
-function isOfTheCloud(held: Held): boolean {
+export function isOfTheCloud(held: Held): boolean {
   const known = knownFinalizer(held);
   return (
     known !== undefined &&
     (isProviderManaged(known) ||
       known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
     held.objects.length > 0 &&
-    held.objects.every(({ statusWriters }) => statusWriters.length > 0)
+    held.objects.every(({ statusWriters }) =>
+      statusWriters.some(({ manager }) => identifiesProgram(manager)),
+    )
   );
 }
 
@@ -861,7 +867,10 @@ function ownerWithNeeds(ownerCase: OwnerCase): RuleResult[] {
   const { actor, common, context, held } = ownerCase;
   const all = [
     ...needsOfOwner(context, held, actor),
-    ...ownerCase.questions.map((text): Need => ({ kind: 'state', text, certainty: 'unknown' })),
+    ...[
+      ...ownerCase.questions,
+      ...namespacesBehind(context, held).map(({ because }) => because),
+    ].map((text): Need => ({ kind: 'state', text, certainty: 'unknown' })),
   ];
   const isLikely = all[0]?.certainty === 'likely' && common.certainty !== 'unknown';
   const needs = all.filter(({ certainty }) => !isLikely || certainty === 'likely');
@@ -1336,7 +1345,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   };
   const [first] = refusals;
   const isUpcoming = isForeseen(context, held) || isUsedByDeletedPods(context, held);
-  if (isUpcoming && obstacles.length === 0) return EXPECTED;
+  if (isUpcoming && obstacles.length + users.length === 0) return EXPECTED;
   const result: RuleResult =
     obstacles.length > 0 || first !== undefined
       ? {
@@ -1349,6 +1358,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
         }
       : {
           ...common,
+          // Whoever uses it may end that when the deletion begins.
+          ...(isUpcoming ? { certainty: 'unknown' } : {}),
           code: 'owner-running',
           message: `should remove ${held.finalizer}, and ${manager.state === 'fresh' ? 'runs' : 'seems to run'}; ${users.length === 0 ? 'it may be slow' : `it waits as long as ${listNames(users, 3)}`}`,
           remedies: [

@@ -4,6 +4,7 @@ import {
   detailOf,
   groupOf,
   groupsOf,
+  itemsIn,
   type Link,
   linksToHeld,
   valueIn,
@@ -48,11 +49,6 @@ export function partnersOf(context: Context, held: Held): Partner[] {
         .slice(0, 1),
     );
   });
-}
-
-/** Returns those of them that name the held object in turn: its controller waits until they are deleted. */
-export function boundPartners(context: Context, held: Held): Partner[] {
-  return partnersOf(context, held).filter(({ object }) => namesBack(context, object, held));
 }
 
 function namesBack(context: Context, object: ObjectFacts, { objects }: Held): boolean {
@@ -109,11 +105,17 @@ function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): O
     .flatMap(({ examples }) => examples.slice(0, 1));
 }
 
-/** Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. */
+/**
+ * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. Pods that would be deleted
+ * with the namespace are none.
+ */
 export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
+  const ending = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
   const users = held.objects
     .flatMap((object) => detailOf(context, object)?.references ?? [])
-    .filter((one) => one.uid !== undefined && one.field.startsWith('status.'));
+    .filter(
+      (one) => one.field.startsWith('status.') && one.uid !== undefined && !ending.has(one.uid),
+    );
   const links = heldHere(context, ({ uid }) => users.some((user) => user.uid === uid)).flatMap(
     (object) => linksToHeld(object, 'it is used by it, and waits until it is deleted'),
   );

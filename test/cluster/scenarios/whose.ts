@@ -15,6 +15,7 @@ import {
   READ,
   rule,
   uninstall,
+  workloadRef,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
@@ -31,6 +32,7 @@ import {
   nobodyKnown,
   nothingForced,
   owner,
+  releaseGuarded,
   type Situation,
   type Step,
   settledByFinalizer,
@@ -289,6 +291,17 @@ const workloads: Scenario[] = [
     title: 'the operator is a CronJob that is suspended',
     operator: { workload: 'CronJob', replicas: 0 },
     owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
+  }),
+  situation({
+    id: 'between-jobs',
+    title: 'the operator is a CronJob, and none of its Jobs runs now',
+    operator: { workload: 'CronJob', replicas: 0 },
+    afterwards: (world, operator) =>
+      world.client.patch(workloadRef(operator), {
+        spec: { suspend: false, schedule: '0 3 1 1 *' },
+      }),
+    owner: { code: 'owner-running', says: [/acts only when its schedule starts a Job/] },
+    cure: releaseGuarded,
   }),
   situation({
     id: 'S64-daemonset',
