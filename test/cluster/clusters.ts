@@ -5,6 +5,7 @@ import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { Etcd, restore, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
@@ -91,6 +92,61 @@ export async function clusterFor(
 ): Promise<Cluster> {
   const options = typeof scenario.own === 'object' ? scenario.own : {};
   return ownCluster({ ...options, version, say }, true);
+}
+
+/**
+ * Control planes that scenarios have for themselves, one after the other. What is stored is made as it was in between;
+ * where that does not help, or a scenario went wrong, or asks for a new one, the next gets another.
+ */
+export class LoneClusters {
+  readonly #idle: Lone[] = [];
+
+  async use(scenario: Scenario, work: (cluster: Cluster) => Promise<string[]>): Promise<string[]> {
+    if (scenario.own !== true) return inClusterOf(scenario, work);
+    const lone = this.#idle.pop() ?? (await startLone(scenario));
+    // Another client: what this one has seen of the types is true no more.
+    const client = new Client(lone.cluster.client.connection);
+    let isAsBefore = false;
+    try {
+      const problems = await work({ ...lone.cluster, client });
+      isAsBefore =
+        problems.length === 0 && (await restore(lone.etcd, lone.stored).catch(() => false));
+      return problems;
+    } finally {
+      await client.close();
+      if (isAsBefore) this.#idle.push(lone);
+      else await lone.cluster.stop();
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#idle.splice(0).map(({ cluster }) => cluster.stop()));
+  }
+}
+
+interface Lone {
+  cluster: Cluster;
+  etcd: Etcd;
+  /** Before the first scenario. */
+  stored: ReadonlyMap<string, Buffer>;
+}
+
+async function startLone(scenario: Scenario): Promise<Lone> {
+  const cluster = await clusterFor(scenario);
+  const etcd = new Etcd(cluster.plane?.etcdEndpoint ?? '');
+  return { cluster, etcd, stored: await whenQuiet(etcd) };
+}
+
+export async function inClusterOf<T>(
+  scenario: Scenario,
+  work: (cluster: Cluster) => Promise<T>,
+): Promise<T> {
+  const cluster = await clusterFor(scenario);
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.stop();
+  }
 }
 
 async function ownCluster(

@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
-import { request } from 'undici';
 import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
@@ -14,6 +13,7 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { recordTo } from '../stage/gate-run.ts';
 import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { Etcd } from './etcd.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import { accountSubject, grant } from './objects.ts';
 
@@ -166,20 +166,8 @@ function meddling(api: KubernetesApi, options: ForceOptions): KubernetesApi {
   });
 }
 
-/** Keys under /registry that belong to the namespace: what is really stored, past every API. */
+/** Keys that belong to the namespace: what is really stored, past every API. */
 export async function storedIn(plane: ControlPlane, namespace: string): Promise<string[]> {
-  const base64 = (text: string): string => Buffer.from(text).toString('base64');
-  const { body } = await request(`${plane.etcdEndpoint}/v3/kv/range`, {
-    method: 'POST',
-    body: JSON.stringify({
-      key: base64('/registry/'),
-      range_end: base64('/registry0'),
-      keys_only: true,
-    }),
-  });
-  const answer = (await body.json()) as { kvs?: { key: string }[] };
-  return (answer.kvs ?? [])
-    .map(({ key }) => Buffer.from(key, 'base64').toString())
-    .filter((key) => key.split('/').at(-2) === namespace)
-    .sort();
+  const keys = await new Etcd(plane.etcdEndpoint).keys();
+  return keys.filter((key) => key.split('/').at(-2) === namespace).sort();
 }

@@ -4,8 +4,8 @@ import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { mutationsBy } from './audit.ts';
 import {
   type Cluster,
-  clusterFor,
   foreignKubeconfig,
+  LoneClusters,
   SharedClusters,
   skipReason,
 } from './clusters.ts';
@@ -76,15 +76,10 @@ describe.concurrent('predicted = happened, side by side', () => {
 
 if (foreignKubeconfig() === undefined) {
   describe.concurrent('predicted = happened, on a control plane of its own', () => {
+    const clusters = new LoneClusters();
+    afterAll(() => clusters.stop());
     for (const scenario of chosen.filter(({ own }) => own)) {
-      declare(scenario, async () => {
-        const own = await clusterFor(scenario);
-        try {
-          return await live(scenario, own);
-        } finally {
-          await own.stop();
-        }
-      });
+      declare(scenario, () => clusters.use(scenario, (cluster) => live(scenario, cluster)));
     }
   });
 }

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Cluster, clusterFor, SharedClusters, skipReason } from './clusters.ts';
+import { inClusterOf, SharedClusters, skipReason } from './clusters.ts';
 import { PEOPLE } from './identities.ts';
 import { type Done, followRemedies, isAboutForce } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
@@ -40,22 +40,10 @@ describe.concurrent('on clusters that scenarios share', () => {
 describe.concurrent('on control planes of their own', () => {
   for (const scenario of alone) {
     declare(scenario, () =>
-      followRemedies(scenario, (work) => inOneOfItsOwn(scenario, work), 'person-1'),
+      followRemedies(scenario, (work) => inClusterOf(scenario, work), 'person-1'),
     );
   }
 });
-
-async function inOneOfItsOwn<T>(
-  scenario: Scenario,
-  work: (cluster: Cluster) => Promise<T>,
-): Promise<T> {
-  const cluster = await clusterFor(scenario);
-  try {
-    return await work(cluster);
-  } finally {
-    await cluster.stop();
-  }
-}
 
 function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
   const title = `${scenario.id}: ${scenario.title}`;

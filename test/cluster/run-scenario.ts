@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mutationsBy } from './audit.ts';
+import { endOf, mutationsBy } from './audit.ts';
 import type { Cluster } from './clusters.ts';
 import { differences, findingText } from './compare.ts';
 import { describeNamespace } from './inventory.ts';
@@ -42,6 +42,7 @@ export async function runScenario(
   cluster: Cluster,
   afterwards?: (world: World, run: GateRun) => Promise<string[]>,
 ): Promise<string[]> {
+  const from = cluster.plane ? await endOf(cluster.plane.auditLog) : 0;
   const world = await prepare(scenario, cluster);
   try {
     const { meanwhile, identity = 'teardown-reader' } = scenario;
@@ -52,7 +53,7 @@ export async function runScenario(
     const expected = await scenario.expect(world);
     const problems = [
       ...(await judge(expected, run, world)),
-      ...(await mutationProblems(expected, identity, world)),
+      ...(await mutationProblems(expected, identity, world, from)),
     ];
     if (problems.length === 0) problems.push(...((await afterwards?.(world, run)) ?? []));
     return problems.length === 0 ? [] : [...problems, ...epilogue(run, world)];
@@ -145,6 +146,7 @@ async function mutationProblems(
   expected: Expectation,
   user: string,
   { plane, namespace }: World,
+  from: number,
 ): Promise<string[]> {
   if (!plane) return []; // no audit log there; its RBAC has refused whatever was tried
   const wanted = [...(expected.mutations ?? [])].sort();
@@ -153,6 +155,7 @@ async function mutationProblems(
     user,
     // Gates of other scenarios have the same user. Who may write nothing must have written nothing.
     (space, name) => user === 'teardown-reader' || space === namespace || name === namespace,
+    from,
   );
   const same = made.length === wanted.length && made.sort().every((one, i) => one === wanted[i]);
   return same ? [] : [`the gate's mutations: ${made.join(', ')}; expected: ${wanted.join(', ')}`];

@@ -14,8 +14,11 @@ export interface Scenario {
   title: string;
   /** Base name of the namespace under test; `preview-<id>` unless given. */
   namespace?: string;
-  /** Needs a control plane of its own: it disturbs other namespaces, or the servers' flags. */
-  own?: true | Omit<ControlPlaneOptions, 'version'>;
+  /**
+   * Needs a control plane of its own: it disturbs other namespaces. `new`, or with options: one that nobody has used
+   * before, and nobody will, as it disturbs the servers.
+   */
+  own?: true | 'new' | Omit<ControlPlaneOptions, 'version'>;
   /** Needs pods that really run: on kind only, after all others and alone, for it disturbs the node. */
   needs?: 'kubelet';
   /** Versions that can show it; all unless given. */

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client } from './client.ts';
 import {
   type Cluster,
-  clusterFor,
   foreignKubeconfig,
+  LoneClusters,
   SharedClusters,
   skipReason,
 } from './clusters.ts';
@@ -66,15 +66,10 @@ if (foreign === undefined) {
   console.log(`${onKubelet.length} scenarios need a kubelet: npm run test:kind runs them`);
 
   describe.concurrent('on a control plane of its own', () => {
+    const clusters = new LoneClusters();
+    afterAll(() => clusters.stop());
     for (const scenario of alone) {
-      declare(scenario, async () => {
-        const own = await clusterFor(scenario);
-        try {
-          return await judge(scenario, own);
-        } finally {
-          await own.stop();
-        }
-      });
+      declare(scenario, () => clusters.use(scenario, (cluster) => judge(scenario, cluster)));
     }
   });
 } else {

@@ -10,6 +10,7 @@ import {
   UnknownKind,
 } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { Etcd } from './etcd.ts';
 import type { Identity } from './identities.ts';
 import { takeAway } from './take-away.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
@@ -261,12 +262,7 @@ export class World {
 
   /** Stores what the API would not let anybody write. */
   async storePastApi(key: string, value: string): Promise<void> {
-    const encode = (text: string): string => Buffer.from(text).toString('base64');
-    const answer = await fetch(`${this.plane?.etcdEndpoint}/v3/kv/put`, {
-      method: 'POST',
-      body: JSON.stringify({ key: encode(`/registry/${key}`), value: encode(value) }),
-    });
-    if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`);
+    await new Etcd(this.plane?.etcdEndpoint ?? '').put(key, Buffer.from(value));
   }
 
   /** What else must end with the scenario: servers, processes. */

@@ -82,7 +82,7 @@ const inactive = (world: World): Link => ({
 const s75: Scenario = {
   id: 'S75',
   title: 'kube-controller-manager dies after its first pass; a claim waits for it',
-  own: true,
+  own: 'new',
   setUp: (world) => createClaimInUse(world, false),
   settle: async (world) => {
     await settledWithPod(world);
@@ -454,7 +454,7 @@ const gadgetsFail: Link[] = [
 const s79: Scenario = {
   id: 'S79',
   title: 'a version was removed from a CRD while an object is stored in it',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     await dropStoredVersion(world, world.namespace);

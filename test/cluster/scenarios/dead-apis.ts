@@ -49,7 +49,7 @@ function deadApi(
   return {
     id,
     title,
-    own: true,
+    own: 'new',
     setUp: async (world) => {
       await world.createNamespace();
       await registerDead(world, group, backend);
@@ -79,7 +79,7 @@ export const seed2c: Scenario = {
   id: 'SEED-2c',
   title: 'a finalizer of KubeSphere on the namespace, and metrics.k8s.io down',
   namespace: 'kubesphere-system',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await createKubeSphereNamespace(world);
     await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
@@ -123,7 +123,7 @@ const seed2cRepaired: Scenario = {
 const seed3a: Scenario = {
   id: 'SEED-3a',
   title: 'metrics-server without endpoints; "kubectl get all" shows nothing',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     await world.create(
@@ -149,7 +149,7 @@ const seed3a: Scenario = {
 const seed3d: Scenario = {
   id: 'SEED-3d',
   title: 'discovery is partial: some types readable, one group in error',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     await world.create(configMap(world.namespace, 'precious', { finalizers: [INVENTED] }));

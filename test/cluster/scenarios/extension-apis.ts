@@ -44,7 +44,7 @@ function staleDiscovery(id: string, title: string, fault: Fault): Scenario {
   return {
     id,
     title,
-    own: true,
+    own: 'new',
     setUp: (world) =>
       installExtension(world, {
         group: GROUP,
@@ -88,7 +88,7 @@ function refusesCollectionDelete(
   return {
     id,
     title,
-    own: true,
+    own: 'new',
     setUp: (world) =>
       installExtension(world, {
         group: GROUP,
@@ -124,7 +124,7 @@ const seed4d403 = refusesCollectionDelete(
 const seed5f: Scenario = {
   id: 'SEED-5f',
   title: 'a type whose LIST fails with 500: it is not inspected, not skipped',
-  own: true,
+  own: 'new',
   setUp: (world) =>
     installExtension(world, {
       group: GROUP,
@@ -162,7 +162,7 @@ const garbage: Scenario = {
 const slow: Scenario = {
   id: 'api-slow',
   title: 'an extension API answers late, and a finalizer holds the namespace',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await installExtension(world, {
       group: GROUP,
@@ -210,7 +210,7 @@ const keeps: Scenario = {
 const untrusted: Scenario = {
   id: 'api-untrusted',
   title: 'an extension API has a certificate that its caBundle does not trust',
-  own: true,
+  own: 'new',
   versions: ['1.36.3'], // the availability check of 1.32.2 takes any certificate
   setUp: async (world) => {
     const api: ExtensionApi = { group: GROUP, namespace: BACKEND };
@@ -241,7 +241,7 @@ const untrusted: Scenario = {
 const seed3e: Scenario = {
   id: 'SEED-3e',
   title: 'the backend of an API comes back during the wait; the namespace goes by itself',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     const api: ExtensionApi = { group: GROUP, namespace: BACKEND };
     await world.createNamespace();
@@ -271,7 +271,7 @@ const comeBack = new WeakMap<World, () => Promise<void>>();
 const s10: Scenario = {
   id: 'S10',
   title: 'the backend of an APIService was in the namespace',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     const { namespace } = world;
     const api: ExtensionApi = { group: GROUP, namespace };

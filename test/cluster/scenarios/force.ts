@@ -99,7 +99,7 @@ const s47: Scenario = {
 const s52Refuse: Scenario = {
   id: 'S52-refuse',
   title: 'force namespace refuses while a Deployment, a pod and a custom resource remain',
-  own: true,
+  own: 'new',
   versions: ['1.36.3'],
   identity: 'teardown-force',
   setUp: createCrowd,

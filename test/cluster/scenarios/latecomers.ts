@@ -239,7 +239,7 @@ const admission: Scenario[] = [
   {
     id: 'conversion-refuses',
     title: 'the conversion webhook of a type answers, and cannot convert',
-    own: true,
+    own: 'new',
     setUp: async (world) => {
       await world.createNamespace();
       const server = await startHttpsServer(world, [], async (request, answer) => {

@@ -78,7 +78,7 @@ export const immortal: Scenario = {
   title: 'a forecast about a namespace that the server never lets go',
   namespace: 'default',
   identity: 'teardown-forecaster',
-  own: true,
+  own: 'new',
   setUp: async () => {},
   delete: false,
   inputs: { forecast: 'true', timeout: '' },

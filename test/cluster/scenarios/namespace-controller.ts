@@ -10,7 +10,7 @@ import { rule } from './operator.ts';
 const s44: Scenario = {
   id: 'S44',
   title: 'kube-controller-manager is stopped',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     await world.createAll([configMap(world.namespace, 'settings'), pod(world.namespace, 'web')]);
@@ -29,7 +29,7 @@ const s44: Scenario = {
 const backlog: Scenario = {
   id: 'backlog',
   title: 'kube-controller-manager runs, and its namespace controller has not got there yet',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     await world.create(configMap(world.namespace, 'settings'));
@@ -70,7 +70,7 @@ const accusesNobody = ({ namespace }: Seen): void => {
 const deletionForbidden: Scenario = {
   id: 'deletion-forbidden',
   title: 'the namespace controller may not delete Leases',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace();
     const groups = ['', 'apps', 'autoscaling', 'batch', 'discovery.k8s.io', 'events.k8s.io'];

@@ -442,7 +442,7 @@ const backends: Scenario[] = [
   situation({
     id: 'conversion-asleep',
     title: 'the operator converts its type itself, and has 0 replicas',
-    own: true,
+    own: 'new',
     operator: { replicas: 0 },
     afterwards: async (world, { group, kind, namespace, name }) => {
       await world.create(service(namespace, name, { selector: { app: name } }));
@@ -698,7 +698,7 @@ const apis: Scenario[] = [
   {
     id: 'api-pending',
     title: 'the only pod behind an extension API finds no node',
-    own: true,
+    own: 'new',
     setUp: async (world) => {
       const home = world.name('metrics');
       const { group, version } = pendingApi(world);

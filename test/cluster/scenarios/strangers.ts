@@ -575,7 +575,7 @@ const obstacles: Scenario[] = [
 const roots: Scenario[] = [
   situation({
     id: 'one-sleeper',
-    own: true,
+    own: 'new',
     title: 'the operator with 0 replicas serves an API of its group as well',
     operator: { group: 'tools.example.org', kind: 'Tool', name: 'tool-operator', replicas: 0 },
     afterwards: async (world, { namespace, name, group }) => {

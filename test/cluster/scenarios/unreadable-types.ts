@@ -41,7 +41,7 @@ function unconvertible(words: RegExp[]): Link {
 const s13: Scenario = {
   id: 'S13',
   title: 'the conversion webhook of a type had its Service in the namespace',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     const { namespace } = world;
     await world.createNamespace();
@@ -66,7 +66,7 @@ const s13: Scenario = {
 const s14: Scenario = {
   id: 'S14',
   title: 'the same with the Service in a deleted namespace and the object in a third one',
-  own: true,
+  own: 'new',
   setUp: async (world) => {
     await world.createNamespace('hooks');
     await world.createNamespace('elsewhere');
@@ -87,7 +87,7 @@ const s14: Scenario = {
 const storageUnreadable: Scenario = {
   id: 'storage-unreadable',
   title: 'a ConfigMap that the API server cannot decrypt',
-  own: true,
+  own: 'new',
   versions: ['1.36.3'], // 1.32.2 passes over what it cannot decode
   setUp: async (world) => {
     await world.createNamespace();
