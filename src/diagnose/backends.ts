@@ -148,7 +148,7 @@ export function backendRemedies(
     ];
   }
   return [
-    withRole('now', { text: `Make what is behind ${place} answer${CURES[failure]}; ${then}` }),
+    withRole('now', { text: `Make the backend of ${place} answer${CURES[failure]}; ${then}` }),
     lookRemedy(
       `See the endpoints of ${place}`,
       kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),

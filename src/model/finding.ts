@@ -72,7 +72,7 @@ export interface Finding {
   message: string;
   /**
    * The message as a whole clause, for places where the subject and the finalizer were just named: "nothing in
-   * the cluster shows who should remove it". Not in report.json.
+   * the cluster shows which controller should remove it". Not in report.json.
    */
   continuation?: string;
   /**

@@ -49,7 +49,7 @@ function withManyCauses(name: string, causes = 200) {
       code: 'owner-unknown',
       subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: name, name: `cm-${at}` },
       finalizer: `f.example/${at}`,
-      message: 'has a finalizer, and nothing shows who should remove it',
+      message: 'has a finalizer, and nothing shows which controller should remove it',
       remedies: [{ role: 'or', text: 'Remove it', command: `kubectl patch ${'x'.repeat(200)}` }],
     }),
   );

@@ -36,7 +36,7 @@ function crowded(objects: number, name = 'crowded'): NamespaceResult {
       code: 'owner-unknown',
       subject,
       finalizer: `f.example/${name}-${at}`,
-      message: `has finalizer f.example/${name}-${at}, and nothing shows who should remove it`,
+      message: `has finalizer f.example/${name}-${at}, and nothing shows which controller should remove it`,
       continuation: 'nothing in the cluster shows which controller should remove it',
       remedies: [
         {

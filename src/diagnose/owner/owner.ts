@@ -403,7 +403,8 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
       const command = kubectl('rollout', 'resume', ...objectArgs(actor));
       return { text: `Resume the rollout of ${who}; ${then}`, command };
     }
-    return { text: `Fix what keeps the pods of ${who} from starting; ${then}` };
+    const pods = actor.kind === 'Pod' ? who : `the pods of ${who}`;
+    return { text: `Fix what keeps ${pods} from starting; ${then}` };
   };
   const causes = classifyErrorText(failure?.message ?? '')
     .filter(isAdmissionError)
@@ -606,7 +607,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const cures = isHopeless
       ? [
           ...removalAsFirstStep(removal),
-          ...orderRemedies(context, held, 'what its controller needs'),
+          ...orderRemedies(context, held, 'the objects that their controller needs'),
         ]
       : cureRemedies(ownerCase, first, lacksRight, circle !== undefined);
     const remedies = [...cures, logRemedy(context, actor)];
@@ -624,7 +625,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const words = ` and runs, but may do so only by ${because}, which is deleted with this namespace`;
     const waitsForNamespace =
       'the binding that gives it permissions here is deleted with this namespace';
-    const remedies = orderRemedies(context, held, 'its rights');
+    const remedies = orderRemedies(context, held, "their controller's permissions");
     return [findingAbout(ownerCase, 'owner-failing', words, remedies, { waitsForNamespace })];
   }
   if (isOver) {
@@ -691,7 +692,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   if (crd !== undefined) {
     const words = ` and runs, but may no longer watch ${held.type.kind}: ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
     const remedies = [
-      ...restartRemedies(context, actor, 'Restart it, so that it begins to watch again'),
+      ...restartRemedies(context, actor, 'Restart the controller, so that it watches again'),
       ...removal,
       logRemedy(context, actor),
     ];
@@ -818,7 +819,7 @@ function notLeadingOwner(ownerCase: OwnerCase, lease: LeaseFacts): RuleResult {
 function resolveRemedy(object: Pick<Subject, 'kind' | 'name'>): Remedy {
   const what = `${object.kind} ${object.name}`;
   return withRole('now', {
-    text: `Find what ${what} waits for, which its status says, and resolve that`,
+    text: `Resolve what ${what} waits for; its status says what that is`,
   });
 }
 
@@ -1186,7 +1187,7 @@ function whyUnknown(
   held: Held,
   { owner, suspects, excluded, unread, others }: Ownership,
 ): string {
-  if (unread.length > 0) return `who should remove it cannot be told: ${unreadText(unread)}`;
+  if (unread.length > 0) return `${OPEN}: ${unreadText(unread)}`;
   const known = knownFinalizer(held);
   const whose = known === undefined ? '' : `it belongs to ${known.owner}; `;
   const [lost] = excluded.filter(({ suspect }) => workloadExists(suspect));
@@ -1212,8 +1213,8 @@ function whyUnknown(
   }
   if (isSetByHand(held)) return `a person has set it, with "${writerOf(held)?.manager}"; ${OPEN}`;
   return others.length === 0
-    ? 'nothing in the cluster shows who should remove it'
-    : `no clue points to its owner; ${outside ?? 'the evidence lists who may act'}`;
+    ? 'nothing in the cluster shows which controller should remove it'
+    : `no clue points to its owner; ${outside ?? 'the evidence lists the controllers that may act'}`;
 }
 
 function departedText({ actor, account }: Suspect): string {

@@ -114,7 +114,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
     // Jobs and similar types stop the described work by this field, not their controller.
     ...(field.startsWith('spec.suspend') && {
-      risk: 'the work that it describes may start, too',
+      risk: 'the suspended work starts again as well',
     }),
   });
 }
@@ -163,7 +163,9 @@ export function cureRemedies(
     account?.namespace === undefined
       ? undefined
       : `system:serviceaccount:${account.namespace}:${account.name}`;
-  const first = isCircle ? orderRemedies(context, held, 'what its controller needs') : [];
+  const first = isCircle
+    ? orderRemedies(context, held, 'the objects that their controller needs')
+    : [];
   if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
     const verb = error?.verb ?? 'patch';
     const type =
@@ -355,7 +357,7 @@ export function removalRemedies(
   return [
     one,
     withRole('or', {
-      text: `Let this gate remove it from all ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
+      text: `Let this gate remove it from the ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
       command: all,
       risk,
     }),
@@ -403,7 +405,7 @@ export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
 
 /** Advice of the catalogue to run the owner. */
 const RUN_OWNER =
-  /^(?:(?:Make sure that [^,;.:]* runs?|Start [^,;.:]*|Bring [^,;.:]*)(?:$|[,;] |\. ))?(?:and |or |otherwise )?(?:let it finish(?:; |$))?/;
+  /^(?:(?:Make sure that [^,;.:]* runs?(?: with valid credentials)?|Start [^,;.:]*|Bring [^,;.:]*)(?:$|[,;] |\. ))?(?:and |or |otherwise )?(?:let it finish(?:; |$))?/;
 /** Advice of which, without that part, nothing is left to do beside installing the owner or removing the finalizer. */
 const NO_ACTION =
   /^$|^(?:it|this|the|in a|let it) |^(?:(?:if|when) [^,;]*, )?remove the finalizer$/i;

@@ -511,7 +511,7 @@ export function onlyGuardResults(
     ? { kind: 'webhook-denied', webhook: webhook.name, ...said }
     : { kind: 'policy-denied', policy: policy?.name ?? '', binding: binding?.name, ...said };
   const { quote: _, ...rest } = admissionResult(context, error, request, webhook);
-  const message = `most likely ${does}: nothing else is asked about ${request}`;
+  const message = `most likely ${does}: no other webhook or policy applies to ${request}`;
   return [{ ...rest, message, certainty: 'likely' }];
 }
 

@@ -211,7 +211,7 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
   const { queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
   const kept = ending.reduce((sum, { count }) => sum + count, queued);
-  const words = `are still there although their deletion succeeds: ${kept} of them are left, without a finalizer`;
+  const words = `are still there although their deletion succeeds; left without a finalizer: ${kept}`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
 
@@ -311,7 +311,7 @@ function conversionRemedies(
     ]),
     risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
   };
-  const fix = `Fix what its conversion webhook says: "${words}"; Kubernetes then tries again within a minute`;
+  const fix = `Fix the error of its conversion webhook: "${words}"; Kubernetes then tries again within a minute`;
   const again =
     words === undefined ? backendRemedies(backend, failure) : [withRole('now', { text: fix })];
   return remediesOf(context, backend, stop, { again, isSameBefore: false });

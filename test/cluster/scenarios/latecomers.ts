@@ -282,7 +282,7 @@ const admission: Scenario[] = [
             code: 'conversion-webhook-failing',
             subject: typeRef('example.com', 'Widget'),
             says: [/refuses it: field spec.size has no unit/],
-            advises: [/Fix what its conversion webhook says/],
+            advises: [/Fix the error of its conversion webhook/],
           },
         ],
       ],
