@@ -20,7 +20,11 @@ import type { View } from './report/view.ts';
 type GateCommand = Extract<Command, { run: 'gate' }>;
 
 /** Runs the gate once. Returns the exit code; throws an `ActionError` if the gate could not work. */
-export async function gate(command: GateCommand, redactor: Redactor, log: Log): Promise<number> {
+export async function runGateCommand(
+  command: GateCommand,
+  redactor: Redactor,
+  log: Log,
+): Promise<number> {
   const given = readInputs(command.inputs);
   const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
   const { signal, dispose } = onCancel();

@@ -54,7 +54,7 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
       return EXIT_CODES.passed;
     }
     case 'gate': {
-      const { gate } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      const { runGateCommand: gate } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
       return gate(command, redactor, log);
     }
   }

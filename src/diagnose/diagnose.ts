@@ -128,7 +128,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   // Without a request for the deletion no controller has begun.
   const isAsked = !isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
   const trying =
-    isAsked && now.unread.length === 0 ? keepsTrying(context, blocking, moving) : undefined;
+    isAsked && now.unread.length === 0 ? retryMovement(context, blocking, moving) : undefined;
   const movement = trying ?? moving;
   const mayEnd = now.forecast === undefined && now.trouble === undefined;
   if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isWithoutMovement(movement)) {
@@ -153,7 +153,7 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
 }
 
 /** Reports whether nothing blocks the namespace controller: it has not begun, tries again, or is slow. */
-function keepsTrying(
+function retryMovement(
   context: Context,
   blocking: readonly RuleResult[],
   moving: Movement,

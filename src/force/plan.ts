@@ -44,7 +44,7 @@ export type ObjectAction = FinalizerAction | PodAction;
 export type ForceAction = ObjectAction | NamespaceAction;
 
 interface Planned {
-  /** Written like an argument of kubectl for one object or type. */
+  /** The object or type, written like an argument of kubectl. */
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;

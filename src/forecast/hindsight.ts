@@ -40,7 +40,7 @@ export function hindsightOf(
   }
   const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
   const all = diagnosis?.findings ?? [];
-  const shared = named.find((root) => all.some((one) => isSame(one, root)));
+  const shared = named.find((root) => all.some((one) => isSameCause(one, root)));
   if (shared !== undefined) {
     return judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${findingTexts([shared])}`);
   }
@@ -55,7 +55,7 @@ export function hindsightOf(
  * Reports whether two findings are about the same cause. An owner that was unknown before may have another code
  * now.
  */
-function isSame(one: Finding, root: Finding): boolean {
+function isSameCause(one: Finding, root: Finding): boolean {
   if (one.id === root.id) return true;
   return one.finalizer === undefined
     ? one.code === root.code && one.subject.name === root.subject.name
