@@ -54,8 +54,8 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
       return EXIT_CODES.passed;
     }
     case 'gate': {
-      const { runGateCommand: gate } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      return gate(command, redactor, log);
+      const { runGateCommand } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      return runGateCommand(command, redactor, log);
     }
   }
 }
