@@ -175,7 +175,7 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 const MAX_PODS = 20;
 
 const WAITING =
-  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bin use\b|\bused by\b|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
 const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
 

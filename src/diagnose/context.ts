@@ -66,7 +66,8 @@ type Optional =
   | 'certainty'
   | 'wasDeletedWithNamespace'
   | 'count'
-  | 'examples';
+  | 'examples'
+  | 'next';
 
 /** A finding before the graph links it to others. */
 export interface RuleResult

@@ -26,6 +26,7 @@ import {
 import { buildGraph } from './graph.ts';
 import { movementOf, movementWithoutFinding } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
+import { withQueue } from './queue.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
@@ -67,7 +68,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     [own, ...others].map((one) => one.movement).find((one) => !isWithoutMovement(one)) ??
     own.movement;
   const graph = buildGraph(others.reduce(linkToOtherNamespace, results));
-  return {
+  const diagnosis = {
     ...graph,
     queued: queuedOf(now),
     notInspected: notInspected(context),
@@ -77,6 +78,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     namespaceUnread: now.trouble !== undefined,
     inspectedTypes: countsOf(now).length,
   };
+  return withQueue(now, diagnosis, (later) => diagnose(later));
 }
 
 interface Explained {

@@ -2,12 +2,13 @@ import { dictionary } from '../base/json.ts';
 import { type Context, contextOf, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
+import { afterDeletion, isAboutPods, terminated } from '../diagnose/queue.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost, isOverdue } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts.ts';
-import type { Diagnosis } from '../model/finding.ts';
-import { type Read, readOk } from '../model/read.ts';
-import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
+import { readOk } from '../model/read.ts';
+import type { ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
  * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with
@@ -39,7 +40,7 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     : now.pods;
   const content = now.content.map(({ type, read: count }) => ({
     type,
-    read: onlyPods && typeName(type) !== 'pods' ? count : countAfterDeletion(count, now.takenAt),
+    read: onlyPods && typeName(type) !== 'pods' ? count : afterDeletion(count, now.takenAt),
   }));
   return { ...asked, pods, content, partners: partnersAfterDeletion(now) };
 }
@@ -86,42 +87,12 @@ function cannotEnd(context: Context, pod: PodFacts): boolean {
   });
 }
 
-function countAfterDeletion(count: Read<ContentCount>, since: string): Read<ContentCount> {
-  if (!count.ok) return count;
-  const guarded = count.value.guarded.map((group) => ({
-    ...group,
-    since,
-    examples: group.examples.map((object) => terminated(object, since)),
-  }));
-  const terminating = [...count.value.terminating, ...guarded];
-  const total = terminating.reduce((sum, group) => sum + group.count, 0);
-  return readOk({ total, queued: 0, terminating, guarded: [] });
-}
-
-/**
- * Returns the objects as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so
- * earlier conditions are about another generation.
- */
-function terminated<T extends ObjectFacts>(
-  object: T,
-  deletionTimestamp: string,
-  more?: Partial<T>,
-): T {
-  if (object.deletionTimestamp !== undefined) return object;
-  const { generation: before } = object;
-  const generation = before === undefined ? undefined : before + 1;
-  return { ...object, deletionTimestamp, generation, ...more };
-}
-
 /**
  * Returns the diagnosis of a deletion. Since 1.33 pods are deleted first (KEP-5080): while one is held, the
  * deletion of other objects is not requested.
  */
 export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
-  const holdsPods = all.findings.some(
-    ({ id, code, subject }) =>
-      all.blockers.includes(id) && (subject.kind === 'Pod' || code === 'pod-node-unavailable'),
-  );
+  const holdsPods = findingsOf(all, all.blockers).some(isAboutPods);
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
 }

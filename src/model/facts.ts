@@ -669,7 +669,8 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     noteNode(detail, key, value);
-    if (typeof value === 'string' && /name|secret|config|ref/i.test(key)) mention(detail, value);
+    const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
+    if (typeof value === 'string' && /name|secret|config|ref/i.test(named)) mention(detail, value);
     if (typeof value === 'string' && /^spec\.\w+Name$/.test(field)) {
       const sibling = `${key.slice(0, -'Name'.length).toLowerCase()}/${value}`;
       detail.siblings = [...(detail.siblings ?? []), sibling];
@@ -683,6 +684,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
       detail.endedAt = value;
     }
     if (typeof value !== 'string' || value === '' || /conditions/.test(field)) return;
+    if (/namespace/i.test(key)) mention(detail, value);
     if (!STATUS_TEXT.test(key)) {
       const known = detail.sentences ?? [];
       if (SENTENCE.test(value)) detail.sentences = [...known, value].slice(0, MAX_TEXTS);
@@ -740,9 +742,11 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     references.push({ group: groupOf(apiVersion), kind, namespace, name, field, isMade: true });
     return;
   }
-  // A name with a UID is a reference under any key: `status.reservedFor` of a ResourceClaim.
+  // A name with a UID, or in a status with a kind, is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const uid = stringAt(value, 'uid');
-  if (uid === undefined && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field)) return;
+  const isNamed = field.startsWith('status.') && stringAt(value, 'kind') !== undefined;
+  if (uid === undefined && !isNamed && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field))
+    return;
   const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
   const last = field.slice(field.lastIndexOf('.') + 1);
   const kind = by ?? kindIn(last) ?? kindOfKey(last);

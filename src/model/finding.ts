@@ -104,6 +104,8 @@ export interface Finding {
   count?: number;
   examples?: Subject[];
   waitsFor: string[];
+  /** What holds the subject once its root cause is fixed, as clauses. */
+  next?: string[];
   remedies: Remedy[];
 }
 

@@ -54,6 +54,7 @@ import {
 const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
+const MAX_NEXT = 3;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
@@ -275,7 +276,7 @@ const NOTHING_TOLD = {
   clauses: [] as Words[],
   /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
   example: [] as Words,
-  /** Other objects that wait here, as a sentence. */
+  /** Other objects that wait here, and what holds them next, as sentences. */
   also: [] as Words,
   /** Who can fix it; empty if that is not known. */
   attribution: [] as Words,
@@ -307,7 +308,7 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
     extent: extentOf(cause, run),
     clauses: chainClauses(links, scene),
     example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
-    also: isMany ? [] : alsoHeldWords(cause),
+    also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
     attribution: isGone ? [] : attributionOf(cause, run),
     forAuthor: isGone ? [] : attributionOf(cause, run, true),
     // Forcing has ended the cause: no remedy is needed.
@@ -345,6 +346,14 @@ function alsoHeldWords(cause: Cause): Words {
     ],
     ' ',
   );
+}
+
+/** Says what holds the same objects once the cause is fixed. */
+function nextWords([root]: Cause, { now }: Scene): Words {
+  const next = [...new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []))];
+  const more = next.length > MAX_NEXT ? [[`${formatCount(next.length - MAX_NEXT)} more`]] : [];
+  const told = next.slice(0, MAX_NEXT).map((text): Words => [diagnosed(withAges(text, now))]);
+  return next.length === 0 ? [] : ['Next: ', ...joinWords([...told, ...more], '; '), '.'];
 }
 
 function finalizersOf(cause: Cause): string[] {
@@ -759,9 +768,11 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
   const [are, they] = total === 1 ? ['is', 'it follows'] : ['are', 'they follow'];
-  return [
-    `${counted(total, 'more object')} ${are} not marked for deletion yet; ${they} without further action.`,
-  ];
+  const isLast = held.every(({ diagnosis }) =>
+    diagnosis?.findings.every(({ next }) => next === undefined),
+  );
+  const end = isLast ? 'without further action' : 'once what comes next is resolved';
+  return [`${counted(total, 'more object')} ${are} not marked for deletion yet; ${they} ${end}.`];
 }
 
 /** Technical terms that the author of a change may not know. At most one line each. */

@@ -94,7 +94,7 @@ export interface Link {
   finalizer?: string;
   certainty?: readonly Certainty[];
   count?: number;
-  /** Must be found in its message or evidence. */
+  /** Must be found in its message, in its evidence or in what comes next. */
   says?: readonly RegExp[];
   /** Must be found in its remedies. */
   advises?: readonly RegExp[];

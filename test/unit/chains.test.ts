@@ -16,6 +16,8 @@ describe('a status text', () => {
     ['Part db-data still exists', 1],
     ['waiting for parts/db-data to be deleted', 1],
     ['2 Parts remain: db-data, db-log', 1],
+    ['the removal is blocked by parts/db-data', 1],
+    ['Part db-data depends on it', 1],
     // It names no held object of this kind and name.
     ['Part db still exists', 0],
     ['Part db-data-1 still exists', 0],

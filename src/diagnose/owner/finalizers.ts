@@ -184,6 +184,7 @@ function objectResults(context: Context, held: Held): RuleResult[] {
       remedies: [],
       blocksNamespace: isInside(context, first.namespace) ? why : undefined,
       waitsFor: owner.waitsFor,
+      next: owner.next,
     },
     ...owner.results,
   ];
@@ -243,6 +244,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       remedies: [],
       blocksNamespace: `${list} has the entry ${finalizer}`,
       waitsFor: owner.waitsFor,
+      next: owner.next,
     },
     ...owner.results,
   ];

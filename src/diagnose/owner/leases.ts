@@ -53,6 +53,14 @@ export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts
   );
 }
 
+/** Reports whether one of its pods leads now: the others then handle no objects. */
+export function hasLeader(context: Context, actor: Actor): boolean {
+  return itemsIn(context.now.cluster.leases).some(
+    (lease) =>
+      lease.namespace === actor.namespace && isHolder(actor, lease) && isRenewed(context, lease),
+  );
+}
+
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
 export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
   if (isInside(context, actor.namespace)) return undefined;

@@ -10,6 +10,7 @@ import type { Actor } from '../actors.ts';
 import type { CatalogueEntry } from '../catalogue.ts';
 import {
   type Context,
+  countsOf,
   detailOf,
   groupOf,
   groupsOf,
@@ -43,7 +44,9 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
   const needs: Need[] = [
     ...neededToCreate(context, held, actor),
     ...neededObjects(context, held, actor),
-    ...absentObjects(context, held),
+    ...absentObjects(context, held).map(
+      (what): Need => ({ kind: 'state', text: `${what} does not exist`, certainty: 'unknown' }),
+    ),
     ...complaints(context, held),
   ];
   if (lease !== undefined) {
@@ -112,7 +115,7 @@ export function findNamedObject({ now }: Context, { type, namespace, name }: Nam
 }
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
-export function namedByHeldObjects(context: Context, held: Held): Named[] {
+function namedByHeldObjects(context: Context, held: Held): Named[] {
   // The containers of a pod use the objects that its spec names, not the owner of its finalizer.
   if (isBuiltIn(held.type.group)) return [];
   const direct = objectsNamedBy(context, held.objects);
@@ -125,6 +128,28 @@ export function namedByHeldObjects(context: Context, held: Held): Named[] {
       .map((next) => ({ ...next, by }));
   });
   return [...direct, ...behind];
+}
+
+/** Returns the objects of this namespace that the specs of the held objects name. */
+export function namedInNamespace(context: Context, held: Held): Named[] {
+  return namedByHeldObjects(context, held).filter(({ namespace }) => isInside(context, namespace));
+}
+
+/** Returns objects of this namespace that the held objects need, of types without any objects left. */
+export function goneNeeds(context: Context, held: Held): { what: string; by: string }[] {
+  const counts = countsOf(context.now);
+  return namedInNamespace(context, held).flatMap(({ type, name, by }) => {
+    const count = counts.find((one) => typeName(one.type) === typeName(type));
+    return count?.total === 0 ? [{ what: `${type.kind} ${name}`, by }] : [];
+  });
+}
+
+/** Returns what the catalogue knows that the owner creates in the namespace while it cleans up. */
+export function neededCreations(held: Held): string[] {
+  const needs = knownFinalizer(held)?.needs ?? [];
+  return needs.flatMap(({ action, kind, note }) =>
+    action === 'create' ? [`a ${kind} (${note})`] : [],
+  );
 }
 
 /**
@@ -151,14 +176,12 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
 }
 
 /** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
-function absentObjects(context: Context, held: Held): Need[] {
+export function absentObjects(context: Context, held: Held): string[] {
   const { group } = held.type;
-  return objectsNamedBy(context, held.objects).flatMap(({ type, namespace, name, by }): Need[] => {
+  return objectsNamedBy(context, held.objects).flatMap(({ type, namespace, name, by }) => {
     const found = context.now.partners[partnerKey({ ...type, namespace, name })];
     const isOwn = !isBuiltIn(type.group) && `.${group}`.endsWith(`.${type.group}`);
-    if (!isOwn || found?.ok !== true || found.value !== undefined) return [];
-    const text = `${type.kind} ${name} (${by}) does not exist`;
-    return [{ kind: 'state', text, certainty: 'unknown' }];
+    return isOwn && found?.ok && found.value === undefined ? [`${type.kind} ${name} (${by})`] : [];
   });
 }
 
@@ -183,16 +206,9 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 
 /** Returns what the owner creates in the namespace: by the catalogue, by a template in the spec, by earlier objects. */
 function neededToCreate(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  const known = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'create') ?? [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   return [
-    ...known.map(
-      ({ kind, note }): Need => ({
-        kind: 'create',
-        text: `a ${kind} (${note})`,
-        certainty: 'likely',
-      }),
-    ),
+    ...neededCreations(held).map((text): Need => ({ kind: 'create', text, certainty: 'likely' })),
     ...[...new Set(templates)].map(
       (field): Need => ({ kind: 'create', text: `a Pod (${field})`, certainty: 'unknown' }),
     ),

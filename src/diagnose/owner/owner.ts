@@ -21,7 +21,6 @@ import {
 } from '../commands.ts';
 import {
   type Context,
-  countsOf,
   definitionSubject,
   definitionsOf,
   detailOf,
@@ -71,10 +70,25 @@ import {
   specificFieldManager,
   writerOf,
 } from './held.ts';
-import { isHolder, isRenewed, leasesOfGroups, leasesOfProgram, lostLease } from './leases.ts';
+import {
+  hasLeader,
+  isHolder,
+  isRenewed,
+  leasesOfGroups,
+  leasesOfProgram,
+  lostLease,
+} from './leases.ts';
 import { hasWord, isLogRead, logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName, identifiesProgram } from './names.ts';
-import { type Named, type Need, namedByHeldObjects, needsOfOwner } from './needs.ts';
+import {
+  absentObjects,
+  goneNeeds,
+  type Need,
+  namedInNamespace,
+  neededCreations,
+  needsOfOwner,
+} from './needs.ts';
+import { nextObstacles } from './next.ts';
 import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   cureRemedies,
@@ -110,6 +124,8 @@ export interface OwnerResults {
   /** The findings that the held object waits for. */
   waitsFor: Link[];
   results: RuleResult[];
+  /** What holds the object once the owner acts again. */
+  next?: string[];
   /** No running controller will remove the finalizer: a person may. */
   isRemovable: boolean;
   /** In a forecast: the owner runs, nothing contradicts it, so it is expected to remove the finalizer. */
@@ -182,6 +198,11 @@ export function ownerResults(
   // A refusal of a running owner is linked below it; any other program meets the refusal when it acts.
   const extra = isRunning ? [] : obstacles;
   const wakeless = first.code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
+  const shown = [...others, ...extra, ...wakeless];
+  const next =
+    verdict === 'unknown' || (mayWait && partners.length === 0)
+      ? []
+      : nextObstacles(context, held, owner, shown, obstacles);
   return {
     waitsFor: [
       ...partners,
@@ -189,7 +210,8 @@ export function ownerResults(
       ...linksTo(extra, REFUSED),
       ...linksTo(wakeless, 'it would refuse the pods of its owner'),
     ],
-    results: [...others, ...extra, ...wakeless],
+    results: shown,
+    ...(next.length > 0 && { next }),
     isRemovable,
     isExpected: false,
   };
@@ -526,24 +548,26 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, { evidence, certainty })];
   }
   const lost = lostDefinition(context, held);
-  if (lost !== undefined && refusals.length === 0) {
+  const isStopped = lost?.since === undefined || !hasReactedToDeletion(context, held, actor);
+  if (lost !== undefined && isStopped && refusals.length === 0) {
     const what = `${lost.type.kind} ${lost.name}`;
-    const words = ` and runs, but no longer serves ${held.type.kind}: ${what}, which defines it, no longer exists`;
+    const [serves, fate] =
+      lost.since === undefined
+        ? ['no longer serves', 'no longer exists']
+        : ['may no longer serve', `has been terminating since ${lost.since}`];
+    const words = ` and runs, but ${serves} ${held.type.kind}: ${what}, which defines it, ${fate}`;
     const restore = withRole('now', {
       text: `Create ${what} again, as it was: ${actorText(actor)} then serves ${held.type.kind} and removes the finalizer`,
     });
-    const evidence = [`${lost.field} names ${what}, which does not exist`];
-    return [
-      findingAbout(
-        ownerCase,
-        'owner-not-acting',
-        words,
-        [restore, ...removal, logRemedy(context, actor)],
-        {
-          evidence,
-        },
-      ),
-    ];
+    const remedies = [...(lost.since === undefined ? [restore] : []), ...removal];
+    const more = {
+      evidence: [
+        `${lost.field} names ${what}, which ${lost.since === undefined ? 'does not exist' : fate}`,
+      ],
+      certainty: lost.since === undefined ? ownerCase.common.certainty : ('likely' as const),
+    };
+    remedies.push(logRemedy(context, actor));
+    return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
   const synced = waitingSync(context, held, [actor.namespace]);
   if (synced !== undefined) {
@@ -702,12 +726,23 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     const more = { certainty: 'likely', evidence } as const;
     return [findingAbout(ownerCase, 'owner-not-acting', words, remedies, more)];
   }
-  const gone = missingNeeds(context, held);
-  if (waiting === undefined && gone.length > 0 && !waitsForOthers(context, held, actor)) {
-    const words = ` and runs, but may need what was in this namespace: ${listNames(gone)}`;
-    const remedies = [...removal, logRemedy(context, actor)];
-    const more = { certainty: 'likely', evidence: gone } as const;
-    return [findingAbout(ownerCase, 'owner-failing', words, remedies, more)];
+  const gone = goneNeeds(context, held).map(({ what, by }) => `${what} (${by}) no longer exists`);
+  const absent = absentObjects(context, held);
+  if (waiting === undefined && !waitsForOthers(context, held, actor)) {
+    const lack = lackText(context, held, actor, { gone, absent });
+    if (lack !== undefined) {
+      const restore = absent.map((what) =>
+        withRole('now', { text: `Create ${what} again, as it was` }),
+      );
+      const remedies = [
+        ...(gone.length === 0 ? restore : []),
+        ...removal,
+        logRemedy(context, actor),
+      ];
+      const evidence = [...gone, ...absent.map((what) => `${what} does not exist`)];
+      const more = { certainty: 'likely', evidence } as const;
+      return [findingAbout(ownerCase, 'owner-failing', ` and runs, but ${lack}`, remedies, more)];
+    }
   }
   const complaint = lastComplaint(context, held, actor);
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
@@ -715,22 +750,43 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const quote = said && shortQuote(said.text);
   const who =
     waiting === undefined ? complaint?.who : `${waiting.object.kind} ${waiting.object.name}`;
-  const part = actor.ready < actor.wanted ? `, ${actor.ready} of ${actor.wanted} ready` : '';
+  const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
+  const part = `${actor.ready} of ${actor.wanted} ready`;
+  const runs = isPart
+    ? ` and runs, ${part}: the one that handles ${held.subject.kind} ${held.subject.name} may be one that is not`
+    : ` and runs${actor.ready < actor.wanted ? `, ${part}` : ''}`;
   const slow =
     quote === undefined
-      ? ` and runs${part}; no error was found${log}, so it may be slow or in back-off`
-      : ` and runs${part}; it may be slow or in back-off. ${upperFirst(who ?? '')} says: ${quote}`;
+      ? `${runs}; no error was found${log}, so it may be slow or in back-off`
+      : `${runs}; it may be slow or in back-off. ${upperFirst(who ?? '')} says: ${quote}`;
   const what = waiting && isWaitText(waiting.text) ? waiting.object : undefined;
   const remedies = [
     logRemedy(context, actor),
-    what === undefined ? moreTimeRemedy(actor) : resolveRemedy(what),
+    ...(isPart ? replicaRemedies(actor) : []),
+    what !== undefined ? resolveRemedy(what) : isPart ? [] : moreTimeRemedy(actor),
     ...restartRemedies(context, actor),
-  ];
+  ].flat();
   const statements = [waiting, complaint].flatMap((one) =>
     one === undefined ? [] : `${one.source}: ${one.text}`,
   );
-  const evidence = [...statements, ...gone];
-  return [findingAbout(ownerCase, 'owner-running', slow, remedies, { evidence, quote })];
+  const troubles = isPart ? podTroubles(context, actor).troubles.slice(0, 3) : [];
+  const evidence = [...statements, ...troubles, ...gone];
+  const more = { evidence, quote, ...(isPart && { certainty: 'likely' as const }) };
+  return [findingAbout(ownerCase, 'owner-running', slow, remedies, more)];
+}
+
+/** Returns the remedies for replicas that are not ready: each may handle objects of its own. */
+function replicaRemedies(actor: Actor): Remedy[] {
+  const pods = actor.pods.filter(({ ready }) => !ready);
+  const who =
+    pods.length === 0
+      ? `the missing pods of ${actorText(actor)}`
+      : `Pod ${listNames(pods.map(({ name }) => name))} of ${actorText(actor)}`;
+  const text = `Fix what keeps ${who} from being ready; a pod that handles this object then removes the finalizer`;
+  return [
+    withRole('now', { text }),
+    lookRemedy(`See the state of ${actorText(actor)}`, kubectl('describe', ...objectArgs(actor))),
+  ];
 }
 
 /** Returns the trouble in the owner's first error. Without an error, RBAC or admission refuses its requests. */
@@ -773,18 +829,20 @@ function isBySchedule({ kind, pods }: Actor): boolean {
   return kind === 'CronJob' && pods.length === 0;
 }
 
-/** Returns the objects of this namespace that the specs of the held objects name. */
-function namedInNamespace(context: Context, held: Held): Named[] {
-  return namedByHeldObjects(context, held).filter(({ namespace }) => isInside(context, namespace));
-}
-
-/** Returns objects of this namespace that the held objects need, of types without any objects left. */
-function missingNeeds(context: Context, held: Held): string[] {
-  const counts = countsOf(context.now);
-  return namedInNamespace(context, held).flatMap(({ type, name, by }) => {
-    const count = counts.find((one) => typeName(one.type) === typeName(type));
-    return count?.total === 0 ? [`${type.kind} ${name} (${by}) no longer exists`] : [];
-  });
+/** Says what a silent owner may need and cannot get. */
+function lackText(
+  context: Context,
+  held: Held,
+  actor: Actor,
+  { gone, absent }: Record<'gone' | 'absent', readonly string[]>,
+): string | undefined {
+  if (gone.length > 0) return `may need what was in this namespace: ${listNames(gone)}`;
+  if (absent.length > 0) return `may need ${listNames(absent)}, which does not exist`;
+  const created = neededCreations(held);
+  const isLate = held.since >= (context.now.namespace.deletionTimestamp ?? '');
+  if (created.length === 0 || !isLate || hasReactedToDeletion(context, held, actor))
+    return undefined;
+  return `may have to create ${listNames(created)} here, which a terminating namespace refuses`;
 }
 
 /**

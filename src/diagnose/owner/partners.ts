@@ -1,4 +1,4 @@
-import { type ObjectFacts, partnerKey } from '../../model/snapshot.ts';
+import { type ObjectFacts, partnerKey, type Reference } from '../../model/snapshot.ts';
 import {
   type Context,
   detailOf,
@@ -34,21 +34,41 @@ export function partnersOf(context: Context, held: Held): Partner[] {
   const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
   return held.objects.flatMap(({ uid, apiVersion }) => {
     const references = valueIn(now.details[uid])?.references ?? [];
-    return references.flatMap(({ group, kind, namespace, name, field }) =>
-      [group, groupOf(apiVersion), '']
-        .flatMap((candidate) => {
-          const key = partnerKey({ group: candidate, kind, namespace, name });
-          const object = valueIn(now.partners[key]);
-          const isGoing = object?.deletionTimestamp !== undefined;
-          // An object that a spec names was made from it, or is shared by many: then that object waits for them.
-          const isOwn =
-            !field.startsWith('spec.') ||
-            (object !== undefined && namesBack(context, object, held));
-          return isGoing && isOwn ? [{ object, because: `${field} names it, and it ${fate}` }] : [];
-        })
-        .slice(0, 1),
-    );
+    return references.flatMap((reference) => {
+      const { group, kind, namespace, name, field } = reference;
+      // An object that a spec names was made from it, or is shared by many: then that object waits for them.
+      const isOwn = (object: ObjectFacts): boolean =>
+        !field.startsWith('spec.') || namesBack(context, object, held);
+      const outside = [group, groupOf(apiVersion), ''].flatMap((candidate) => {
+        const object = valueIn(
+          now.partners[partnerKey({ group: candidate, kind, namespace, name })],
+        );
+        return object?.deletionTimestamp === undefined ? [] : [object];
+      });
+      return [...outside, ...namedInside(context, held, reference)]
+        .slice(0, 1)
+        .filter(isOwn)
+        .map((object) => ({ object, because: `${field} names it, and it ${fate}` }));
+    });
   });
+}
+
+/** Returns the object of the namespace that a status names, as the first object of its group. */
+function namedInside(
+  context: Context,
+  held: Held,
+  { group, kind, namespace, name, field }: Reference,
+): ObjectFacts[] {
+  const own = context.now.namespace.name;
+  if (!field.startsWith('status.') || (namespace ?? own) !== own) return [];
+  return heldHere(
+    context,
+    (object) =>
+      object.name === name &&
+      object.kind === kind &&
+      (group === undefined || groupOf(object.apiVersion) === group) &&
+      held.objects.every(({ uid }) => uid !== object.uid),
+  );
 }
 
 function namesBack(context: Context, object: ObjectFacts, { objects }: Held): boolean {
@@ -125,8 +145,48 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
   };
 }
 
-/** Returns terminating, held objects of the namespace that own the held objects. */
-export function parentsOf({ now }: Context, { objects }: Held): ObjectFacts[] {
-  const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
-  return groupsOf(now).flatMap(({ examples }) => examples.filter(({ uid }) => owners.has(uid)));
+/** The longest way from a part to its whole: a hostile cluster may have circles. */
+const MAX_WHOLES = 10;
+
+/**
+ * Returns the terminating, held objects of the namespace that the held objects are parts of, directly or through
+ * others: their owners, and objects of their API group that their spec or a label names by kind and name.
+ */
+export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
+  const all = groupsOf(context.now).flatMap(({ examples }) => examples);
+  const wholes = new Set<ObjectFacts>();
+  let parts = objects;
+  while (parts.length > 0 && wholes.size < MAX_WHOLES) {
+    const owners = new Set(parts.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
+    const named = new Set(parts.flatMap((part) => namedWholes(context, part)));
+    parts = all.filter(
+      (one) =>
+        !wholes.has(one) &&
+        !objects.includes(one) &&
+        (owners.has(one.uid) || named.has(keyOf(one.apiVersion, one.kind, one.name))),
+    );
+    for (const whole of parts) wholes.add(whole);
+  }
+  return [...wholes];
+}
+
+/**
+ * Returns keys of objects of its API group that the object names: by a field `spec.clusterName` or `spec.clusterRef`, or
+ * by a label `…/cluster-name`.
+ */
+function namedWholes(context: Context, { uid, apiVersion, labels }: ObjectFacts): string[] {
+  const { siblings = [], references = [] } = detailOf(context, { uid }) ?? {};
+  const named = siblings.map((one) => one.split('/') as [string, string]);
+  const referred = references
+    .filter(({ field }) => field.startsWith('spec.'))
+    .map(({ kind, name }): [string, string] => [kind, name]);
+  const labelled = Object.entries(labels).flatMap(([key, name]): [string, string][] => {
+    const word = /^[^/]+\/([a-z-]+?)(?:-name)?$/.exec(key)?.[1];
+    return word === undefined ? [] : [[word.replaceAll('-', ''), name]];
+  });
+  return [...named, ...referred, ...labelled].map(([kind, name]) => keyOf(apiVersion, kind, name));
+}
+
+function keyOf(apiVersion: string, kind: string, name: string): string {
+  return `${groupOf(apiVersion)}/${kind.toLowerCase()}/${name}`;
 }

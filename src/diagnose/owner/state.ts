@@ -14,7 +14,6 @@ import {
   detailOf,
   eventsAbout,
   groupOf,
-  groupsOf,
   isBuiltIn,
   isForeseen,
   itemsIn,
@@ -25,7 +24,7 @@ import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { type Held, LAST_WORDS_MS } from './held.ts';
 import { logLinesAbout } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS, programNames } from './names.ts';
-import { parentsOf } from './partners.ts';
+import { wholesOf } from './partners.ts';
 
 /** An error that the owner, or the API server for it, reported. */
 export interface Refusal {
@@ -387,13 +386,7 @@ export function pausedBy(
   context: Context,
   held: Held,
 ): { object: ObjectFacts; by: string } | undefined {
-  const named = held.objects.flatMap((object) => detailOf(context, object)?.siblings ?? []);
-  const siblings = groupsOf(context.now).flatMap(({ type: { group, kind }, examples }) =>
-    group === held.type.group
-      ? examples.filter(({ name }) => named.includes(`${kind.toLowerCase()}/${name}`))
-      : [],
-  );
-  const wholes = [...parentsOf(context, held), ...siblings].filter(({ apiVersion }) =>
+  const wholes = wholesOf(context, held).filter(({ apiVersion }) =>
     isAnnotationForOwner(apiVersion, held),
   );
   for (const object of [...held.objects, ...wholes]) {
@@ -447,12 +440,20 @@ function kebab(kind: string): string {
   return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
 }
 
-/** Returns a definition that was deleted: its product has stopped the controller of the type. */
-export function lostDefinition(context: Context, held: Held): Definition | undefined {
-  return definingObjects(context, held).find(({ type, name }) => {
-    const found = context.now.partners[partnerKey({ ...type, namespace: undefined, name })];
-    return found?.ok === true && found.value === undefined;
-  });
+/**
+ * Returns a definition that was deleted: its product has stopped the controller of the type. `since`: its deletion began
+ * then, and the product may have stopped the controller.
+ */
+export function lostDefinition(
+  context: Context,
+  held: Held,
+): (Definition & { since: string | undefined }) | undefined {
+  for (const one of definingObjects(context, held)) {
+    const found = context.now.partners[partnerKey({ ...one.type, ...one, namespace: undefined })];
+    const since = found?.ok ? found.value?.deletionTimestamp : undefined;
+    if (since !== undefined || (found?.ok && found.value === undefined)) return { ...one, since };
+  }
+  return undefined;
 }
 
 /**
@@ -514,14 +515,18 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
   );
 }
 
-/** Recognizes `crossplane.io/paused: "true"` and `…/reconcile: disabled`, but not `…/reconcile-policy: …`. */
+/**
+ * Recognizes `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not
+ * `…/reconcile-policy: …`.
+ */
 function isPause(key: string, value: string): boolean {
   const name = key.slice(key.indexOf('/') + 1).toLowerCase();
-  if (/^(?:is-?)?(?:paused?|pause-reconcil\w*|suspend(?:ed)?|skip-reconcil\w*)$/.test(name)) {
-    return value !== 'false' && value !== '';
-  }
+  if (PAUSE.test(name)) return value !== 'false';
   return (
-    /^(?:reconcil(?:e|iation)|managed)$/.test(name) &&
+    /^(?:reconcil(?:e|iation)(?:-?loop)?|managed)$/.test(name) &&
     /^(?:disabled?|false|paused?|off)$/i.test(value)
   );
 }
+
+const PAUSE =
+  /^(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)$/;

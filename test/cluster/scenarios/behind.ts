@@ -30,13 +30,14 @@ type Stands = Pick<Situation, 'own' | 'behaviour' | 'spec' | 'owner' | 'complain
   /** Its name, where the object has the same one. */
   name?: string;
   metadata?: (world: World) => JsonObject;
-  /** Of the object, which names the other namespace. */
+  /** Of the object, which names the other namespace in its spec, or in its status. */
   naming?: (name: string) => JsonObject;
+  isInStatus?: true;
   kind?: string;
 };
 
 const beside = (id: string, title: string, given: Stands): Scenario => {
-  const { name: own, metadata, naming, kind = 'Environment', ...rest } = given;
+  const { name: own, metadata, naming, isInStatus, kind = 'Environment', ...rest } = given;
   const nameOf = (world: World): string => own ?? world.name('child');
   return situation({
     id,
@@ -53,7 +54,10 @@ const beside = (id: string, title: string, given: Stands): Scenario => {
       const name = nameOf(world);
       await world.createNamespace(name, metadata?.(world));
       await createPart(world, name);
-      if (naming) await world.client.patch(guardedRef(world, operator), { spec: naming(name) });
+      const guarded = guardedRef(world, operator);
+      if (naming && isInStatus) {
+        await world.client.patchStatus(guarded, naming(name), { fieldManager: operator.manager });
+      } else if (naming) await world.client.patch(guarded, { spec: naming(name) });
       await world.client.delete(other(world, name));
     },
     settle: async (world) => {
@@ -76,8 +80,8 @@ const beside = (id: string, title: string, given: Stands): Scenario => {
 const waitsFor = (nameOf: (spec: JsonObject, name: string) => string): OperatorBehaviour => ({
   tells: false,
   cleanUp: async (object, client) => {
-    const spec = (object['spec'] ?? {}) as JsonObject;
-    const name = nameOf(spec, object.metadata.name);
+    const told = { ...(object['spec'] as JsonObject), ...(object['status'] as JsonObject) };
+    const name = nameOf(told, object.metadata.name);
     const found = await client.find({ apiVersion: 'v1', kind: 'Namespace', name });
     return found === undefined ? undefined : `waiting for namespace ${name} to be deleted`;
   },
@@ -127,6 +131,21 @@ export const behind: readonly Scenario[] = [
       owner: 'owner-running',
     },
   ),
+  beside('behind-clusters', 'a status names a namespace, whose label names the object', {
+    isInStatus: true,
+    naming: (name) => ({ clusterNamespace: name, target: name }),
+    metadata: (world) => ({
+      labels: { [`${world.domain('tenancy.example.com')}/environment`]: GUARDED },
+    }),
+    behaviour: waitsFor(target),
+  }),
+  beside('behind-list', 'a list in the spec names a namespace, whose annotation names the object', {
+    naming: (name) => ({ namespaces: [name], target: name }),
+    metadata: (world) => ({
+      annotations: { [`${world.domain('tenancy.example.com')}/environment`]: GUARDED },
+    }),
+    behaviour: waitsFor(target),
+  }),
   beside('behind-status', 'a status names the namespace that is waited for', {
     naming,
     behaviour: { ...waitsFor(target), tells: true },

@@ -150,6 +150,37 @@ export const cannot: Scenario[] = [
     expect: () => ({ also: notHopeless }),
   }),
   situation({
+    id: 'class-gone',
+    title: 'the operator says nothing, and the class that the object names does not exist',
+    behaviour: HANGS,
+    before: async (world, { group }) => {
+      await world.createType(customType({ group, kind: 'Tier', scope: 'Cluster' }));
+    },
+    spec: { tierRef: { kind: 'Tier', name: 'gold' } },
+    owner: {
+      code: 'owner-failing',
+      certainty: ['likely'],
+      says: [/may need Tier gold \(spec.tierRef\), which does not exist/],
+      advises: [/Create Tier gold .* again/],
+    },
+  }),
+  situation({
+    id: 'job-by-catalogue',
+    title: 'the operator says nothing, and is known to create a Job in the namespace',
+    own: true,
+    operator: {
+      ...{ group: 'ray.io', ownGroup: false, kind: 'RayCluster', name: 'kuberay-operator' },
+      finalizer: 'ray.io/gcs-ft-redis-cleanup-finalizer',
+    },
+    behaviour: HANGS,
+    owner: {
+      code: 'owner-failing',
+      certainty: ['likely'],
+      says: [/may have to create a Job/],
+      advises: [/Remove this one finalizer/],
+    },
+  }),
+  situation({
     ...KEPT,
     id: 'last-words',
     title: 'a Warning Event about the object, seconds before the deletion; the operator runs',

@@ -160,6 +160,21 @@ const sibling: Situation = {
   cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
 };
 
+/** The controller writes no sentence, only which objects are left. */
+const { complains: _, ...silent } = sibling;
+const siblingListed: Situation = {
+  ...silent,
+  id: 'chain-sibling-listed',
+  title: 'a status lists the held sibling by kind and name that its controller waits for',
+  behaviour: { ...saysOfPart('waits'), tells: false },
+  settle: async (world, operator) => {
+    await settledByFinalizer(world);
+    const left = { dependants: [{ kind: 'Part', name: `${GUARDED}-data` }] };
+    const guarded = guardedRef(world, operator);
+    await world.client.patchStatus(guarded, left, { fieldManager: operator.manager });
+  },
+};
+
 /** The words name the sibling, and the controller does not wait for it: its request fails. */
 const siblingFails: Situation = {
   ...sibling,
@@ -379,6 +394,7 @@ export const chains: readonly Scenario[] = [
   pods,
   podsOfOthers,
   sibling,
+  siblingListed,
   siblingFails,
   otherFinalizer,
   long,

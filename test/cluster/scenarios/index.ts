@@ -21,6 +21,7 @@ import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
 import { newcomers } from './newcomers.ts';
+import { next } from './next.ts';
 import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { origins } from './origins.ts';
@@ -51,6 +52,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...notActing,
   ...beyond,
   ...chains,
+  ...next,
   ...behind,
   ...shapes,
   ...neighbours,

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import type { Ref } from '../client.ts';
+import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
+import type { KubeObject, Ref } from '../client.ts';
 import { customObject, customType, podSpec, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
+import { containerStatus, runningStatus, unready } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
@@ -15,10 +16,12 @@ import {
   heldBy,
   owner,
   release,
+  restart,
   type Situation,
   settledByFinalizer,
   situation,
 } from './situation.ts';
+import { createLease } from './traces.ts';
 
 /** The controller runs and will not act. */
 
@@ -39,9 +42,13 @@ async function createDefinition(world: World, operator: Operator): Promise<void>
 const defined = (
   id: string,
   title: string,
-  given: Pick<Situation, 'owner' | 'behaviour' | 'cure'> & { isGone: boolean; domain?: string },
+  given: Pick<Situation, 'owner' | 'behaviour' | 'cure' | 'beyondCommands'> & {
+    isGone: boolean;
+    isEnding?: true;
+    domain?: string;
+  },
 ): Scenario => {
-  const { isGone, domain, ...rest } = given;
+  const { isGone, isEnding, domain, ...rest } = given;
   return situation({
     id,
     title,
@@ -60,6 +67,11 @@ const defined = (
         metadata: { labels: { [label]: name } },
       });
       if (!isGone) await createDefinition(world, operator);
+      if (!isEnding) return;
+      const ending = definition(world, operator);
+      await world.client.patch(ending, { metadata: { finalizers: ['example.com/definition'] } });
+      await world.client.delete(ending);
+      world.atEnd(() => release(world, ending));
     },
     ...rest,
   });
@@ -132,8 +144,13 @@ const waitsForHooks: Situation['behaviour'] = {
   },
 };
 
-/** A Rack is paused; `field` of a Widget names it. */
-const pausedBeside = (id: string, title: string, field: string, isPart: boolean): Scenario =>
+/** A Rack is paused, by its spec unless `pause` says more; the Widget is tied to it, or to something else. */
+const pausedBeside = (
+  id: string,
+  title: string,
+  tie: (rack: KubeObject, operator: Operator) => JsonObject,
+  given: { isPart?: false; pause?: (operator: Operator) => JsonObject } = {},
+): Scenario =>
   situation({
     id,
     title,
@@ -143,22 +160,19 @@ const pausedBeside = (id: string, title: string, field: string, isPart: boolean)
       const { group, manager } = operator;
       await world.createType(customType({ group, kind: 'Rack' }));
       const { apiVersion, kind, name } = rackRef(world, operator);
-      const metadata = { finalizers: [operator.finalizer] };
-      await world.create(
-        {
-          ...customObject(apiVersion, kind, world.namespace, name, metadata),
-          spec: { paused: true },
-        },
-        { fieldManager: manager },
-      );
-      await world.client.patch(guardedRef(world, operator), { spec: { [field]: name } });
+      const annotations = given.pause?.(operator) ?? {};
+      const metadata = { finalizers: [operator.finalizer], annotations };
+      const rack = customObject(apiVersion, kind, world.namespace, name, metadata);
+      const spec = given.pause === undefined ? { paused: true } : {};
+      const made = await world.create({ ...rack, spec }, { fieldManager: manager });
+      await world.client.patch(guardedRef(world, operator), tie(made, operator));
     },
     expect: (world, operator) => {
       const rack = [
         objectFinalizer(rackRef(world, operator), operator.finalizer),
         owner(operator, 'owner-not-acting'),
       ];
-      const own = isPart ? rack : [owner(operator, 'owner-running')];
+      const own = given.isPart === false ? [owner(operator, 'owner-running')] : rack;
       return { chains: [[heldBy(world, operator), ...own], rack] };
     },
     cure: async (world, operator) => {
@@ -279,7 +293,73 @@ const onNode = (id: string, title: string, isLost: boolean): Scenario =>
     beyondCommands: 'the stand-in of the operator cleans up nothing',
   });
 
+/** Of three replicas one crashes; each has objects of its own, or one of them leads. */
+const shards = (
+  id: string,
+  title: string,
+  given: Pick<Situation, 'afterwards' | 'owner' | 'behaviour' | 'cure' | 'beyondCommands'>,
+): Scenario =>
+  situation({
+    id,
+    title,
+    operator: (world) => {
+      const own = operatorRules({ group: world.domain('example.com'), kind: 'Widget' });
+      const rules = [...own, rule('', ['pods'], READ)];
+      return { workload: 'StatefulSet', replicas: 3, rules };
+    },
+    ...given,
+    afterwards: async (world, operator) => {
+      await waitUntil('three replicas', async () => {
+        return (await readyPods(world.client, operator)).length === 3;
+      });
+      await world.client.patchStatus(lastReplica(operator), {
+        conditions: unready('Ready', 'ContainersReady'),
+        containerStatuses: [
+          containerStatus({ waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s' } }),
+        ],
+      });
+      await world.client.waitFor(
+        { apiVersion: 'apps/v1', kind: 'StatefulSet', ...place(operator) },
+        'counts two replicas',
+        (found) => numberAt(found, 'status', 'readyReplicas') === 2,
+      );
+      await given.afterwards?.(world, operator);
+    },
+  });
+
+const place = ({ namespace, name }: Operator) => ({ namespace, name });
+
+const lastReplica = ({ namespace, name }: Operator): Ref =>
+  ref('v1', 'Pod', namespace, `${name}-2`);
+
 export const notActing: Scenario[] = [
+  shards('one-shard', 'the replica that has this object crashes, the two others run', {
+    behaviour: {
+      tells: false,
+      cleanUp: async (_, client, operator) =>
+        (await readyPods(client, operator)).length < 3
+          ? 'it is in the shard of another'
+          : undefined,
+    },
+    owner: {
+      code: 'owner-running',
+      certainty: ['likely'],
+      says: [/2 of 3 ready: the one that handles Widget db may be/, /CrashLoopBackOff/],
+      advises: [/Fix what keeps Pod widget-operator-2/],
+    },
+    cure: (world, operator) =>
+      world.client.patchStatus(lastReplica(operator), {
+        ...runningStatus(),
+        containerStatuses: null,
+      }),
+  }),
+  shards('one-replica', 'a replica crashes, and one of the others leads and hangs', {
+    behaviour: { tells: false, cleanUp: () => 'hangs' },
+    afterwards: (world, { namespace, name }) =>
+      createLease(world, { namespace, name, holder: `${name}-0_4f1c` }),
+    owner: { code: 'owner-running', certainty: ['proven'], says: [/runs, 2 of 3 ready; no error/] },
+    beyondCommands: 'the stand-in of the operator hangs for ever',
+  }),
   onNode(
     'agent-lost',
     'the object names a node on which the operator, a DaemonSet, has no pod',
@@ -299,14 +379,27 @@ export const notActing: Scenario[] = [
   pausedBeside(
     'paused-sibling',
     'a Widget names the Rack that it is part of, which is paused',
-    'rackName',
-    true,
+    ({ metadata }) => ({ spec: { rackName: metadata.name } }),
   ),
   pausedBeside(
     'paused-sibling-namesake',
     'a Widget names something else of the name of a paused Rack',
-    'shelfName',
-    false,
+    ({ metadata }) => ({ spec: { shelfName: metadata.name } }),
+    { isPart: false },
+  ),
+  pausedBeside(
+    'paused-referred',
+    'a Widget refers to its Rack, whose annotation for a pause has no value',
+    ({ metadata }) => ({ spec: { rackRef: { name: metadata.name } } }),
+    { pause: ({ group }) => ({ [`${group}/paused`]: '' }) },
+  ),
+  pausedBeside(
+    'paused-labelled',
+    'a label of a Widget names its Rack, which an annotation in other words pauses',
+    ({ metadata }, { group }) => ({
+      metadata: { labels: { [`${group}/rack-name`]: metadata.name } },
+    }),
+    { pause: ({ group }) => ({ [`${group}/reconcile-pause`]: 'true' }) },
   ),
   typeDeleted(
     'type-deleted-before',
@@ -355,6 +448,17 @@ export const notActing: Scenario[] = [
     isGone: false,
     behaviour: HANGS,
     owner: 'owner-running',
+  }),
+  defined('definition-ending', 'the definition is being deleted; the operator does nothing', {
+    isGone: false,
+    isEnding: true,
+    behaviour: HANGS,
+    owner: {
+      code: 'owner-not-acting',
+      certainty: ['likely'],
+      says: [/ResourceGraphDefinition .* has been terminating since/],
+    },
+    cure: restart,
   }),
   defined('definition-of-another', 'a label of another product names a definition that is gone', {
     isGone: true,
