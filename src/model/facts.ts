@@ -763,7 +763,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
 
 /** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
 function kindOfKey(key: string): string | undefined {
-  const [, first, rest] = /^([a-z])(\w+)Ref$/.exec(key) ?? [];
+  const [, first, rest] = /^([a-z])(\w+)Ref(?:erence)?$/.exec(key) ?? [];
   return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
 }
 

@@ -986,19 +986,25 @@ function deletedWithNamespaceText(
       (one) =>
         one.name === error.name && one.namespace !== undefined && !isInside(context, one.namespace),
     );
+    // Operators name what they make after the object that it is for: `rabbit-default-user` of RabbitmqCluster rabbit.
     const isMeant =
       error.text.includes(`${namespace.name}/${error.name}`) ||
       (isElsewhere !== true &&
         (detail?.mentions.includes(error.name) === true ||
-          namedInNamespace(context, held).some(({ name }) => name === error.name)));
+          namedInNamespace(context, held).some(({ name }) =>
+            `${error.name}-`.startsWith(`${name}-`),
+          )));
     return isMeant
       ? `${kindOfResource(context, error)} ${error.name} was in this namespace and was deleted with it`
       : undefined;
   }
   if (error.kind === 'other' && ABSENT.test(error.text)) {
     const gone = namedInNamespace(context, held).find(({ name }) => hasWord(error.text, name));
-    if (gone === undefined) return undefined;
-    return `${gone.type.kind} ${gone.name} (${gone.by}) was in this namespace and was deleted with it`;
+    const what =
+      gone === undefined
+        ? absentName(error.text, namespace.name, held)
+        : `${gone.type.kind} ${gone.name} (${gone.by})`;
+    return what && `${what} was in this namespace and was deleted with it`;
   }
   if (error.kind === 'forbidden' && account !== undefined) {
     const binding = departedGrant(context, account);
@@ -1010,6 +1016,15 @@ function deletedWithNamespaceText(
 
 const ABSENT =
   /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
+
+/** Returns the object that the text calls missing with its namespace: `credential "team-1/login" was not found`. */
+function absentName(text: string, namespace: string, { objects }: Held): string | undefined {
+  const object = `(?<![\\w./-])${escapeForRegExp(namespace)}/([a-z0-9][a-z0-9.-]*[a-z0-9])`;
+  const isAbsent =
+    '["\'`)]* (?:(?:was|is|does|could|has) )?(?:been )?(?:not (?:be )?(?:found|exist)|missing)';
+  const name = new RegExp(`${object}${isAbsent}`, 'i').exec(text)?.[1];
+  return name && objects.every((one) => one.name !== name) ? `${namespace}/${name}` : undefined;
+}
 
 const ELSEWHERE =
   'a controller outside of the cluster (hosted control plane, parent cluster, k3s, a cloud) would not be visible';

@@ -223,7 +223,10 @@ export function cureRemedies(
       const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
       return [
         withRole('now', {
-          text: `Restore ${what}${place === undefined ? '' : ` in namespace ${place}`}, which the controller needs`,
+          text:
+            place === undefined
+              ? `Restore ${what}, which the controller needs. If it was in this namespace, nothing can create it again, and only a person can remove the finalizer`
+              : `Restore ${what} in namespace ${place}, which the controller needs`,
         }),
       ];
     }

@@ -141,6 +141,27 @@ export const cannot: Scenario[] = [
     expect: () => ({ deadlock: true }),
   }),
   situation({
+    id: 'gone-by-place',
+    title: 'the status names what is missing with its namespace, which is this one',
+    behaviour: HANGS,
+    settle: (world, operator) =>
+      says(`namespaced credential "${world.namespace}/db-login" was not found`)(world, operator),
+    owner: HOPELESS,
+    expect: () => ({ deadlock: true }),
+  }),
+  situation({
+    id: 'gone-by-cluster',
+    title: 'a Secret is missing that has the name of a cluster to which the object refers',
+    behaviour: HANGS,
+    before: async (world, { group }) => {
+      await world.createType(customType({ group, kind: 'WidgetCluster' }));
+    },
+    spec: { widgetClusterReference: { name: 'rabbit' } },
+    settle: says('failed to retrieve cluster: Secret "rabbit-default-user" not found'),
+    owner: HOPELESS,
+    expect: () => ({ deadlock: true }),
+  }),
+  situation({
     id: 'gone-elsewhere',
     title: 'the same words about a Secret of another namespace',
     behaviour: HANGS,
