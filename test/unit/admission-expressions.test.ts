@@ -114,7 +114,7 @@ describe('evaluateCondition', () => {
     expect(evaluateCondition(expression, DELETE)).toBe(undefined);
   });
 
-  test('no text makes it throw', () => {
+  test('never throws', () => {
     const words = `request . userInfo username == != ! && || in ( ) [ ] { } ? : , 'a' "b" 1 has exists all x true null __proto__`;
     const text = fc.array(fc.constantFrom(...words.split(' '))).map((parts) => parts.join(' '));
     fc.assert(

@@ -20,7 +20,7 @@ test('arguments are a command, or are refused with one sentence', () =>
     }
   }));
 
-test('an empty word in the place of a name is no name', () => {
+test('an empty argument is no name', () => {
   const command = parseArguments(['']);
   expect(() => readInputs(command.run === 'gate' ? command.inputs : {})).toThrow('both empty');
 });

@@ -15,7 +15,7 @@ test('counts the finished requests of one user', () => {
   expect(requestsOf(lines, 'teardown-gate').map(({ status }) => status)).toEqual([200, 200, 429]);
 });
 
-test('tells when a request came, what for and from which program', () => {
+test('returns the time, the path and the program of a request', () => {
   expect(requestsOf([event({})], 'teardown-gate')).toEqual([
     {
       at: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
@@ -27,7 +27,7 @@ test('tells when a request came, what for and from which program', () => {
   ]);
 });
 
-test('collects the pages of each collection within the namespace, in the order of time', () => {
+test('collects the pages of each collection in the namespace, ordered by time', () => {
   const lines = [
     page('/api/v1/namespaces/stuck/configmaps?limit=1000&continue=b', 3),
     page('/api/v1/namespaces/stuck/configmaps?limit=500', 1),

@@ -27,7 +27,7 @@ describe('judge', () => {
     ]);
   });
 
-  test('does not hold the pages of 100,000 objects against the number of requests', () => {
+  test('does not count the pages of 100,000 objects as requests of an explanation', () => {
     const all = results();
     const more = { ...size(300, {}), objects: 100_000 };
     const targets = judge({ ...all, explain: [...(all.explain ?? []), more] });

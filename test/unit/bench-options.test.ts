@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseOptions } from '../../bench/options.ts';
 
-test('runs everything unless told otherwise', () => {
+test('runs everything by default', () => {
   expect(parseOptions([])).toMatchObject({ mode: 'full', latencyRounds: 20 });
 });
 
@@ -12,7 +12,7 @@ test('--quick leaves out what takes long', () => {
   expect(options !== 'help' && options.parts.has('objects')).toBe(false);
 });
 
-test('--only names parts, and refuses others', () => {
+test('--only selects parts, and refuses unknown names', () => {
   const options = parseOptions(['--only', 'startup,limits']);
 
   expect(options !== 'help' && [...options.parts]).toEqual(['startup', 'limits']);

@@ -62,7 +62,7 @@ describe('every entry of the catalogue', () => {
     expect(libraries.map(({ match }) => match)).toEqual(['wrangler.cattle.io/*']);
   });
 
-  test('is found by its own name on each of its kinds', () => {
+  test('is found by its name for each of its kinds', () => {
     for (const entry of entries) {
       for (const kind of entry.on) {
         const on = kind.startsWith('*.')
@@ -76,7 +76,7 @@ describe('every entry of the catalogue', () => {
 });
 
 describe('lookUpFinalizer', () => {
-  test('knows the claim protection on claims only', () => {
+  test('finds the claim protection on claims only', () => {
     const finalizer = 'kubernetes.io/pvc-protection';
     expect(lookUpFinalizer(finalizer, core('PersistentVolumeClaim'))?.match).toBe(finalizer);
     expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeUndefined();
@@ -95,7 +95,7 @@ describe('lookUpFinalizer', () => {
     expect(lookUpFinalizer(finalizer, core('Namespace'))?.match).toBe(finalizer);
   });
 
-  test('reads a prefix up to anything', () => {
+  test('matches any text after a prefix', () => {
     expect(lookUpFinalizer('controller.cattle.io/anything', core('Secret'))?.match).toBe(
       'controller.cattle.io/*',
     );
@@ -104,21 +104,21 @@ describe('lookUpFinalizer', () => {
     );
   });
 
-  test('reads a star as any text', () => {
+  test('matches any text for a star', () => {
     const bucket = { kind: 'Bucket', group: 's3.services.k8s.aws' };
     expect(lookUpFinalizer('finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeDefined();
     expect(lookUpFinalizer('finalizersXs3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
     expect(lookUpFinalizer('a/finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
   });
 
-  test('takes "*" for every kind but the Namespace itself', () => {
+  test('matches "*" for every kind except Namespace', () => {
     const finalizer = 'wrangler.cattle.io/x';
     expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeDefined();
     expect(lookUpFinalizer(finalizer, core('Namespace'))).toBeUndefined();
     expect(lookUpFinalizer('foregroundDeletion', core('Namespace'))).toBeDefined();
   });
 
-  test('takes "*.group" for the group and those below it', () => {
+  test('matches "*.group" for the group and its subgroups', () => {
     const finalizer = 'longhorn.io';
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();

@@ -27,7 +27,7 @@ describe('a status text', () => {
     ['Part db-data was deleted', 0],
     ['waiting for Part db-data: connection refused', 0],
     ['Part db-data does not exist', 0],
-  ])('%j names what is waited for: %i', (text, links) => {
+  ])('%j names the object that is waited for: %i', (text, links) => {
     if (held === undefined) throw new Error('the recording has no Widget');
     expect(linksNamedIn(context, held, text)).toHaveLength(links);
   });
@@ -47,7 +47,7 @@ describe('a status text about a namespace', () => {
     ['waiting for namespace CHILD-2 to be deleted', 0],
     ['waiting for CHILD', 0],
     ['waiting for namespace CHILD: connection refused', 0],
-  ])('%j names it as what is waited for: %i', (text, links) => {
+  ])('%j names the namespace as waited for: %i', (text, links) => {
     if (held === undefined) throw new Error('nothing is held in the recording');
     expect(linksNamedIn(context, held, text.replace('CHILD', name))).toHaveLength(links);
   });
@@ -60,7 +60,7 @@ describe('two finalizers of one object', () => {
   const hold = helds.find(({ finalizer }) => finalizer === HOLD);
   const own = helds.find(({ finalizer }) => finalizer !== HOLD);
 
-  test('the one waits that the text does not name first', () => {
+  test('the finalizer that the text does not name first waits for the other', () => {
     if (hold === undefined || own === undefined) throw new Error('the recording lacks one');
     const text = `waiting for ${HOLD} before ${own.finalizer} can be removed`;
     expect(linksNamedIn(context, own, text)).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('a chain that the examination cuts', () => {
     [`${cut}`]: readFailed({ kind: 'aborted', message: 'stopped before the answer came' }),
   };
 
-  test('has no root cause where it is cut, and says so', () => {
+  test('has no root cause behind the cut, and reports the cut', () => {
     const diagnosis = diagnose({ ...now, partners }, before);
     expect(diagnosis.rootCauses).toEqual([]);
     const last = findingsOf(diagnosis, diagnosis.blockers).length;
@@ -86,7 +86,7 @@ describe('a chain that the examination cuts', () => {
     );
   });
 
-  test('names its last link where it is read', () => {
+  test('names its last link if that was read', () => {
     const [root] = findingsOf(diagnose(now, before), diagnose(now, before).rootCauses);
     expect(root?.code).toBe('owner-scaled-to-zero');
   });
@@ -97,7 +97,7 @@ describe('a webhook whose configuration could not be read', () => {
   const unread = readFailed({ kind: 'forbidden', message: '403 Forbidden' });
   const cluster = { ...now.cluster, validatingWebhooks: unread, mutatingWebhooks: unread };
 
-  test('is named, and no configuration is invented for it', () => {
+  test('is named without a configuration', () => {
     const { findings } = diagnose({ ...now, cluster }, before);
     const subjects = findings
       .filter(({ code }) => code === 'admission-webhook-failing')

@@ -27,7 +27,7 @@ describe('parseConditions', () => {
     expect(parseConditions(given)).toEqual({ present, ...nothing });
   });
 
-  test('takes the same conditions apart once: each of a thousand diagnoses looks at all namespaces', () => {
+  test('parses the same conditions once: a thousand diagnoses read them all', () => {
     const given = [
       isTrue(
         'NamespaceContentRemaining',

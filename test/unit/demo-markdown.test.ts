@@ -21,7 +21,7 @@ describe('renderMarkdown shows what GitHub would', () => {
     expect(html).toContain('<td>2</td>');
   });
 
-  test('breaks lines in comments as they are written, in summaries it does not', () => {
+  test('keeps line breaks in comments, not in summaries', () => {
     expect(renderMarkdown('a\nb', 'comment')).toContain('<br');
     expect(renderMarkdown('a\nb', 'summary')).not.toContain('<br');
   });

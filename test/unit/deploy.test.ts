@@ -35,7 +35,7 @@ const LISTS = [...fences(PAGE, 'yaml').map((text) => load(text)), ...AUDIT].flat
 );
 
 describe('the examples for other CI servers', () => {
-  test('are one for each server and the CronJob', () => {
+  test('exist for each server and the CronJob', () => {
     expect([LINES.length, LISTS.length]).toEqual([3, 3]);
   });
 
@@ -78,7 +78,7 @@ describe('the container', () => {
     ).toEqual(new Set(['node,/app/index.js']));
   });
 
-  test('has a numeric user, so that Kubernetes can tell that it is not root', () => {
+  test('has a numeric user, so that Kubernetes sees that it is not root', () => {
     expect(dockerfile).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m);
     expect(dockerfile).not.toMatch(/^RUN /m);
   });

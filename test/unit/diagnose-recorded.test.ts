@@ -110,7 +110,7 @@ test('every finding code occurs in a recording, but for those that are listed', 
   expect(FINDING_CODES.filter((code) => !seen.has(code))).toEqual(WITHOUT_RECORDING);
 });
 
-test('recordings hold nothing of the machine that made them', () => {
+test('recordings contain nothing of the machine that made them', () => {
   for (const looks of RECORDED) {
     const text = JSON.stringify(looks);
     expect(text, looks.scenario).not.toMatch(
@@ -152,7 +152,7 @@ test('no remedy starts an owner if workloads could not be read', () => {
   expect(changed.filter((text) => /: (?:Start|Bring|Install|Restart) /.test(text))).toEqual([]);
 });
 
-test('an owner is not said not to lead where its ConfigMaps could not be read', () => {
+test('an owner counts as the leader if its ConfigMaps could not be read', () => {
   const { now, before } = readRecordedLook('lock-of-evicted');
   const failure = { kind: 'forbidden', message: '403' } as const;
   for (const place of Object.values(now.places)) place.locks = { ok: false, failure };
@@ -178,7 +178,7 @@ test('the controller of the owner may undo changes by hand, and is named', () =>
   expect(wake?.text).toMatch(/\. Subscription widgets controls it and may set that back/);
 });
 
-test('a Lease that is called after something else is that of the program that wrote it', () => {
+test('a Lease with another name belongs to the program that wrote it', () => {
   const { now, before } = readRecordedLook('not-leading');
   const { leases } = now.cluster;
   const own = (leases?.ok ? leases.value : []).find(({ name }) => name === 'widget-operator');
@@ -249,11 +249,11 @@ describe('a terminating owner is not restarted', () => {
   }
 });
 
-describe('a right is granted', () => {
+describe('a remedy grants a permission', () => {
   const granted = (scenario: string, change: (looks: RecordedLooks) => void = () => {}): string =>
     commandsOf(scenario, change).find((one) => one.includes('create clusterrole ')) ?? '';
 
-  test('for the objects that are held, where all of them are known', () => {
+  test('for the held objects, if all of them are known', () => {
     expect(granted('lost-for-two-objects')).toMatch(/--resource-name=db --resource-name=second /);
     const many = granted('lost-for-two-objects', ({ now }) => {
       for (const { read } of now.content) {
@@ -264,13 +264,13 @@ describe('a right is granted', () => {
     expect(many).not.toContain('--resource-name');
   });
 
-  test('for all objects where it has to be to list them', () => {
+  test('for all objects, if the verb is list', () => {
     const granting = granted('S86-role');
     expect(granting).toContain("'--verb=list,watch,update,patch'");
     expect(granting).not.toContain('--resource-name');
   });
 
-  test('by a role for each of two types of one name', () => {
+  test('by a role for each of two types with the same name', () => {
     const roles = commandsOf('lost-for-two-types', () => {}).flatMap(
       (one) => /create clusterrole (\S+)/.exec(one)?.[1] ?? [],
     );

@@ -78,7 +78,7 @@ describe('docs/troubleshooting.md', () => {
     'The gate was killed and wrote nothing',
   ];
 
-  test('has headings for trouble that are messages of the program', () => {
+  test('has headings that are messages of the program', () => {
     const sources = globSync('src/**/*.ts', { cwd: REPOSITORY }).map(read).join('\n');
     const messages = headings(read('docs/troubleshooting.md'))
       .slice(1)
@@ -114,7 +114,7 @@ function resolves(file: string, target: string): boolean {
   return anchor === undefined || anchors(read(linked)).has(anchor);
 }
 
-test('the recipe for deleted branches never gives two branches one namespace', () => {
+test('the recipe for deleted branches never uses one namespace for two branches', () => {
   const [script = ''] = documentedWorkflows().flatMap((text) =>
     text.includes('github.event.ref_type') ? [stepOf(text, 'name')] : [],
   );
@@ -145,7 +145,7 @@ function stepOf(workflow: string, id: string): string {
   return steps.find((step) => step['id'] === id)?.['run'] ?? '';
 }
 
-test('the recipe for inactive deployments sets each of them, and only after a deletion', () => {
+test('the recipe for inactive deployments sets each deployment, and only after a deletion', () => {
   const [workflow = ''] = documentedWorkflows().filter((text) => text.includes('state=inactive'));
   const { jobs } = load(workflow) as { jobs: Record<string, { steps: Record<string, string>[] }> };
   const step = Object.values(jobs)[0]?.steps.at(-1);

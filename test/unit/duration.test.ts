@@ -16,7 +16,7 @@ test('durations are read, refused with their input, and shown', () =>
     }
   }));
 
-test('a clock that is set meanwhile ends no wait', () => {
+test('a change of the clock does not end a wait', () => {
   const before = systemClock.now();
   const set = vi.spyOn(Date, 'now').mockReturnValue(before + 3_600_000);
   expect(systemClock.now() - before).toBeLessThan(3_600_000);

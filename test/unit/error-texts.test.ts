@@ -19,7 +19,7 @@ describe('one error, in texts of real servers', () => {
     });
   });
 
-  test('an operator that passes an error on inside a text of its own', () => {
+  test('an error inside the text of an operator', () => {
     const [error] = classifyErrorText(
       `could not delete database: timed out: ${NO_SERVICE}; will retry`,
     );
@@ -46,12 +46,12 @@ describe('several errors in one message', () => {
     ]);
   });
 
-  test('the same text with commas, which only the repetition can split', () => {
+  test('the same text with commas, split by its repetition', () => {
     const text = 'entries are protected, ask finance, or wait';
     expect(classifyErrorText(failed(3, text, text, text))).toEqual([{ kind: 'other', text }]);
   });
 
-  test('members that contain a comma are not torn apart', () => {
+  test('members that contain a comma are not split', () => {
     const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
     const denied = 'admission webhook "a" denied the request: keep it, for ever, please';
     expect(classifyErrorText(failed(3, NO_SERVICE, denied, items)).map(({ text }) => text)).toEqual(
@@ -59,7 +59,7 @@ describe('several errors in one message', () => {
     );
   });
 
-  test('a refusal whose free text looks like the next error is put together by the sorting', () => {
+  test('a refusal whose free text looks like another error is joined by the sort order', () => {
     const denied = 'admission webhook "z" denied the request: no, Internal error occurred: ha';
     const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
     expect(classifyErrorText(failed(2, denied, items)).map(({ text }) => text)).toEqual([
@@ -81,12 +81,12 @@ describe('several errors in one message', () => {
     expect(errors.map(({ kind }) => kind)).toEqual(['other', 'other', 'unexpected-items']);
   });
 
-  test('nothing is lost when the number does not fit', () => {
+  test('no text is lost if the number does not fit', () => {
     const texts = classifyErrorText(failed(9, 'a, b', NO_SERVICE)).map(({ text }) => text);
     expect(texts.join(', ')).toBe(`a, b, ${NO_SERVICE}`);
   });
 
-  test('without a stated number, a refusal keeps all that follows', () => {
+  test('without a stated number, a refusal keeps the rest of the text', () => {
     const text = 'admission webhook "a" denied the request: no, Internal error occurred: ha';
     expect(classifyErrorText(text).map((error) => error.text)).toEqual([text]);
   });
@@ -157,7 +157,7 @@ describe('hostile texts', () => {
     'User "a',
     ', Internal error occurred: ',
     'service "a',
-  ])('comes to an end with 100 kB of %j', (unit) => {
+  ])('ends with 100 kB of %j', (unit) => {
     const text = unit.repeat(Math.ceil(100_000 / unit.length));
     classifyErrorText(text);
     classifyErrorText(failed(2, text));

@@ -65,7 +65,7 @@ describe('describeError', () => {
     expect(describeError(thrown)).toBe(text);
   });
 
-  test('ends when causes go round in a circle', () => {
+  test('ends if causes form a circle', () => {
     const one = new Error('one');
     const two = new Error('two', { cause: one });
     one.cause = two;

@@ -92,7 +92,7 @@ function baseline(name: string): Baseline {
 const withOwner: Planning = { baseline: baseline('widget-operator') };
 
 describe('a pattern', () => {
-  test('reaches a finalizer whose owner the gate saw deleted with the namespace', async () => {
+  test('matches a finalizer whose owner the gate saw deleted with the namespace', async () => {
     const planned = await plan(held().grant(account('op', DEMO)), withOwner);
     expect(freed(planned)).toContain(WIDGET);
     expect(renderPlan(planned).join('\n')).not.toContain('although');
@@ -178,7 +178,7 @@ describe('a pattern', () => {
         /could not be read/,
       ],
     ),
-  ])('does not reach it when %s; the exact name does', async (_, arrange, known, given) => {
+  ])('does not match it if %s; the exact name does', async (_, arrange, known, given) => {
     const arranged = (): Situation => {
       const situation = held();
       arrange(situation);
@@ -198,7 +198,7 @@ describe('a pattern', () => {
     expect(renderPlan(exactly).join('\n')).toMatch(new RegExp(`although: .*${known.source}`));
   });
 
-  test('never reaches what Kubernetes itself removes', async () => {
+  test('never matches finalizers that Kubernetes itself removes', async () => {
     const situation = new Situation().held(CLAIMS, 'data', {
       finalizers: ['kubernetes.io/pvc-protection'],
     });
@@ -363,7 +363,7 @@ describe('overdue pods', () => {
     expect(nodeState(given, NOW).lost).toBe(lost);
   });
 
-  test('are deleted only with force-pods, and what that leaves is said', async () => {
+  test('are deleted only with force-pods, and the plan names what that leaves behind', async () => {
     const lost = (): Situation => {
       const situation = new Situation();
       const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
@@ -393,7 +393,7 @@ describe('the namespace itself', () => {
   };
   const NAMESPACE = `namespaces/${DEMO}`;
 
-  test('its own entries go one by one, `kubernetes` last', async () => {
+  test('its own entries are removed one by one, `kubernetes` last', async () => {
     const planned = await plan(own(['a.example.com/x'], ['b.example.com/y']), {
       policy: { finalizers: ['a.example.com/x', 'b.example.com/y'] },
     });
@@ -458,7 +458,7 @@ describe('the namespace itself', () => {
       /m.io\/v1/,
     ],
     ['waits', (s) => s.cluster.object(PODS, DEMO, 'web'), /pods \(1 not terminating\)/],
-  ])('content that %s: refused, or said to be left behind', async (_, arrange, words) => {
+  ])('content that %s: refused, or reported as left behind', async (_, arrange, words) => {
     const build = (): Situation => {
       const situation = new Situation();
       arrange(situation);
@@ -474,7 +474,7 @@ describe('the namespace itself', () => {
   });
 });
 
-test('of an object that waits for another one, the refusal names that one', () => {
+test('the refusal for an object that waits for another one names the other one', () => {
   const { before, now } = readRecordedLook('S76');
   const { refused } = planForce({
     snapshot: now,

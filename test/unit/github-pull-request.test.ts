@@ -105,7 +105,7 @@ describe("GitHub's published payloads", () => {
     expect(found).toContainEqual(['commit d6fde92', 'branch github:master @d6fde92']);
   });
 
-  test('a pull request that is listed is ours only by the id of its repository and this commit', () => {
+  test('a listed pull request counts only with the id of this repository and this commit', () => {
     const [given] = published('workflow_run').filter(({ payload }) =>
       JSON.stringify(payload).includes('"pull_requests":[{'),
     );
@@ -126,7 +126,7 @@ describe("GitHub's published payloads", () => {
     expect(found()).toContain('number 2');
   });
 
-  test('none is too strange', () => {
+  test('all events', () => {
     for (const name of NAMES) {
       for (const { payload, repository } of published(name)) {
         const { leads, reason } = leadsOf(event(name, payload, { repository }), 'github');
@@ -137,7 +137,7 @@ describe("GitHub's published payloads", () => {
 });
 
 /** Where nothing is published. */
-test('what GitHub, Gitea and Forgejo tell leads to pull requests, or says why not', async () => {
+test('events of GitHub, Gitea and Forgejo lead to pull requests, or to a reason', async () => {
   const told = (host: HostKind) => (line: string) => {
     const { name, payload, ...more } = JSON.parse(line);
     const given = event(name, payload, more);
@@ -175,7 +175,7 @@ describe('with any payload', () => {
   ];
   const names = [...NAMES, 'delete', 'workflow_call', 'schedule', ''];
 
-  test.each(names)('%s is read without harm', (name) => {
+  test.each(names)('%s does not throw', (name) => {
     for (const value of strange) {
       expect(shown(event(name, value)).filter((lead) => lead.startsWith('number'))).toEqual([]);
       const payload = Object.fromEntries(keys.map((key) => [key, value]));
@@ -195,7 +195,7 @@ describe('with any payload', () => {
     },
   );
 
-  test('the branch of a merge queue names its pull request, unless a fork has it', () => {
+  test('the branch of a merge queue names its pull request, unless the branch is in a fork', () => {
     const queue = `gh-readonly-queue/release/1.x/pr-104-${OTHER}`;
     const run = (repository: string) => ({
       workflow_run: {
@@ -263,8 +263,8 @@ async function found(
 const SEVERAL = (...numbers: number[]) =>
   expect.stringContaining(`this belongs to several pull requests (${numbers.join(', ')})`);
 
-describe('the pull request that a host has', () => {
-  test('is the one that is meant, or none', () =>
+describe('the pull request from the API of the host', () => {
+  test('is the one of the event, or none', () =>
     expectPairs('pull-requests-found.txt', async (line) => {
       const { name, payload, pulls } = JSON.parse(line);
       const all = pulls.map(({ number, ...more }: PullRequest) => pull(number, more));
@@ -279,7 +279,7 @@ describe('the pull request that a host has', () => {
     },
   );
 
-  test('is found by its branch where the host does not know the commit', async () => {
+  test('is found by its branch if the host does not know the commit', async () => {
     const unknown = { kind: 'invalid', status: 422, message: '422 No commit found for SHA' };
     const api = {
       ...hostWith([pull(3)]),
@@ -289,7 +289,7 @@ describe('the pull request that a host has', () => {
     expect(await findPullRequest(given, 'github', undefined, api)).toMatchObject({ number: 3 });
   });
 
-  test('may be one of several that a check lists', async () => {
+  test('may be one of several in the payload of a check', async () => {
     const listed = (number: number) => ({ number, base: { repo: { id: 5 } }, head: { sha: SHA } });
     const given = event('check_suite', {
       repository: { id: 5 },

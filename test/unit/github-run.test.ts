@@ -52,7 +52,7 @@ function run(env: Record<string, string | undefined> = ENV, matrix = ''): Workfl
 const HOSTS: Record<string, Record<string, string>> = { GITHUB: ENV, GHES, GITEA, FORGEJO };
 
 describe('the workflow run', () => {
-  test('has its host, its page and its place', () =>
+  test('has its host, the address of its page and the folder for reports', () =>
     expectPairs('workflow-runs.txt', (line) => {
       const { on, env, matrix = '' } = JSON.parse(line);
       const read = readWorkflowRun({ ...HOSTS[on], ...env }, matrix);
@@ -62,7 +62,7 @@ describe('the workflow run', () => {
       return { name, hasSummary, where, label, url: runUrl(read) };
     }));
 
-  test('reads the payload of the event and when the job began, and does without', async () => {
+  test('reads the payload of the event and the start of the job, if they exist', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'event-'));
     try {
       const path = join(folder, 'event.json');
@@ -104,11 +104,11 @@ describe('the key of the comment', () => {
     { what: 'the job', other: key({ GITHUB_JOB: 'other' }), isSame: false },
     { what: 'the matrix', other: key({}, '{"zone":"eu"}'), isSame: false },
     { what: 'the input comment-key', other: key({}, '', 'x'), isSame: false },
-  ])('with another: $what; the same: $isSame', ({ other, isSame }) => {
+  ])('with another $what is the same: $isSame', ({ other, isSame }) => {
     expect(other === key({})).toBe(isSame);
   });
 
-  test('is nothing but the input, where it is given', () => {
+  test('is exactly the input, if it is given', () => {
     expect(key({ GITHUB_JOB: 'other' }, '{"zone":"eu"}', 'x')).toBe(key({}, '', 'x'));
   });
 });
@@ -148,7 +148,7 @@ describe('a run without secrets and with a token that cannot write', () => {
 });
 
 describe('advice for a token that may not write', () => {
-  test('is said with what to write where', () =>
+  test('names the permission and the file to change', () =>
     expectPairs('comment-advice.txt', (line) => {
       const { on, token, ...given } = JSON.parse(line);
       const failure: ApiFailure = { kind: 'forbidden', status: 403, ...given };
@@ -160,7 +160,7 @@ describe('advice for a token that may not write', () => {
     { env: GITEA, place: 'step log' },
     { env: FORGEJO, place: 'step log' },
     { env: { ...ENV, GITHUB_STEP_SUMMARY: '' }, place: 'step log' },
-  ])('nothing names a place or a host that is not there: $place', ({ env, place }) => {
+  ])('the advice names only places and hosts that exist: $place', ({ env, place }) => {
     const hostName = run(env).host.name;
     const kinds = [
       'forbidden',

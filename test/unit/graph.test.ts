@@ -90,7 +90,7 @@ describe('buildGraph', () => {
     });
   });
 
-  test('ends chains at root causes, and finds what waits in a circle', () =>
+  test('ends chains at root causes, and finds circles', () =>
     expectPairs('graphs.txt', (drawing) => {
       const { graph, names } = draw(...sketchesOf(drawing));
       const { findings, blockers, rootCauses, deadlocks } = graph;
@@ -114,7 +114,7 @@ describe('buildGraph', () => {
     expect(graph.findings.find(({ id }) => id === graph.blockers[0])?.waitsFor).toEqual([owner]);
   });
 
-  test('the same thing found from two sides is one finding with both sides of the evidence', () => {
+  test('one cause found by two rules is one finding with the evidence of both', () => {
     const { graph, names } = draw(
       { name: 'held', evidence: ['listed', 'said'], for: ['owner'] },
       { name: 'held', evidence: ['said', 'tried'], blocks: true, for: ['owner'] },
@@ -129,7 +129,7 @@ describe('buildGraph', () => {
     expect(graph.edges).toHaveLength(2);
   });
 
-  test('one owner that fails at two types has the duties of both, each once, before all that is instead of them', () => {
+  test('an owner that fails for two types has the fixes of both, each once, before all alternatives', () => {
     const charge = (type: string, certainty: Certainty): RuleResult => ({
       ...resultOf({ name: 'operator', code: 'owner-failing', evidence: [type] }, new Map()),
       certainty,
@@ -151,7 +151,7 @@ describe('buildGraph', () => {
     }
   });
 
-  test('ranks what stops the whole cluster before single objects, and the larger before the smaller', () => {
+  test('ranks causes of the whole cluster before single objects, and larger counts before smaller ones', () => {
     const { graph, names } = draw(
       { name: 'few', code: 'owner-missing', blocks: true, count: 2 },
       { name: 'many', code: 'owner-missing', blocks: true, count: 500 },
@@ -175,7 +175,7 @@ describe('buildGraph', () => {
     expect(graph.findings.at(-1)?.code).toBe('unexplained');
   });
 
-  test('10,000 findings with one cause are tied together', () => {
+  test('10,000 findings with one cause are linked', () => {
     const sketches: Sketch[] = Array.from({ length: 10_000 }, (_, index) => ({
       name: `object-${String(index).padStart(5, '0')}`,
       blocks: true,
@@ -215,7 +215,7 @@ describe('any graph', () => {
     );
   };
 
-  test('that holds the namespace has a root cause, and every root cause can be reached', () =>
+  test('with a blocker has a root cause, and every root cause is reachable', () =>
     always((graph) => {
       const reachable = reach(graph);
       expect(graph.rootCauses.length > 0).toBe(graph.blockers.length > 0);
@@ -230,7 +230,7 @@ describe('any graph', () => {
       }
     }));
 
-  test('has only edges between things that are there, each once, and says the same as waitsFor', () =>
+  test('has only edges between existing findings, each once, and equal to waitsFor', () =>
     always((graph) => {
       const ids = new Set([NAMESPACE_NODE, ...graph.findings.map(({ id }) => id)]);
       const edges = graph.edges.map(({ from, to }) => `${from} ${to}`);
@@ -242,7 +242,7 @@ describe('any graph', () => {
       }
     }));
 
-  test('comes out the same in whatever order the rules found its parts', () => {
+  test('does not depend on the order of the rules', () => {
     const each = fc.uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 8 });
     fc.assert(
       fc.property(each, (drawn) => {

@@ -99,7 +99,7 @@ test.each<[string, NamespaceResult, EarlierForecast, string | undefined, RegExp]
   expect(hindsight?.because ?? '').toMatch(because);
 });
 
-test('many reports count what forecasts foresaw, and a forecast is no teardown', () => {
+test('the statistics count foreseen hangs, and no forecast as a teardown', () => {
   const namespace = (outcome: string, hindsight?: object, more = {}) =>
     ({
       name: 'n',

@@ -88,7 +88,7 @@ describe('readInputs', () => {
     expect(message).toContain(`"${name}"`);
   });
 
-  test('says where a missing value may come from', () => {
+  test('names the likely source of a missing value', () => {
     expect(refusal({ namespace: '' }).hint).toContain('output of an earlier step');
   });
 });

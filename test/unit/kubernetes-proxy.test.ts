@@ -3,7 +3,7 @@ import { describeError } from '../../src/base/errors.ts';
 import { chooseProxy } from '../../src/kubernetes/connections.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
-test('which proxy leads to a server, or that none does', () =>
+test('the proxy for each server, or none', () =>
   expectPairs('proxies.txt', (line) => {
     const { url, env, proxyUrl } = JSON.parse(line);
     try {

@@ -34,11 +34,11 @@ test('waits longer each time, up to a limit, and not after the last try', async 
   expect(slept).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
 });
 
-test('half of each pause is chance', async () => {
+test('half of each pause is random', async () => {
   expect((await run([broken], 2, 0)).slept).toEqual([125, 250]);
 });
 
-test('a busy server is asked more often than one that fails', async () => {
+test('a request to a busy server is repeated more often than one to a failing server', async () => {
   expect((await run([readFailed({ ...RESET, again: 'busy' })])).tries).toBe(9);
   expect((await run([broken])).tries).toBe(4);
 });
@@ -75,7 +75,7 @@ test('a pause that the server asks for is kept, if it is longer than the pause o
   expect(slept).toEqual([3_000, 500]);
 });
 
-test('more than half a minute is for the caller to decide', async () => {
+test('a pause of more than 30 s is left to the caller', async () => {
   const { tries } = await run([readFailed({ ...broken.failure, retryAfterMs: 31_000 })], 3);
   expect(tries).toBe(1);
 });
@@ -96,7 +96,7 @@ function requests(throttle: Throttle): {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('no more than its width at once, the others in the order they came', async () => {
+test('at most its width at once, the others in order of arrival', async () => {
   const { send, underWay } = requests(new Throttle(2));
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((index) => send().then(() => order.push(index)));
@@ -132,7 +132,7 @@ test('requests that are refused together halve the width once, the next refusals
   expect(throttle.width).toBe(1);
 });
 
-test('answers widen it again, by one for each round of answers, up to the initial width', async () => {
+test('each round of answers adds one to the width, up to the initial width', async () => {
   const throttle = new Throttle(4);
   const { send, underWay } = requests(throttle);
   const answer = async (how: Try<string>): Promise<void> => {
@@ -167,7 +167,7 @@ test('a request that is stopped while waiting leaves the queue, and no other los
   expect(await third).toBe(fine);
 });
 
-test('work that fails gives its turn back', async () => {
+test('failed work frees its place', async () => {
   const throttle = new Throttle(1);
   const failing = throttle.run(() => Promise.reject(new Error('broken')), undefined);
   await expect(failing).rejects.toThrow('broken');

@@ -56,7 +56,7 @@ const X = (count: number): TypeContent => {
 const C = (queued: number, ...groups: ObjectGroup[]): TypeContent =>
   contentOf(CONFIG_MAPS, groups, queued);
 
-describe('what the watch has seen', () => {
+describe('objects that the watch reported', () => {
   const NOW = Date.parse(snapshot({}).takenAt);
   /** Counts at so many seconds before the last look. */
   const seen = (...counts: [secondsAgo: number, count: number][]) => [
@@ -82,7 +82,7 @@ describe('what the watch has seen', () => {
     expect(diagnose(snapshot({ content: still, watched }), earlier(still)).movement.kind).toBe(is);
   });
 
-  test('is no movement where a pass of the namespace controller failed', () => {
+  test('is no movement if a pass of the namespace controller failed', () => {
     const watched = seen([150, 6], [100, 5], [50, 4]);
     const namespace = namespaceFacts({
       conditions: conditions(condition('NamespaceDeletionContentFailure', 'True', 'some error')),
@@ -93,7 +93,7 @@ describe('what the watch has seen', () => {
 });
 
 describe('movementOf', () => {
-  test('is unknown after a single look', () => {
+  test('is unknown after a single observation', () => {
     expect(movement(undefined, [C(0, maps(1))])).toEqual({ kind: 'unknown' });
   });
 
@@ -246,7 +246,7 @@ describe('movementOf', () => {
   });
 });
 
-describe('a hang that is not one yet', () => {
+describe('a namespace that does not hang yet', () => {
   const silent = (deletionTimestamp: string) =>
     snapshot({ namespace: namespaceFacts({ conditions: [], deletionTimestamp }) });
   const complaining = (statusWrittenAt: string, message = 'anything') =>
@@ -288,7 +288,7 @@ describe('a hang that is not one yet', () => {
   });
 });
 
-describe('more objects than one request of the namespace controller can delete, seen once', () => {
+describe('more objects than one request of the namespace controller can delete, observed once', () => {
   const cutOff = namespaceFacts({
     conditions: [
       condition(
@@ -349,7 +349,7 @@ describe('a type that becomes smaller is no cause, an unchanged one is', () => {
 });
 
 describe('shrinkingTypes', () => {
-  test('names each set of finalizers once, however many writers it has', () => {
+  test('returns each set of finalizers once, whatever its writers', () => {
     const many = (count: number): TypeContent =>
       W(
         widgets({ count, manager: 'a' }, [CLEANUP, OTHER]),
@@ -361,7 +361,7 @@ describe('shrinkingTypes', () => {
     ]);
   });
 
-  test('does not take objects without a UID for one and the same', () => {
+  test('does not treat objects without a UID as the same object', () => {
     const nameless = (finalizers: string[]) => ({
       ...group(WIDGETS, finalizers),
       examples: [objectFacts(WIDGETS, 'db', { uid: '', finalizers })],

@@ -83,7 +83,7 @@ function unread(now: Snapshot): Snapshot {
   };
 }
 
-describe('a name that every object has as a key changes nothing', () => {
+describe('names such as __proto__ change nothing', () => {
   test.each(RECORDINGS)('in %s', (id) => {
     const looks = readRecordedLook(id);
     const text = JSON.stringify(looks);

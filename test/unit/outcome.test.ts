@@ -64,7 +64,7 @@ describe('worstOutcome', () => {
     expect(worstOutcome(outcomes, { ...DEFAULT, ...policy })).toBe(worst);
   });
 
-  test('never has a milder verdict than any of them, in whatever order', () => {
+  test('never has a milder verdict than one of its outcomes, in any order', () => {
     const policies = fc.record({
       failOn: fc.constantFrom(...FAIL_ON),
       ifNotFound: fc.constantFrom(...IF_NOT_FOUND),
@@ -137,7 +137,7 @@ function caused(given: Partial<Finding>, more: Partial<Diagnosis> = {}): Diagnos
   };
 }
 
-describe('outcomes that need a person', () => {
+describe('permanent outcomes', () => {
   const PERMANENT = [
     'owner-missing',
     'owner-scaled-to-zero',

@@ -38,7 +38,7 @@ const SITUATIONS: Record<string, [run: RunResult | undefined, elapsedMs: number]
 };
 
 describe('outputs', () => {
-  test('describe each situation for workflows', async () => {
+  test('have the expected values in each situation', async () => {
     const told = Object.entries(SITUATIONS).map(([what, [run, elapsedMs]]) => {
       const outputs = outputsOf(run && viewOf(run), run ? WHERE : NOWHERE, elapsedMs);
       expect(Object.keys(outputs)).toEqual(Object.keys(OUTPUTS));

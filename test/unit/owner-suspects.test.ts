@@ -45,7 +45,7 @@ describe('two installations of one program', () => {
     expect(found?.evidence.join('\n')).toContain('it was started with --widget-class=');
   });
 
-  test('with the same arguments differ in nothing that counts', () => {
+  test('with the same arguments are equal', () => {
     const found = ownerBeside(() => [{ ...GREEN, selectors: ['--widget-class=blue'] }], blue);
 
     expect(found).toMatchObject({
@@ -54,7 +54,7 @@ describe('two installations of one program', () => {
     });
   });
 
-  test('of which one reconciles another namespace: it is ruled out, with the reason', () => {
+  test('one of which reconciles another namespace: that one is ruled out, with the reason', () => {
     const found = ownerBeside(() => [{ ...GREEN, watches: ['team-b'], selectors: ['--shard=1'] }]);
 
     expect(found?.code).toBe('owner-scaled-to-zero');

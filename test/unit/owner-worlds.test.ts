@@ -94,14 +94,14 @@ describe('in any cluster', () => {
     });
   });
 
-  test('nothing is permanent whose owner runs', () => {
+  test('no finding is permanent while its owner runs', () => {
     always(({ diagnosis }, { owner: { state } }) => {
       if (state !== 'runs' && state !== 'outside' && state !== 'crashes') return;
       expect(isPermanent(diagnosis)).toBe(false);
     });
   });
 
-  test('no owner that is there is called deleted with the namespace, although a copy of it was', () => {
+  test('an existing owner is never called deleted with the namespace, even if a copy of it was', () => {
     let copies = 0;
     always((_, world) => {
       const now = { ...look(world), baseline: COPY };
@@ -115,7 +115,7 @@ describe('in any cluster', () => {
     expect(copies).toBeGreaterThan(0);
   });
 
-  test('how the owner spells its name as a field manager changes nothing', () => {
+  test("the spelling of the owner's name as a field manager changes nothing", () => {
     const spelled = (text: string): string =>
       text.replaceAll(`"manager":"${OWNER}"`, '"manager":"KeeperOperator"');
     always(({ owner }, world) => {
@@ -129,7 +129,7 @@ describe('in any cluster', () => {
     });
   });
 
-  test('a finalizer is held, and something is said about its owner', () => {
+  test('a held finalizer has a finding about its owner', () => {
     always(({ held, owner }) => {
       expect(held).toHaveLength(1);
       expect(owner).toBeDefined();

@@ -159,7 +159,7 @@ describe('Progress', () => {
     ]);
   });
 
-  test('says once that it cannot read, and continues when it can', () => {
+  test('reports once that it cannot read, and continues when it can', () => {
     const { lines, at } = watch();
     const trouble = failureOf({ kind: 'network', message: 'connection refused' });
     at(1_000).changed(namespaceFacts(), trouble);
@@ -171,7 +171,7 @@ describe('Progress', () => {
     ]);
   });
 
-  test('names the first cause that was found, and how many more there are', () => {
+  test('names the first cause and the number of other causes', () => {
     const { lines, at } = watch();
     const content = [
       contentOf(CONFIG_MAPS, [
@@ -184,7 +184,7 @@ describe('Progress', () => {
     expect(lines[0]).toContain('(and 1 more)');
   });
 
-  test('says nothing after a look that found nothing', () => {
+  test('writes nothing after an examination without a cause', () => {
     const { lines, at } = watch();
     at(9_000).examined({ ...diagnose(snapshot()), rootCauses: [] });
     expect(lines).toEqual([]);

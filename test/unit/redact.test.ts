@@ -15,7 +15,7 @@ describe('a registered secret', () => {
     expect(redactor.redact(text)).toBe(want);
   });
 
-  test('is replaced as it reads inside JSON', () => {
+  test('is replaced in its form in JSON', () => {
     const redactor = createRedactor();
     redactor.add('quote " and \\ back');
     expect(redactor.redact(JSON.stringify({ a: 'quote " and \\ back' }))).toBe('{"a":"***"}');
@@ -27,7 +27,7 @@ describe('a registered secret', () => {
     expect(redactor.redact('a token-from-a-file b')).toBe('a *** b');
   });
 
-  test('is replaced line by line, but not the frame that every certificate has', () => {
+  test('is replaced line by line, except the lines that every certificate has', () => {
     const redactor = createRedactor();
     redactor.add(
       '-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIabc\nzzzzYYYYxxxx\n-----END EC PRIVATE KEY-----\n',
@@ -36,14 +36,14 @@ describe('a registered secret', () => {
     expect(redactor.redact('needs -----END EC PRIVATE KEY----- there')).toContain('-----END');
   });
 
-  test('that begins like another leaves no tail behind', () => {
+  test('that begins like another one is replaced as a whole', () => {
     const redactor = createRedactor();
     redactor.add('password');
     redactor.add('password-and-more');
     expect(redactor.redact('password-and-more password')).toBe('*** ***');
   });
 
-  test('of characters that mean something in patterns is taken literally', () => {
+  test('of special characters of regular expressions is replaced literally', () => {
     const redactor = createRedactor();
     redactor.add('a.*(b)[c]$^|+?-/');
     expect(redactor.redact('x a.*(b)[c]$^|+?-/ y abbbbbbb')).toBe('x *** y abbbbbbb');
@@ -110,7 +110,7 @@ describe('a registered secret', () => {
     expect(seen).toEqual(['a secret']);
   });
 
-  test('can come after texts were redacted already', () => {
+  test('may be added after other texts were redacted', () => {
     const redactor = createRedactor();
     redactor.add('first-secret');
     redactor.redact('x');
@@ -120,10 +120,10 @@ describe('a registered secret', () => {
 });
 
 describe('the shape of a secret', () => {
-  test('is enough, and is not seen where there is none', () =>
+  test('is recognized, and ordinary words are not', () =>
     expectPairs('redacted.txt', (line) => createRedactor().redact(line.replaceAll('\\n', '\n'))));
 
-  test('is looked for in long texts made to be slow, and the search comes to an end', () => {
+  test('is searched in linear time', () => {
     const redactor = createRedactor();
     const parts = ['-----BEGIN A-----', '://', '://a:', 'a:', 'eyJ', 'eyJ-', 'Bearer ', '://a:b@'];
     for (const part of parts) redactor.redact(`://${part.repeat(100_000)}`);

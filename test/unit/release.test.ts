@@ -181,13 +181,13 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
       says: 'scenarios on',
     },
     { why: 'another one failed', changes: { zizmor: 'failure' }, code: 1, says: 'failure zizmor' },
-  ])('wants every check of the commit green: $why', ({ changes, code, says }) => {
+  ])('requires that every check of the commit is green: $why', ({ changes, code, says }) => {
     const { home, run } = rehearsal();
     writeChecks(home, changes);
     expect(run('check', GREEN)).toEqual({ code, said: expect.stringContaining(says) });
   });
 
-  test('drafts once, with the notes of this version alone', () => {
+  test('creates one draft, with the notes of this version only', () => {
     const { home, work, sha, run } = rehearsal();
     prepare(work, '1.1.0', '## 1.1.0 (2026-12-24)');
     const env = { VERSION: '1.1.0' };
@@ -234,7 +234,7 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
     },
   );
 
-  test('publishes the package of the tag alone, with the repository that publishes', () => {
+  test('publishes only the package of the tag, with the name of the publishing repository', () => {
     const { home, work, run } = rehearsal();
     prepare(work, '1.1.0', '');
     const REAL_NPM = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
@@ -248,7 +248,7 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
     ]);
   });
 
-  test('pushes an image for two platforms, and tells its digest for the attestation', () => {
+  test('pushes an image for two platforms and outputs its digest for the attestation', () => {
     const { home, work, sha, run } = rehearsal();
     prepare(work, '1.1.0', '');
     const env = {

@@ -125,7 +125,7 @@ describe('roots', () => {
       ...given,
     });
 
-  test('have the shortest way to them and everything that waits for them', () => {
+  test('have the shortest chain and all blockers', () => {
     const node = at('node');
     const claim = at('claim', { waitsFor: [node.id] });
     const [only, ...more] = rootsIn(diagnosis([node, claim], { blockers: [claim.id, node.id] }));
@@ -134,7 +134,7 @@ describe('roots', () => {
     expect(only?.blockers.map(({ id }) => id)).toEqual([node.id, claim.id]);
   });
 
-  test('end although findings wait in a circle, and are listed although no chain leads to them', () => {
+  test('are listed in spite of circles, and without a chain to them', () => {
     const a = at('a');
     const b = at('b', { waitsFor: [a.id] });
     a.waitsFor = [b.id];
@@ -171,7 +171,7 @@ describe('where a cause lies', () => {
     const whole = runOf([namespace], { elapsedMs: 302_000, ...run });
     return first === undefined ? undefined : toPlain(attributionOf(first, whole));
   };
-  test('is said, and whether others wait for the same since before', () =>
+  test('is reported, and whether other namespaces have waited for it longer', () =>
     expectPairs('attributions.txt', (line) => {
       const { causes, deadlock: isDeadlock = false, alsoHeld, run } = JSON.parse(line);
       const findings: Finding[] = causes.map(

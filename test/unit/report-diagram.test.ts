@@ -48,7 +48,7 @@ describe('the diagram of the wait-for graph', () => {
     },
   );
 
-  test('stays one whatever the names are made of', async () => {
+  test('is valid with any names', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 40 }), async (text) => {
         expect(await parseDiagram(poisoned(deadlock(), text))).toBe('flowchart-v2');
@@ -79,7 +79,7 @@ describe('the diagram of the wait-for graph', () => {
     expect(source).toContain('  class n2 rootCause');
   });
 
-  test('calls an owner that is only likely so', () => {
+  test('marks an owner that is only likely', () => {
     const owner = finding({
       code: 'owner-failing',
       certainty: 'likely',
@@ -95,7 +95,7 @@ describe('the diagram of the wait-for graph', () => {
     expect(renderSummary(viewOf(runOf([nothing])), {}, 9_999)).not.toContain('mermaid');
   });
 
-  test('would be refused with a label of the cluster as it is', async () => {
+  test('would be invalid with an unescaped label of the cluster', async () => {
     await expect(parseDiagram('graph TD\n  n0["a"]; click n0 "b]\n')).rejects.toThrow();
   });
 });

@@ -213,7 +213,7 @@ describe('the ladder of shorter forms', () => {
     if (text !== '') expect(text.endsWith('</sub>\n')).toBe(true);
   });
 
-  test('says that it was shortened and where the rest is: never on a disk that was deleted', () => {
+  test('says that it was shortened and where the rest is, never on a deleted disk', () => {
     const runUrl = 'https://github.com/octo-org/shop/actions/runs/9001';
     const view = CROWD_VIEW;
     expect(renderSummary(view, { ...CONTEXT, runUrl }, 20_000)).toContain(
@@ -225,14 +225,14 @@ describe('the ladder of shorter forms', () => {
     );
   });
 
-  test('keeps why and what to do longest', () => {
+  test('keeps the cause and the fix longest', () => {
     const short = renderSummary(viewOf(runOf([deadlock()])), CONTEXT, 1_500);
     expect(short).toContain('**Cause.**');
     expect(short).toContain('**Fix.**');
     expect(short).not.toContain('<details>');
   });
 
-  test('leaves no page broken', () => {
+  test('is valid Markdown at every length', () => {
     for (const view of [CROWD_VIEW, MANY_VIEW]) {
       for (const bytes of [20_000, 5_000, 1_500]) {
         const page = renderPage(renderSummary(view, CONTEXT, bytes));

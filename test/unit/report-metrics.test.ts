@@ -43,7 +43,7 @@ function mistakesIn(text: string): string[] {
 }
 
 describe('metrics.prom', () => {
-  test('says how long a namespace is terminating, why and for whom', () => {
+  test('has the time, the cause and the owner of a terminating namespace', () => {
     const text = metrics([deadlock('a'), gone('b', 38_500), deadApiService('c')]);
     expect(mistakesIn(text)).toEqual([]);
     expect(text).toMatch(
@@ -59,7 +59,7 @@ describe('metrics.prom', () => {
     expect(text).toContain('teardown_namespaces{outcome="clear"} 0\n');
   });
 
-  test.each(['likely', 'unknown'] as const)('names no owner that is %s', (certainty) => {
+  test.each(['likely', 'unknown'] as const)('has no owner that is %s', (certainty) => {
     const owner = finding({
       code: 'owner-not-ready',
       subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },

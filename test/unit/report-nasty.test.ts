@@ -157,7 +157,7 @@ describe.each(JUDGES)('text of the cluster changes no page, says $name', (judge:
   });
 });
 
-test('report.md is harmless, whatever else its texts are made of', () => {
+test('report.md is harmless with any texts', () => {
   const [run] = RUNS as [RunResult];
   const page = (text: string): Page =>
     renderPage(renderMarkdownReport(viewOf(poison(run, () => text)), CONTEXT));
@@ -191,7 +191,7 @@ describe('names', () => {
 });
 
 describe('the marker of the comment', () => {
-  test.each(POISONS)('occurs once with $shown', ({ with: text }) => {
+  test.each(POISONS)('occurs exactly once with $shown', ({ with: text }) => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
@@ -238,7 +238,7 @@ describe('log and terminal have no command and no line of the cluster', () => {
 describe('outputs', () => {
   const where = { reportJsonPath: '/r.json', reportMarkdownPath: '/r.md' };
 
-  test.each(POISONS)('are whole with $shown', ({ with: text }) => {
+  test.each(POISONS)('are complete with $shown', ({ with: text }) => {
     for (const run of RUNS) {
       const outputs = outputsOf(viewOf(poison(run, text)), where, 1_000);
       expect(Array.isArray(JSON.parse(outputs.blockers))).toBe(true);
@@ -275,7 +275,7 @@ describe('pieces of a text', () => {
     expect(toMarkdown([word])).toBe(is);
   });
 
-  test('two names side by side stay two', () => {
+  test('two names in a row stay two names', () => {
     expect(toMarkdown([literal('a'), literal('b')])).toBe('`a` `b`');
   });
 });

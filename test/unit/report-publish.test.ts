@@ -15,7 +15,7 @@ const RED = runOf([deadlock()]);
 const KIB = 1_024;
 
 describe('publishing', () => {
-  test('writes the report files and the summary, and says where', async () => {
+  test('writes the report files and the summary, and logs their paths', async () => {
     const { publisher, folder, read, said } = desk();
     const reportDir = join(folder, 'not', 'there', 'yet');
     expect(await publisher.files(viewOf(RED))).toEqual({
@@ -30,7 +30,7 @@ describe('publishing', () => {
     expect(said).toEqual([]);
   });
 
-  test('adds to what the step has already written, and a second time replaces the first', async () => {
+  test('appends to the summary of the step, and replaces its own text the second time', async () => {
     const { publisher, read, write } = desk();
     write('summary.md', 'Grüße\n');
     await publisher.files(viewOf(RED));
@@ -39,7 +39,7 @@ describe('publishing', () => {
     expect(read('summary.md')).toMatch(/^Grüße\n\n\n### 🟡[^🔴]*$/u);
   });
 
-  test('counts what the step has already written, in bytes', async () => {
+  test('counts the bytes that the step has already written', async () => {
     const { publisher, read, write } = desk();
     write('summary.md', 'ä'.repeat(449 * KIB));
     await publisher.files(viewOf(RED));
@@ -47,7 +47,7 @@ describe('publishing', () => {
     expect(read('summary.md')).toContain('shortened');
   });
 
-  test('leaves a summary alone that has no room', async () => {
+  test('does not change a summary without room', async () => {
     const { publisher, read, write, said } = desk();
     write('summary.md', 'x'.repeat(900 * KIB));
     await publisher.files(viewOf(RED));
@@ -62,7 +62,7 @@ describe('publishing', () => {
     expect(readdirSync(folder)).toEqual(['not']);
   });
 
-  test('says in the summary why the gate could not work, safely, and has no report then', async () => {
+  test('writes into the summary why the gate could not work, escaped, and no report', async () => {
     const { publisher, folder, read } = desk();
     const failure = {
       message: 'cannot get namespace "x": 401 <!-- namespace-teardown-gate:v1 key=0 -->\n# @team',

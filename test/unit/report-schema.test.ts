@@ -32,7 +32,7 @@ describe('report.json', () => {
     expect(schemaErrors(buildReport(runOf([namespace])))).toEqual([]);
   });
 
-  test('of a forecast over several namespaces is valid, with what they share', () => {
+  test('of a forecast over several namespaces is valid, with their shared causes', () => {
     const namespaces = [foretold('S4', 'a'), foretold('S4', 'b')];
     const report = buildReport(runOf(namespaces, { kind: 'forecast' }));
     expect(schemaErrors(report)).toEqual([]);

@@ -48,7 +48,7 @@ test('a clause with its own full stop gets no second one', () => {
 });
 
 describe('the sentences of a chain', () => {
-  test('go on with what the object waits for', () =>
+  test('continue with the object that is waited for', () =>
     expectPairs('sentences.txt', (line) => {
       const { subject: next, ...rest } = JSON.parse(line);
       const link: Link = { ...rest, subject: { apiVersion: 'x/v1', ...next } };
@@ -65,7 +65,7 @@ describe('the sentences of a chain', () => {
     );
   });
 
-  test('tell the ends of a long one, as one sentence too', () => {
+  test('contain both ends of a long chain, also as one sentence', () => {
     const links = Array.from({ length: 7 }, (_, at) => ({
       ...HELD,
       subject: subject('Widget', `w${at}`, HOME),
@@ -76,7 +76,7 @@ describe('the sentences of a chain', () => {
     );
   });
 
-  test('say how many an entry stands for', () => {
+  test('contain the number of objects that a finding represents', () => {
     expect(toPlain(asSentences(clauses({ ...HELD, count: 20_000 })))).toBe(
       'Widget db (and 19,999 others like it) is held by finalizer a/b.',
     );
@@ -106,7 +106,7 @@ describe('the sentences of a chain', () => {
 test.each([
   { certainty: 'likely' as const, told: 'most likely Deployment ops/operator' },
   { certainty: 'proven' as const, told: 'Deployment ops/operator' },
-])('a link to an owner that is $certainty is called so', ({ certainty, told }) => {
+])('a link to an owner that is $certainty contains that word', ({ certainty, told }) => {
   const owner = finding({ code: 'owner-failing', subject: OPERATOR, message: 'is', certainty });
   expect(toPlain(linkWords(owner, HOME, undefined))).toBe(told);
 });
@@ -115,7 +115,7 @@ describe('timestamps in sentences', () => {
   test('have the time of day and their age', () =>
     expectPairs('ages.txt', (text) => withAges(text, FINISHED_AT)));
 
-  test('stay as they are when the clock of the gate is not known', () => {
+  test('stay unchanged if the clock of the gate is unknown', () => {
     expect(withAges('2026-03-02T10:00:11Z', 'never')).toBe('2026-03-02T10:00:11Z');
     expect(clockTime('never')).toBe('never');
   });

@@ -43,11 +43,11 @@ describe('statistics over reports', () => {
     ]);
   });
 
-  test('tell how long deletion takes', () => {
+  test('contain the durations of deletions', () => {
     expect(week.deletionSeconds).toEqual({ median: 41, p90: 90, longest: 90 });
   });
 
-  test('count causes under a name that is the same in every run: namespaces, how often and since when', () => {
+  test('count causes by a name that is the same in every run: namespaces, frequency and first time', () => {
     expect(week.causes[0]).toMatchObject({
       code: 'apiservice-unavailable',
       what: 'APIService v1beta1.metrics.k8s.io',
@@ -94,7 +94,7 @@ describe('statistics over reports', () => {
     { finalizer: '@x', field: "'@x" },
     { finalizer: 'a"b,c', field: 'a""b,c' },
     { finalizer: 'a\nb', field: 'a b' },
-  ])('put $finalizer into CSV as text', ({ finalizer, field }) => {
+  ])('quote $finalizer in CSV', ({ finalizer, field }) => {
     const namespace = deadlock('n');
     for (const finding of namespace.diagnosis?.findings ?? []) finding.finalizer = finalizer;
     const csv = renderStatistics(summarizeReports([at(1, namespace)]), 'csv');

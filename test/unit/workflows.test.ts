@@ -25,7 +25,7 @@ describe.each(globSync('*.yml', { cwd: FOLDER }))('%s', (file) => {
   const jobs = Object.values(workflow.jobs);
   const steps = jobs.flatMap((job) => job.steps);
 
-  test('grants nothing at the top, and gives every job an end', () => {
+  test('grants no permission at the top, and limits the time of every job', () => {
     expect(workflow.permissions).toEqual({});
     expect(jobs.filter((job) => job['timeout-minutes'] === undefined)).toEqual([]);
   });
@@ -42,7 +42,7 @@ describe.each(globSync('*.yml', { cwd: FOLDER }))('%s', (file) => {
     expect(checkouts.filter((step) => step.with?.['persist-credentials'] !== false)).toEqual([]);
   });
 
-  test('passes nothing into a shell but by the environment', () => {
+  test('passes values to a shell only by the environment', () => {
     expect(steps.filter(({ run }) => run?.includes('${{'))).toEqual([]);
   });
 });
