@@ -49,10 +49,9 @@ describe('the bundle', () => {
     const source = readFileSync(BUNDLE, 'utf8');
 
     expect(source).not.toContain('webpackMissingModule');
-    // What ncc leaves for an import that it cannot find, without failing. The package `debug`, which comes
-    // with client-node's SOCKS proxies, does without this one.
+    // What ncc leaves for an import that it cannot find, without failing.
     const missing = [...source.matchAll(/eval\("require"\)\("?([^")]*)/g)].map(([, name]) => name);
-    expect(missing).toEqual(['supports-color']);
+    expect(missing).toEqual([]);
   });
 
   test('is executable and starts from a folder that has no node_modules', () => {
