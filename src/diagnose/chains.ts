@@ -39,6 +39,7 @@ export function linksInside(context: Context, held: Held, owner?: Actor): Link[]
     ),
     ...linksBehind(context, held),
     ...said.flatMap((text) => linksNamedIn(context, held, text)),
+    ...awaitedOutside(context, held).flatMap((object) => linksToHeld(object, NAMED)),
   ];
 }
 
@@ -175,7 +176,7 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 const MAX_PODS = 20;
 
 const WAITING =
-  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
 const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
 
@@ -206,8 +207,9 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
       because,
     })),
     ...groupsOf(context.now).flatMap(({ type, examples, finalizers }) => {
-      const isOther = ({ uid, name }: ObjectFacts): boolean =>
-        held.objects.every((one) => one.uid !== uid) && isNamed(text, name);
+      const isOther = (object: ObjectFacts): boolean =>
+        held.objects.every(({ uid }) => uid !== object.uid) &&
+        (isNamed(text, object.name) || refersTo(context, held, object));
       const [head] = examples;
       const isWaitedFor =
         head !== undefined &&
@@ -223,6 +225,66 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
       .filter((namespace) => isNamespaceNamed(text, namespace))
       .map(({ name }) => ({ id: behindId(name), because })),
   ];
+}
+
+/** Reports whether the spec or status of a held object refers to the object. */
+function refersTo(context: Context, { objects }: Held, { kind, name, namespace }: ObjectFacts) {
+  const own = context.now.namespace.name;
+  return objects.some((one) =>
+    detailOf(context, one)?.references.some(
+      (reference) =>
+        reference.kind === kind &&
+        reference.name === name &&
+        (namespace === '' || (reference.namespace ?? own) === namespace),
+    ),
+  );
+}
+
+/**
+ * Returns terminating objects outside of the namespace that a status names as what is waited for: by kind and name, or by
+ * the kind of an object to which the held one refers.
+ */
+export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
+  const texts = waitTexts(context, held);
+  if (texts.length === 0) return [];
+  return Object.values(context.now.partners)
+    .flatMap((read) => valueIn(read) ?? [])
+    .filter((object) => object.deletionTimestamp !== undefined)
+    .filter((object) =>
+      texts.some(
+        (text) =>
+          isKindNamed(text, object.kind) &&
+          (isNamed(text, object.name) || refersTo(context, held, object)),
+      ),
+    );
+}
+
+/** Returns cluster-scoped objects that a status names as what is waited for: `waiting for Network vpc`. */
+export function namedInTexts(context: Context, held: Held): Wanted['partners'] {
+  const texts = waitTexts(context, held);
+  if (texts.length === 0) return [];
+  const types = typesOf(context).filter(
+    ({ kind, namespaced, verbs }) => !namespaced && kind !== 'Namespace' && verbs.includes('list'),
+  );
+  return types
+    .flatMap((type) => {
+      const name = new RegExp(
+        `(?<![\\w.-])${type.kind}[\\s:/]+["'\`]?([a-z0-9][a-z0-9.-]*[a-z0-9])`,
+        'g',
+      );
+      return texts.flatMap((text) =>
+        Array.from(text.matchAll(name), ([, found = '']) => ({
+          ...{ type, namespace: undefined, name: found },
+        })),
+      );
+    })
+    .slice(0, MAX_NAMED);
+}
+
+const MAX_NAMED = 3;
+
+function waitTexts(context: Context, held: Held): string[] {
+  return statusTexts(context, held).flatMap(({ text }) => (isWaitText(text) ? [text] : []));
 }
 
 /** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
@@ -251,13 +313,14 @@ export function namedOutside(context: Context, { objects, type }: Held): Wanted[
   const own = context.now.namespace.name;
   const references = objects.flatMap((object) => detailOf(context, object)?.references ?? []);
   return references.flatMap(({ group, kind, namespace, name }) => {
-    const found = typesOf(context).find(
-      (candidate) =>
-        candidate.kind === kind &&
-        (group === undefined
-          ? candidate.group === type.group || candidate.group === ''
-          : candidate.group === group),
+    const alike = typesOf(context).filter((candidate) => candidate.kind === kind);
+    const near = alike.find((candidate) =>
+      group === undefined
+        ? candidate.group === type.group || candidate.group === ''
+        : candidate.group === group,
     );
+    // A kind that only one group has needs no group.
+    const found = near ?? (group === undefined && alike.length === 1 ? alike[0] : undefined);
     if (NEVER_WAITING.has(kind) || found === undefined || !found.verbs.includes('list')) return [];
     if (!found.namespaced) return [{ type: found, namespace: undefined, name }];
     return (namespace ?? own) === own ? [] : [{ type: found, namespace, name }];

@@ -1,6 +1,6 @@
 import { shorten } from '../base/text.ts';
 import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
-import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import type { Finding, FindingCode, Remedy, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
   type ContentCount,
@@ -87,6 +87,8 @@ export interface Ties {
   waitsForNamespace: string;
   /** The workload that should serve the subject, as `actorText` writes it. */
   servedBy: string;
+  /** What a person can do if the finding waits for itself through others: no fix is at the end of the chain. */
+  wayOut: Remedy[];
   /** The chain ends here only because the examination ended: the finding is no root cause. */
   isCut: boolean;
 }

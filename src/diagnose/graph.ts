@@ -31,15 +31,19 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const edges = edgesOf(ids, byId);
   const next = adjacency(edges);
   const reachable = reachableFrom(NAMESPACE_NODE, next);
-  return {
-    findings: ids.map((id) => toFinding(id, byId.get(id) as RuleResult, targets(next, id))),
-    edges,
-    blockers: targets(next, NAMESPACE_NODE),
-    rootCauses: rootCausesOf(ids, next).filter(
-      (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
-    ),
-    deadlocks: deadlocksOf(ids, next).filter((circle) => circle.some((id) => reachable.has(id))),
-  };
+  const rootCauses = rootCausesOf(ids, next).filter(
+    (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
+  );
+  const deadlocks = deadlocksOf(ids, next).filter((circle) =>
+    circle.some((id) => reachable.has(id)),
+  );
+  const findings = ids.map((id) => {
+    const result = byId.get(id) as RuleResult;
+    const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
+    const remedies = [...result.remedies, ...((isCircle && result.wayOut) || [])];
+    return toFinding(id, { ...result, remedies }, targets(next, id));
+  });
+  return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };
 }
 
 function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>): Edge[] {
@@ -191,6 +195,7 @@ const TIES: readonly string[] = [
   'waitsForNamespace',
   'servedBy',
   'isCut',
+  'wayOut',
 ] satisfies (keyof Ties)[];
 
 /** Omits undefined properties. */

@@ -2,7 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../mod
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
+import { namedInTexts, namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
   contextOf,
@@ -267,7 +267,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (isOftenProviderManaged(one)) wanted.cluster.push('providerNodes');
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
-    wanted.partners.push(...namedOutside(context, one));
+    wanted.partners.push(...namedOutside(context, one), ...namedInTexts(context, one));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     for (const { type, name } of definingObjects(context, one)) {

@@ -1,5 +1,6 @@
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
+import { awaitedOutside } from '../chains.ts';
 import {
   type Context,
   foldSubjects,
@@ -99,7 +100,8 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
-    for (const { object } of partnersOf(context, held)) {
+    const named = partnersOf(context, held).map(({ object }) => object);
+    for (const object of [...named, ...awaitedOutside(context, held)]) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
       for (const next of finalizersOfObject(context, object)) visit(next);
@@ -185,6 +187,7 @@ function objectResults(context: Context, held: Held): RuleResult[] {
       blocksNamespace: isInside(context, first.namespace) ? why : undefined,
       waitsFor: owner.waitsFor,
       next: owner.next,
+      wayOut: owner.wayOut,
     },
     ...owner.results,
   ];
@@ -245,6 +248,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       blocksNamespace: `${list} has the entry ${finalizer}`,
       waitsFor: owner.waitsFor,
       next: owner.next,
+      wayOut: owner.wayOut,
     },
     ...owner.results,
   ];

@@ -126,6 +126,8 @@ export interface OwnerResults {
   results: RuleResult[];
   /** What holds the object once the owner acts again. */
   next?: string[];
+  /** The removal of the finalizer, which ends a circle of objects that wait for each other. */
+  wayOut?: Remedy[];
   /** No running controller will remove the finalizer: a person may. */
   isRemovable: boolean;
   /** In a forecast: the owner runs, nothing contradicts it, so it is expected to remove the finalizer. */
@@ -212,6 +214,7 @@ export function ownerResults(
     ],
     results: shown,
     ...(next.length > 0 && { next }),
+    ...(mayWait && partners.length > 0 && { wayOut: removal }),
     isRemovable,
     isExpected: false,
   };

@@ -151,7 +151,7 @@ export function installRemedy(
 }
 
 export function cureRemedies(
-  given: { context: Context; held: Held; candidate: Suspect; actor: Actor },
+  given: { context: Context; held: Held; candidate: Suspect; actor: Actor; removal: Remedy[] },
   refusal: Refusal | undefined,
   lacksRight: boolean,
   isCircle: boolean,
@@ -221,13 +221,16 @@ export function cureRemedies(
     case 'not-found': {
       const what = `${kindOfResource(context, error)} ${error.name}`;
       const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
+      const restored = place === undefined ? what : `${what} in namespace ${place}`;
+      const restore = { text: `Restore ${restored}, which the controller needs` };
+      // The API server does not say in which namespace it searched.
+      const lost = place === undefined && context.now.forecast === undefined ? given.removal : [];
       return [
-        withRole('now', {
-          text:
-            place === undefined
-              ? `Restore ${what}, which the controller needs. If it was in this namespace, nothing can create it again, and only a person can remove the finalizer`
-              : `Restore ${what} in namespace ${place}, which the controller needs`,
-        }),
+        withRole('now', restore),
+        ...lost.map((remedy) => ({
+          ...remedy,
+          text: `If ${what} was in this namespace, where nothing can be created: ${remedy.text}`,
+        })),
       ];
     }
     case 'namespace-terminating':
