@@ -39,7 +39,10 @@ export function completionScript(shell: (typeof SHELLS)[number]): string {
   }
 }
 
-/** Bash takes `--format=text` for three words. A flag takes a value only after `=`: the next word may be a namespace. */
+/**
+ * Returns the script for bash, which takes `--format=text` for three words. A flag takes a value only after `=`:
+ * the next word may be a namespace.
+ */
 function bashScript(): string {
   const choices = OPTIONS.filter((option) => option.choices.length > 0).map(
     ({ name, isFlag, choices }) =>

@@ -30,10 +30,7 @@ function isInRunner(): boolean {
   );
 }
 
-/**
- * Each imports only its own part. "eager" keeps it in the same bundle, because ncc does not minify a second
- * file.
- */
+/** Runs the terminal, and imports only that part. "eager" keeps it in the bundle: ncc does not minify a second file. */
 async function inTerminal(): Promise<number> {
   const { runTerminal } = await import(/* webpackMode: "eager" */ './cli.ts');
   return runTerminal(args);

@@ -122,7 +122,7 @@ function keyOf({ kind, namespace, name, isGone }: Actor): string {
   return `${kind} ${namespace}/${name} ${isGone}`;
 }
 
-/** A Job that has ended creates no more pods; a suspended Job may create some. */
+/** Reports whether a Job has ended, so that it creates no more pods. A suspended Job may create some. */
 function hasEnded({ kind, conditions }: WorkloadFacts): boolean {
   return (
     kind === 'Job' &&
@@ -182,7 +182,7 @@ const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
   ['Job', 'jobs'],
 ]);
 
-/** A Deployment names its ReplicaSets after itself and the hash of their template. */
+/** Returns the Deployment of a ReplicaSet by the name of the ReplicaSet; any other controller unchanged. */
 function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
   const suffix = `-${labels['pod-template-hash']}`;
   return controller.kind === 'ReplicaSet' && controller.name.endsWith(suffix)
@@ -190,10 +190,7 @@ function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): Owner
     : controller;
 }
 
-/**
- * Reports whether a pod is terminating, not ready, and without a controller that replaces it: its workload was
- * deleted.
- */
+/** Reports whether a pod is terminating and not ready: without a controller, its workload was deleted. */
 function isShuttingDown({ deletionTimestamp, ready }: PodFacts): boolean {
   return deletionTimestamp !== undefined && !ready;
 }
@@ -203,7 +200,10 @@ type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
   Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors'>;
 
-/** A workload known only by its pods, or by the workloads that it controls, has no known number of replicas. */
+/**
+ * Returns a workload that is known only by its pods, or by the workloads that it controls: its number of replicas
+ * is unknown.
+ */
 function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
   const { account, namespace, name, programs } = seen;
   return {

@@ -138,7 +138,7 @@ function complete(entries: Readonly<Record<string, Value>>): Fields {
   return new Fields(entries, true);
 }
 
-/** The API server stores no empty maps. */
+/** Returns the fields of a map of texts; the API server stores no empty maps. */
 function strings(entries: Readonly<Record<string, string>>): Fields | typeof ABSENT {
   return Object.keys(entries).length === 0 ? ABSENT : complete(entries);
 }
@@ -194,7 +194,7 @@ function unquote(quoted: string): string {
   return inner.replace(/\\(.)/g, '$1');
 }
 
-/** A recursive descent parser; the grammar is https://github.com/google/cel-spec/blob/master/doc/langdef.md. */
+/** Parses the tokens by recursive descent (grammar: https://github.com/google/cel-spec/blob/master/doc/langdef.md). */
 function parseTokens(tokens: readonly Token[]): Expression {
   let position = 0;
   let depth = 0;

@@ -20,7 +20,10 @@ export interface ParsedConditions {
   contentFailure: { errors: ContentError[] } | undefined;
 }
 
-/** Source of the texts: kube-controller-manager pkg/controller/namespace/deletion/status_condition_utils.go. */
+/**
+ * Parses the conditions of a namespace (kube-controller-manager
+ * pkg/controller/namespace/deletion/status_condition_utils.go).
+ */
 export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
   const parsed = known.get(conditions) ?? parseUncached(conditions);
   known.set(conditions, parsed);
@@ -58,7 +61,7 @@ const SOME_GROUPS = /^Discovery failed for some groups, \d{1,9} failing: /;
 const SERVER_APIS = 'unable to retrieve the complete list of server APIs: ';
 const GROUP_VERSION = /^(?:([a-z0-9.-]+)\/)?([a-z0-9-]+): /;
 
-/** client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed: `g/v: error, g/v: error`. */
+/** Parses `g/v: error, g/v: error` (client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed). */
 function failuresOfDiscovery(
   message: string | undefined,
 ): Pick<ParsedConditions, 'discoveryFailures' | 'discoveryRaw'> {

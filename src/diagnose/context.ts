@@ -126,7 +126,7 @@ export function itemsIn<T>(read: Read<T[]> | undefined): T[] {
   return valueIn(read) ?? [];
 }
 
-/** The texts of an object beyond its metadata. */
+/** Returns the texts of an object beyond its metadata, if they were read. */
 export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDetail | undefined {
   return valueIn(now.details[uid]);
 }

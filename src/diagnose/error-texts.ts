@@ -110,7 +110,10 @@ function repeatedPiece(tail: string, times: number): string | undefined {
   return tail === new Array(times).fill(piece).join(', ') ? piece : undefined;
 }
 
-/** The list is sorted, so a piece that sorts before its predecessor is part of it. */
+/**
+ * Joins a piece that sorts before its predecessor with it: the list is sorted, so such a piece is a part of the
+ * predecessor.
+ */
 function joinUnsorted(pieces: string[]): string[] {
   const joined: string[] = [];
   for (const piece of pieces) {
@@ -121,7 +124,7 @@ function joinUnsorted(pieces: string[]): string[] {
   return joined;
 }
 
-/** Without a stated number, a refusal ends the list: the message of a webhook is free text. */
+/** Splits a list without a stated number. A refusal ends the list: the message of a webhook is free text. */
 function splitAtKnownStarts(text: string): string[] {
   const pieces = splitBeforeErrors(text, startsKnownError);
   const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
@@ -399,7 +402,7 @@ function readErrorText(text: string): ErrorDetail {
   return { kind: 'other' };
 }
 
-/** The key is `/registry/[group/]resource/namespace/name`. */
+/** Reads a storage key, `/registry/[group/]resource/namespace/name`. */
 function unreadableKey(path: string): ErrorDetail {
   const parts = path.split('/').filter((part) => part !== '');
   const [name, , resource, parent] = [...parts].reverse();
@@ -421,8 +424,8 @@ interface Named {
 }
 
 /**
- * `secrets`, `leases.coordination.k8s.io` or `secrets "name"`, ending at `end`. For a collection delete the
- * name is literally "Unknown".
+ * Returns the type and name that end at `end`: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. For a
+ * collection delete the name is literally "Unknown".
  */
 function targetBefore(text: string, end: number): Named | undefined {
   if (end < 1) return undefined;
@@ -443,7 +446,7 @@ function targetBefore(text: string, end: number): Named | undefined {
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
 const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/;
 
-/** The URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
+/** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
   const host = url === undefined ? null : SERVICE_HOST.exec(url);

@@ -213,7 +213,7 @@ export function closedWebhooks(
   );
 }
 
-/** Sources: apiserver pkg/admission/plugin/webhook/predicates. */
+/** Reports whether a webhook is asked (apiserver pkg/admission/plugin/webhook/predicates). */
 function matchesWebhook(
   { matchPolicy, namespaceSelector, rules }: WebhookFacts,
   operation: Operation,
@@ -226,7 +226,10 @@ function matchesWebhook(
   );
 }
 
-/** A selector applies to the Namespace by its own labels, and not at all to other cluster-scoped objects. */
+/**
+ * Reports whether a namespace selector matches. It is applied to a Namespace by its own labels, and not to other
+ * cluster-scoped objects.
+ */
 function matchesPlace(
   place: Record<string, string>,
   selector: readonly LabelRequirement[],
@@ -255,14 +258,17 @@ export function matchesRule(
   );
 }
 
-/** `*` reaches no subresource, `pods/*` reaches pods (apiserver pkg/admission/plugin/webhook/predicates/rules). */
+/**
+ * Reports whether a pattern matches: `*` matches no subresource, `pods/*` matches pods (apiserver
+ * pkg/admission/plugin/webhook/predicates/rules).
+ */
 function reachesResource(pattern: string, asked: string): boolean {
   const [own = '', sub = ''] = pattern.split('/');
   const [resource, subresource = ''] = asked.split('/');
   return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
 }
 
-/** Source: apimachinery pkg/labels/selector.go. */
+/** Reports whether the labels meet all requirements (apimachinery pkg/labels/selector.go). */
 export function matchesLabels(
   requirements: readonly LabelRequirement[],
   labels: Record<string, string>,

@@ -227,8 +227,9 @@ export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): bo
 }
 
 /**
- * A kubelet writes `False` itself, and says why; of one that is silent the node lifecycle controller writes
- * `Unknown` (kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go).
+ * Reports whether the kubelet writes the status. It writes `False` itself, with a reason; for a silent kubelet the
+ * node lifecycle controller writes `Unknown` (kubernetes
+ * pkg/controller/nodelifecycle/node_lifecycle_controller.go).
  */
 export function isKubeletReporting({ ready }: NodeFacts): boolean {
   return ready === 'False';

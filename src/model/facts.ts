@@ -904,7 +904,10 @@ const webhook = shape({
 export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });
 
-/** A ConfigMap that belongs to a pod: its creator leads as long as the pod exists (operator-lib, leader.Become). */
+/**
+ * Reads a ConfigMap that belongs to a pod: its creator leads as long as the pod exists (operator-lib,
+ * leader.Become).
+ */
 export function lockFacts(object: Json | undefined) {
   const { name } = identity(object);
   const namespace = stringAt(object, 'metadata', 'namespace') ?? '';

@@ -118,7 +118,7 @@ export interface NamespaceResult {
   basis?: ForecastBasis;
   /** Comparison with an earlier forecast. Only if its report was given. */
   hindsight?: Hindsight;
-  /** Objects that an ordered deletion deleted. Only in an ordered deletion. */
+  /** Objects that were deleted before the namespace; absent without an ordered deletion. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */
   examination: { requests: number; ms: number } | undefined;

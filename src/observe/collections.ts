@@ -250,7 +250,7 @@ export async function readOtherWorkloads(
   };
 }
 
-/** The collections of these namespaces. */
+/** Reads a collection in each of these namespaces. */
 export async function readInNamespaces<T>(
   source: Source<T>,
   namespaces: readonly string[],

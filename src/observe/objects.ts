@@ -333,7 +333,7 @@ export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
-/** The API server waits up to 30 s for a webhook (apiserver, ValidatingWebhook.timeoutSeconds). */
+/** Time limit for a dry run: the API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
 const ADMISSION_MS = 35_000;
 
 /** Sends a mutation, always as a dry run. */

@@ -200,7 +200,10 @@ function isOurs(
     : OTHER_LOGINS.includes(author);
 }
 
-/** Only the holder of the token can compute it for this author; the token cannot be derived from it. */
+/**
+ * Returns a signature that only the holder of the token can compute for this author. The token cannot be derived
+ * from it.
+ */
 function sign(token: string, author: string): string {
   return createHmac('sha256', token).update(`comment by ${author}`).digest('hex').slice(0, 32);
 }

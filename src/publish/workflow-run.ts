@@ -174,7 +174,7 @@ function describeJob(workflow: string, job: string, values: readonly string[]): 
 
 const MAX_WHERE_CHARS = 120;
 
-/** "key=value" per dimension, in order; none where the job has no matrix or the host does not tell. */
+/** Returns "key=value" per dimension, in order; none if the job has no matrix or the host does not pass it. */
 function matrixValues(matrix: string): string[] {
   return Object.entries(parseObject(matrix) ?? {})
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)

@@ -246,8 +246,8 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
 }
 
 /**
- * One finalizer may have a cause per kind of object that it is on; and where one object has several
- * finalizers, the commands for one of them do for all.
+ * Adds the kind to equal titles: one finalizer may have a cause for each kind of object. If one object has several
+ * finalizers, the commands for one of them serve all.
  */
 function withDistinctTitles(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));

@@ -243,7 +243,7 @@ function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
 }
 
-/** The workload that wrote the finalizer, or the program of that name where no workload has it. */
+/** Returns the workload that wrote the finalizer, or the program of that name if no workload has the name. */
 function finalizerWriter(question: OwnerQuestion): Pointer[] {
   const { held, actors } = question;
   const manager = specificFieldManager(held);
@@ -569,7 +569,7 @@ export function placesOfServers(context: Context, held: Held): string[] {
   );
 }
 
-/** Returns workloads, and accounts that no workload uses, for which RBAC names the type as for its reconciler. */
+/** Returns workloads, and accounts without a workload, that may watch and change the type by a rule that names it. */
 function permitted(question: OwnerQuestion): Pointer[] {
   const { actors, rightsOf } = question;
   const isReconciler = (account: Pointer['account']): boolean => {

@@ -205,7 +205,10 @@ function isDomainOfGroup(
     .every((label) => COMMON_LABEL.test(label) || own.length === 0 || names.includes(label));
 }
 
-/** Two labels at least stay: `apps.example.com` is `example.com`, `operator.io` is itself. */
+/**
+ * Removes the first label if it is a common one. At least two labels stay: `apps.example.com` becomes
+ * `example.com`, `operator.io` does not change.
+ */
 function withoutCommonLabel(domain: string): string {
   const [label = '', ...rest] = domain.split('.');
   return rest.length > 1 && COMMON_LABEL.test(label) ? rest.join('.') : domain;

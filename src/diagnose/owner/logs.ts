@@ -168,7 +168,7 @@ export function parseLogLine(raw: string): LogRecord {
   return { at: time, isError: isError || error !== '', message, error, fields, line };
 }
 
-/** `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}` */
+/** Splits a line such as `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`. */
 function consoleFields(line: string) {
   const parts = line.split('\t');
   const level = parts.findIndex((part) => /^(?:DEBUG|INFO|WARN|ERROR|FATAL|PANIC)$/i.test(part));

@@ -29,7 +29,7 @@ export const SHARED_STATUS_WRITERS =
   /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
 
 /**
- * By default a field manager ends before the first slash; a name with one is that of a task (apiserver,
+ * Reports whether a field manager is named after a task: a default name ends before the first slash (apiserver,
  * managerOrUserAgent).
  */
 export function isTaskName(name: string): boolean {

@@ -149,8 +149,9 @@ const BECAUSE = 'only its owner removes the finalizer';
 const REFUSED = 'it refuses the update that removes the finalizer';
 
 /**
- * `siblings`: the other finalizers of the same objects that a person may remove as well. `behind`: UIDs of objects that
- * wait for this one; objects that are bound to each other name each other.
+ * Returns the findings about the owner. `siblings`: the other finalizers of the same objects that a person may
+ * remove as well. `behind`: UIDs of objects that wait for this one; objects that are bound to each other name each
+ * other.
  */
 export function ownerResults(
   context: Context,

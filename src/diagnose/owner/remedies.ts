@@ -370,7 +370,7 @@ export function removalRemedies(
   ];
 }
 
-/** The removal as what is to be done now: of all objects before one of them. */
+/** Returns the removal as the fix: from all objects, and as an alternative from a single one. */
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   const [first, ...others] = removal.toReversed();
   return first === undefined ? [] : [{ ...first, role: 'now' }, ...others];

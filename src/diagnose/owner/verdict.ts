@@ -53,7 +53,7 @@ export function findOwner(context: Context, held: Held): Ownership {
   return found;
 }
 
-/** The table of answers, from the most to the least certain. */
+/** Returns the first answer of a table, from the most to the least certain. */
 function judge(question: OwnerQuestion): Ownership {
   const { context } = question;
   const { left, excluded } = applyExclusions(suspectsFor(question), question);

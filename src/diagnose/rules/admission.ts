@@ -479,7 +479,10 @@ export function deadWebhooks(
     .flatMap((webhook) => deadWebhook(context, webhook, `${operation} of ${typeName(type)}`) ?? []);
 }
 
-/** Returns undefined unless the webhook fails closed and nothing is behind its Service. */
+/**
+ * Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other
+ * webhook.
+ */
 function deadWebhook(
   context: Context,
   webhook: WebhookFacts,
