@@ -68,8 +68,10 @@ export function clueTable(): string {
 }
 
 const NAMING = {
-  alone: 'yes, as `likely`',
-  'with a permission': 'with `permission`, as `likely`',
+  likely: 'yes, as `likely`',
+  alone: 'counts',
+  'with a permission': 'counts with `permission`',
+  'with the only permission': 'counts if no other suspect has `permission`',
   ranks: 'no: it orders the suspects',
 } as const;
 

@@ -67,10 +67,11 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * The support that a clue needs to name an owner, which is then `likely`. Several programs may have a clue that only
-   * `ranks`. A clue without this field is about one program alone and can prove that this is the owner.
+   * A clue without this field is about one program alone, and can prove that this is the owner; `likely`: it decides as
+   * well. The other clues are counted, `alone`, or only together with a permission on the type (that no other suspect
+   * has): most of them name an owner, which is then `likely`. Several programs may have a clue that only `ranks`.
    */
-  names?: 'alone' | 'with a permission' | 'ranks';
+  names?: 'likely' | 'alone' | 'with a permission' | 'with the only permission' | 'ranks';
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
 
@@ -96,7 +97,7 @@ export const CLUES = [
   {
     kind: 'quoted',
     about: 'object',
-    names: 'alone', // another program may have used this account
+    names: 'likely', // another program may have used this account
     text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
     pointsTo: quotedAccounts,
   },
@@ -135,7 +136,7 @@ export const CLUES = [
   {
     kind: 'release',
     about: 'type',
-    names: 'with a permission',
+    names: 'with the only permission',
     text: 'it was installed by the same Helm release as the CRD',
     pointsTo: sameRelease,
   },
@@ -156,7 +157,7 @@ export const CLUES = [
   {
     kind: 'framework',
     about: 'type',
-    names: 'with a permission',
+    names: 'ranks',
     text: "it runs a program with the writer's name, which frameworks give to every controller",
     pointsTo: namedByFramework,
   },
@@ -237,6 +238,16 @@ export type ClueKind = (typeof CLUES)[number]['kind'];
 /** The clues that can prove who the owner is. */
 export const PROOFS: readonly ClueKind[] = CLUES.flatMap((row) =>
   row.about === 'object' && !('names' in row) ? [row.kind] : [],
+);
+
+/** The clues of which one alone decides, as a proof or as `likely`. */
+export const DECIDING: readonly ClueKind[] = CLUES.flatMap((row) =>
+  row.about === 'object' && (!('names' in row) || row.names === 'likely') ? [row.kind] : [],
+);
+
+/** The clues that may name an owner. */
+export const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
+  row.about === 'anyone' || ('names' in row && row.names === 'ranks') ? [] : [row.kind],
 );
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {

@@ -1,17 +1,14 @@
 import { isSameAccount } from '../rights.ts';
-import { CLUES, type ClueKind } from './clues.ts';
+import { DECIDING, NAMING } from './clues.ts';
 import { isSameProgram } from './names.ts';
 import { hasClue, mayRun, type Suspect } from './suspects.ts';
-
-/** The clues that may name an owner. */
-const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'anyone' || (row.about === 'type' && row.names === 'ranks') ? [] : [row.kind],
-);
 
 /** A reason to name no owner, although clues point to one suspect more than to any other. */
 interface Doubt {
   /** The sentence that the report shows about the first suspect. */
   reason: string;
+  /** The rivals are those that were ruled out for lack of a permission, instead of the other suspects. */
+  isAboutPowerless?: boolean;
   applies: (best: Suspect, rival: Suspect) => boolean;
 }
 
@@ -20,11 +17,6 @@ export const DOUBTS: readonly Doubt[] = [
   {
     reason: 'another installation of its program has other arguments that select objects',
     applies: isOtherInstallation,
-  },
-  {
-    reason: 'only a name that frameworks give to every controller points to it',
-    applies: ({ clues }) =>
-      clues.every(({ kind }) => kind === 'framework' || !NAMING.includes(kind)),
   },
   {
     reason:
@@ -43,6 +35,14 @@ export const DOUBTS: readonly Doubt[] = [
       rights.change === 'everything' &&
       clues.every(({ kind }) => ['writer', 'author', 'wide'].includes(kind)) &&
       hasClue(rival, 'permission'),
+  },
+  {
+    reason: 'a clue points only to a controller that lacks the permission, which it may have lost',
+    isAboutPowerless: true,
+    applies: (best, rival) =>
+      (hasClue(best, ...DECIDING) ? DECIDING : NAMING).some(
+        (kind) => hasClue(rival, kind) && !hasClue(best, kind),
+      ),
   },
 ];
 

@@ -3,7 +3,7 @@ import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import { mayOthersChange } from '../rights.ts';
-import { CLUES, type ClueKind, PROOFS } from './clues.ts';
+import { CLUES, DECIDING, NAMING, PROOFS } from './clues.ts';
 import { DOUBTS } from './doubts.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
@@ -59,7 +59,13 @@ function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
   const ranked = left.filter(pointsToSuspect).toSorted(compareSuspects);
   const unread = unreadSources(context);
-  const { best: first, doubt } = singledOut(ranked, excluded);
+  const powerless = excluded.filter(
+    ({ suspect, by }) => by.isForLackOfPermission && workloadExists(suspect),
+  );
+  const { best: first, doubt } = singledOut(
+    ranked,
+    powerless.map(({ suspect }) => suspect),
+  );
   // An unread source could show another suspect with more clues about the type.
   const best = first && (hasObjectClue(first) || unread.length === 0) ? first : undefined;
   const suspects = ranked.filter((one) => one !== best && workloadExists(one));
@@ -79,12 +85,12 @@ function judge(question: OwnerQuestion): Ownership {
   const isKnown =
     best !== undefined &&
     (isInside(context, best.account?.namespace) || best.rights.change === 'named');
-  const alive = othersAlive(left, excluded, isKnown);
+  const alive = othersAlive(left, powerless, isKnown);
   const others = [
     ...alive,
     ...(best === undefined ? [] : permissionOfOthers(question, best)),
-    ...excluded.flatMap(({ suspect, by }) =>
-      by.isForLackOfPermission && workloadExists(suspect) && hasObjectClue(suspect)
+    ...powerless.flatMap(({ suspect }) =>
+      hasObjectClue(suspect)
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
@@ -109,12 +115,9 @@ function judge(question: OwnerQuestion): Ownership {
  */
 function othersAlive(
   left: readonly Suspect[],
-  excluded: readonly Excluded[],
+  powerless: readonly Excluded[],
   isKnown: boolean,
 ): string[] {
-  const powerless = excluded.filter(
-    ({ suspect, by }) => by.isForLackOfPermission && workloadExists(suspect),
-  );
   const unnamed = left.filter((one) =>
     workloadExists(one) ? !pointsToSuspect(one) : hasClue(one, 'outside', 'quoted'),
   );
@@ -128,7 +131,7 @@ function othersAlive(
   );
   // Permissions on other products show the other purpose of a controller.
   const departed = powerless.flatMap(({ suspect, by }) =>
-    !isKnown && (hasObjectClue(suspect) || !suspect.rights.worksElsewhere)
+    !isKnown && (hasClue(suspect, ...NAMING) || !suspect.rights.worksElsewhere)
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
@@ -147,61 +150,52 @@ function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect):
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
 function compareSuspects(a: Suspect, b: Suspect): number {
-  return compareBy(CLUES, a, b);
-}
-
-/** Compares by some rows of the table. */
-function compareBy(rows: readonly { kind: ClueKind }[], a: Suspect, b: Suspect): number {
-  const row = rows.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
+  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
-
-const DIRECT = CLUES.filter(({ about }) => about === 'object');
 
 /** Returns the suspect to which clues point more than to any other, unless there is a doubt. */
 function singledOut(
   ranked: readonly Suspect[],
-  excluded: readonly Excluded[],
+  powerless: readonly Suspect[],
 ): { best?: Suspect; doubt?: string } {
   const best = leadingSuspect(ranked);
-  if (best === undefined) return {};
-  const lost = excluded.find(
-    ({ suspect, by }) =>
-      workloadExists(best) &&
-      by.isForLackOfPermission &&
-      workloadExists(suspect) &&
-      compareBy(DIRECT, suspect, best) < 0,
+  if (best === undefined || hasClue(best, 'log', 'quoted'))
+    return best === undefined ? {} : { best };
+  const found = DOUBTS.find(({ isAboutPowerless, applies }) =>
+    (isAboutPowerless ? powerless : ranked).some((rival) => applies(best, rival)),
   );
-  const found =
-    DOUBTS.find(({ applies }) => ranked.some((rival) => applies(best, rival)))?.reason ??
-    (lost && `clues about the object point more to ${suspectText(lost.suspect)}`);
-  if (found === undefined || hasClue(best, 'log', 'quoted')) return { best };
-  return { doubt: `${suspectText(best)} is not named: ${found}` };
+  return found === undefined
+    ? { best }
+    : { doubt: `${suspectText(best)} is not named: ${found.reason}` };
 }
 
-/** Returns the only suspect with the first direct clue; else the one with most kinds of clues about the type. */
+/** Returns the only suspect with the first clue that decides; else the one to which most of the others point. */
 function leadingSuspect(ranked: readonly Suspect[]): Suspect | undefined {
   const [best, ...rivals] = ranked;
   const [first] = best?.clues ?? [];
   if (best === undefined || first === undefined || best.program !== undefined) return undefined;
-  if (first.about === 'object') {
+  if (DECIDING.includes(first.kind)) {
     return rivals.some((rival) => hasClue(rival, first.kind)) ? undefined : best;
   }
+  const able = ranked.filter((suspect) => hasClue(suspect, 'permission'));
   const [leader, next] = ranked
-    .map((suspect) => ({ suspect, kinds: kindsAboutType(suspect) }))
+    .map((suspect) => ({ suspect, kinds: kindsThatCount(suspect, able) }))
     .toSorted((a, b) => b.kinds - a.kinds);
   return leader !== undefined && leader.kinds > (next?.kinds ?? 0) ? leader.suspect : undefined;
 }
 
-/** Returns how many kinds of clues about the type, of those that may name an owner, point to it. */
-function kindsAboutType(suspect: Suspect): number {
-  const isPermitted = hasClue(suspect, 'permission');
-  return CLUES.filter(
-    (row) =>
-      row.about === 'type' &&
-      hasClue(suspect, row.kind) &&
-      (row.names === 'alone' ? true : isPermitted && row.names === 'with a permission'),
-  ).length;
+/** Returns how many kinds of clues that may name an owner point to it. `able`: the suspects with a permission. */
+function kindsThatCount(suspect: Suspect, able: readonly Suspect[]): number {
+  const counts = {
+    likely: true,
+    alone: true,
+    'with a permission': able.includes(suspect),
+    'with the only permission': able.length === 1 && able[0] === suspect,
+    ranks: false,
+  };
+  return CLUES.filter((row) => 'names' in row && hasClue(suspect, row.kind) && counts[row.names])
+    .length;
 }
 
 /** The sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */

@@ -24,6 +24,7 @@ import {
   KEPT,
   keeper,
   NOBODY_IS_MISSING,
+  releaseGuarded,
   type Situation,
   type Step,
   settledByFinalizer,
@@ -101,6 +102,17 @@ export const impostors: Scenario[] = [
       { name: 'health-aggregator', namespace: 'platform', rules: asItself(world) },
     ],
     settle: statusBy('health-aggregator', { health: 'Progressing' }),
+  }),
+  impostor({
+    id: 'status-of-the-powerless',
+    title: 'the same, and the operator has lost its rights; its type has its labels',
+    operator: { manager: 'widgets.example.com/labeller', rules: [rule('*', ['*'], READ)] },
+    behaviour: { tells: false },
+    bystanders: (world) => [
+      { name: 'health-aggregator', namespace: 'platform', rules: asItself(world) },
+    ],
+    settle: statusBy('health-aggregator', { health: 'Progressing' }),
+    cure: releaseGuarded,
   }),
   impostor({
     id: 'account-mentioned',

@@ -567,7 +567,7 @@ const installs: Scenario[] = [
     bystanders: (world) => [
       { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
     ],
-    owner: 'owner-scaled-to-zero',
+    owner: 'owner-unknown', // a console may come with a type as well as its operator
   }),
   situation({
     id: 'helm-types',
