@@ -31,6 +31,8 @@ export interface CatalogueEntry {
   protects: string;
   leakIfRemoved: string;
   remedy: string;
+  /** What is left of the remedy if the owner is not installed. Empty: nothing; absent: all of it. */
+  withoutOwner?: string;
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }

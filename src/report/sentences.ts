@@ -173,12 +173,13 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
       : [...subject, ' ', ...message];
   }
   const which = [...subject, ', which ', ...message];
+  const guess = finding.certainty === 'likely' ? 'most likely ' : '';
   switch (finding.code) {
     case 'pod-node-unavailable':
       return ['it runs on ', ...which];
     case 'admission-webhook-failing':
     case 'admission-denied':
-      return ['the request is stopped by ', ...which];
+      return [`the request is ${guess}stopped by `, ...which];
     default:
       return ['it waits for ', ...which];
   }

@@ -37,13 +37,14 @@ describe('every entry of the catalogue', () => {
     protects: isSentence,
     leakIfRemoved: isSentence,
     remedy: isSentence,
+    withoutOwner: (value) => value === undefined || value === '' || isSentence(value),
     source: (value) => typeof value === 'string',
   };
 
   test('has exactly the fields of its type', () => {
     for (const entry of entries) {
       const fields = Object.keys(SHAPE).filter(
-        (field) => field in entry || !['anyController', 'needs'].includes(field),
+        (field) => field in entry || !['anyController', 'needs', 'withoutOwner'].includes(field),
       );
       expect(Object.keys(entry)).toEqual(fields);
       for (const [field, isRight] of Object.entries(SHAPE)) {

@@ -97,7 +97,6 @@ import {
   knownRemedies,
   logRemedy,
   orderRemedies,
-  remediesWithoutOwner,
   removalAsFirstStep,
   removalRemedies,
   restartRemedies,
@@ -1035,9 +1034,6 @@ const ELSEWHERE =
 
 const OUTSIDE = 'a controller outside of the cluster would not be visible';
 
-/** Remedies of the catalogue that ask to start the owner. */
-const RUNS_OWNER_AGAIN = /^(?:Bring|Start) /;
-
 /**
  * Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object
  * itself.
@@ -1119,7 +1115,7 @@ function missingOwner(
               fate !== undefined,
               known && isProviderManaged(known),
             ),
-            ...remediesWithoutOwner(held),
+            ...knownRemedies(held, true),
             ...removal,
           ]),
     ],
@@ -1194,13 +1190,17 @@ function unknownOwner(
 ): RuleResult {
   const { finalizer, subject } = held;
   const { suspects, excluded, others } = ownership;
-  const hasUnread = ownership.unread.length > 0;
   const known = knownFinalizer(held);
   const lines = suspects
     .slice(0, MAX_SUSPECTS)
     .flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
   const absent = suspects.length === 0 && known === undefined && absentWriter(context, held);
   const why = whyUnknown(context, held, ownership);
+  const what = `${subject.kind} ${subject.name}`;
+  const inquiry =
+    suspects.length > 0
+      ? `Find out which controller removes ${finalizer}: the log of a suspect may name ${what}`
+      : `Ask the author of ${what} what ${finalizer} is for`;
   return {
     code: 'owner-unknown',
     subject,
@@ -1227,21 +1227,13 @@ function unknownOwner(
     certainty: 'unknown',
     ...(lines.length > 0 && { ownerLog: quotedLines(lines) }),
     remedies: [
-      ...knownRemedies(held, 'now').filter(
-        ({ text }) => !RUNS_OWNER_AGAIN.test(text) || (suspects.length === 0 && !hasUnread),
-      ),
-      ...(absent ? [withRole('now', { text: `Restart the program that ran as "${absent}"` })] : []),
-      ...(specificFieldManager(held) === ''
+      ...(known === undefined
         ? [
-            lookRemedy(
-              `See in managedFields which program set ${finalizer} on ${subject.kind} ${subject.name}`,
-              kubectl(
-                ...['get', ...objectArgs(subject, typeName(held.type)), '-o', 'yaml'],
-                '--show-managed-fields',
-              ),
-            ),
+            withRole('now', {
+              text: absent ? `Restart the program that ran as "${absent}"` : inquiry,
+            }),
           ]
-        : []),
+        : knownRemedies(held)),
       ...removal,
     ],
   };

@@ -404,23 +404,9 @@ function leakText(held: Held): string {
     : withoutPeriod(known.leakIfRemoved);
 }
 
-export function knownRemedies(held: Held, when: 'now' | 'or'): Remedy[] {
+/** Returns the catalogue's advice; `isMissing`: for an owner that is not installed. */
+export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
-  return known === undefined ? [] : [withRole(when, { text: withoutPeriod(known.remedy) })];
-}
-
-/** Advice of the catalogue to run the owner. */
-const RUN_OWNER =
-  /^(?:(?:Make sure that [^,;.:]* runs?(?: with valid credentials)?|Start [^,;.:]*|Bring [^,;.:]*)(?:$|[,;] |\. ))?(?:and |or |otherwise )?(?:let it finish(?:; |$))?/;
-/** Advice of which, without that part, nothing is left to do beside installing the owner or removing the finalizer. */
-const NO_ACTION =
-  /^$|^(?:it|this|the|in a|let it) |^(?:(?:if|when) [^,;]*, )?remove the finalizer$/i;
-
-/** Returns the catalogue's advice for an owner that is not installed, without the part that asks to run it. */
-export function remediesWithoutOwner(held: Held): Remedy[] {
-  return knownRemedies(held, 'or').flatMap((remedy) => {
-    const text = remedy.text.replace(RUN_OWNER, '');
-    if (NO_ACTION.test(text)) return [];
-    return [{ ...remedy, text: text.charAt(0).toUpperCase() + text.slice(1) }];
-  });
+  const text = isMissing ? (known?.withoutOwner ?? known?.remedy) : known?.remedy;
+  return text ? [withRole(isMissing ? 'or' : 'now', { text: withoutPeriod(text) })] : [];
 }
