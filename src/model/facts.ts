@@ -599,7 +599,9 @@ export interface ObjectDetail {
   observedGeneration: number | undefined;
   /** Other short texts of the status that may contain an error: `message`, `reason`, `error`, `lastError`. */
   texts: string[];
-  /** Sentences in other fields of the status. */
+  /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
+  errors?: string[];
+  /** Sentences in other fields of the status, and messages beside a healthy state. */
   sentences?: string[];
   /**
    * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
@@ -650,6 +652,15 @@ const NODE = /^(?:current)?(?:node(?:name|id)|ownerid)$/i;
 const SENTENCE =
   /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
+/** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
+const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
+const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
+const WORDS = /^\p{L}.*\s.*\s/u;
+/** Names of states in which an object is well (Kubernetes phases, and the usual ones of operators). */
+const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
+
+/** Recognizes texts and types of conditions about the removal itself: good or bad, they are about this deletion. */
+export const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
   const detail: ObjectDetail = {
@@ -685,27 +696,33 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     }
     if (typeof value !== 'string' || value === '' || /conditions/.test(field)) return;
     if (/namespace/i.test(key)) mention(detail, value);
-    if (!STATUS_TEXT.test(key)) {
+    if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
+    const failed = stateOf(beside, FAILED);
+    const isError = failed !== undefined || ERROR_FIELD.test(field);
+    const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
+    const isOfHealthy = stateOf(beside, HEALTHY) !== undefined && !ABOUT_REMOVAL.test(value);
+    if (!isText || (isOfHealthy && !isError)) {
       const known = detail.sentences ?? [];
       if (SENTENCE.test(value)) detail.sentences = [...known, value].slice(0, MAX_TEXTS);
       return;
     }
     if (detail.texts.length >= MAX_TEXTS) return;
-    const state = failedState(beside);
-    detail.texts.push(state === undefined ? value : `${state}: ${value}`);
+    const text = failed === undefined ? value : `${failed}: ${value}`;
+    detail.texts.push(text);
+    if (isError) detail.errors = [...(detail.errors ?? []), text];
   });
   return detail;
 }
 
-/**
- * Returns a failed state such as `phase: DeleteFailed` or `state: Error`. The texts beside it explain the
- * failure.
- */
-function failedState(status: Json): string | undefined {
+/** Matches `DeleteFailed` and `Error`, not `NoError`. */
+const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
+
+/** Returns the first state of this kind, such as `phase: DeleteFailed`; the texts beside it explain it. */
+function stateOf(status: Json, kind: RegExp): string | undefined {
   return Object.entries(isObject(status) ? status : {})
     .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
     .filter((value) => typeof value === 'string')
-    .find((value) => /(?<!^no[ _-]?)(?:error|failed|failure)$/i.test(value));
+    .find((value) => kind.test(value));
 }
 
 function noteNode(detail: ObjectDetail, key: string, value: Json): void {

@@ -2,7 +2,12 @@ import { expect, test } from 'vitest';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
-import { leaseSeconds, lostAgent, refusalsFor } from '../../src/diagnose/owner/state.ts';
+import {
+  leaseSeconds,
+  lostAgent,
+  refusalsFor,
+  statusTexts,
+} from '../../src/diagnose/owner/state.ts';
 import { objectDetail } from '../../src/model/facts.ts';
 import { readOk } from '../../src/model/read.ts';
 import {
@@ -108,4 +113,74 @@ test.each([
   const objects = HELD.objects.map((object) => ({ ...object, statusWriters }));
   const refusals = refusalsFor(contextOf(now), { ...HELD, objects });
   expect(refusals.map(({ error }) => error.text)).toEqual(expected);
+});
+
+const CONDITION = { lastTransitionTime: LATER, reason: 'Cleanup' };
+
+test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
+  [
+    'a condition with a negated type',
+    {
+      conditions: [{ ...CONDITION, type: 'NotReady', status: 'True', message: 'topic is in use' }],
+    },
+    { errors: ['topic is in use'], quotes: ['topic is in use'] },
+  ],
+  [
+    'a condition that is well by its type, and tells of a failure',
+    {
+      conditions: [{ ...CONDITION, type: 'Synced', status: 'True', message: 'request timed out' }],
+    },
+    { quotes: ['request timed out'] },
+  ],
+  [
+    'a list of errors',
+    {
+      lastErrors: [{ taskID: 'vpc', description: 'DependencyViolation: vpc-1 has 2 dependencies' }],
+    },
+    { errors: ['DependencyViolation: vpc-1 has 2 dependencies'] },
+  ],
+  [
+    'an error in another language',
+    { lastError: 'Löschen nicht möglich: Datenbank ist in Benutzung' },
+    { errors: ['Löschen nicht möglich: Datenbank ist in Benutzung'] },
+  ],
+  [
+    'an error that begins with "no"',
+    { error: 'no such bucket: preview' },
+    { errors: ['no such bucket: preview'] },
+  ],
+  [
+    'a message beside a failed state',
+    { lastOperation: { type: 'Delete', state: 'Error', description: 'Waiting for the shoot' } },
+    { errors: ['Error: Waiting for the shoot'] },
+  ],
+  [
+    'conditions that are well, with words of failure',
+    {
+      conditions: [
+        { ...CONDITION, type: 'Degraded', status: 'False', message: 'nothing has failed' },
+        { ...CONDITION, type: 'Available', status: 'True', message: 'no failures' },
+      ],
+    },
+    {},
+  ],
+  ['a list of no errors', { errors: [], lastError: 'none', failureMessage: 'no failures' }, {}],
+  [
+    'words of failure beside a healthy phase',
+    { phase: 'Running', message: 'last backup failed over to zone b' },
+    { quotes: ['last backup failed over to zone b'] },
+  ],
+  [
+    'a failed removal beside a healthy phase',
+    { phase: 'Running', message: 'failed to delete the bucket' },
+    { errors: ['failed to delete the bucket'] },
+  ],
+])('the status of a held object: %s', (_, status, { errors = [], quotes = errors }) => {
+  const details = { 'uid-widgets-db': readOk(objectDetail({ status: { ...status } })) };
+  const context = contextOf(snapshot({ details }));
+  expect(refusalsFor(context, HELD).map(({ error }) => error.text)).toEqual(errors);
+  expect(statusTexts(context, HELD).map(({ text }) => text)).toEqual(
+    expect.arrayContaining(quotes),
+  );
+  if (quotes.length === 0) expect(statusTexts(context, HELD)).toEqual(errors);
 });

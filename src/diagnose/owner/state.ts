@@ -1,4 +1,5 @@
 import { escapeForRegExp } from '../../base/text.ts';
+import { ABOUT_REMOVAL } from '../../model/facts.ts';
 import {
   type EventFacts,
   type ObjectDetail,
@@ -131,7 +132,8 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   return statementsIn(context, detail, object).flatMap(({ condition, text, source }) => {
     if (condition === undefined && isPast(detail, object, text)) return [];
     const { reason = '', lastTransitionTime: at = written } = condition ?? {};
-    const isStated = condition !== undefined && saysFailure(condition);
+    const isStated =
+      condition === undefined ? detail.errors?.includes(text) === true : saysFailure(condition);
     return refusal(text || reason, source, isStated).map((one) => ({ ...one, object, at }));
   });
 }
@@ -145,7 +147,7 @@ function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFact
     text,
     source,
   }));
-  return [...abnormalConditions(detail, object, began), ...texts];
+  return [...conditionTexts(detail, object, began, isFailure), ...texts];
 }
 
 /** Returns when the deletion of the object began. In a forecast it lies ahead, so no text is newer. */
@@ -166,10 +168,17 @@ function textsOf(
   return isLate || hasSeen || written === undefined ? texts : [];
 }
 
-/** Returns the conditions that are abnormal now. */
-function abnormalConditions(detail: ObjectDetail, object: ObjectFacts, began: number) {
+type Condition = ObjectDetail['conditions'][number];
+
+/** Returns the conditions that are current and match. */
+function conditionTexts(
+  detail: ObjectDetail,
+  object: ObjectFacts,
+  began: number,
+  matches: (condition: Condition) => boolean,
+) {
   return detail.conditions
-    .filter((condition) => isFailure(condition) && isCurrent(condition, detail, object, began))
+    .filter((condition) => matches(condition) && isCurrent(condition, detail, object, began))
     .map((condition) => {
       const { type, status, reason } = condition;
       const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
@@ -183,11 +192,15 @@ export function statusTexts(context: Context, held: Held, owner?: Actor) {
   return held.objects.flatMap((object) => {
     const detail = detailOf(context, object);
     if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    const sentences = textsOf(detail, object, deletedAt(context, object), detail.sentences);
+    const began = deletedAt(context, object);
     const source = `the status of ${object.kind} ${object.name}`;
+    // A condition that is well by its type may still tell of a failure.
+    const failures = ({ status, message }: Condition): boolean =>
+      status === 'True' && FAILURE.test(message);
     return [
       ...statementsIn(context, detail, object),
-      ...sentences.map((text) => ({ text, source })),
+      ...conditionTexts(detail, object, began, failures),
+      ...textsOf(detail, object, began, detail.sentences).map((text) => ({ text, source })),
     ]
       .filter(({ text }) => text !== '' && !NOISE.test(text))
       .map((said) => ({ text: said.text, source: said.source, object }));
@@ -199,16 +212,11 @@ export function statusTexts(context: Context, held: Held, owner?: Actor) {
  * properties"). For an unknown type only its text is known.
  */
 const ABNORMAL =
-  /(?:fail|error|degraded|stalled|blocked|denied|refus|unable|conflict|terminal|recoverable)/i;
+  /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
 
-/**
- * Types of conditions about the removal itself: True while it goes on, well or badly, so that only the text
- * decides.
- */
-const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
-
-function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): boolean {
-  // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
+function isFailure({ type, status: told }: Condition): boolean {
+  // A condition about the removal is true while it goes on, well or badly, so that only its text decides. One without
+  // a status is true while it exists (Argo CD, ApplicationCondition).
   const status = told === '' ? 'True' : told;
   if (ABNORMAL.test(type)) return status === 'True';
   return status !== 'True' || ABOUT_REMOVAL.test(type);
@@ -218,7 +226,7 @@ function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): 
  * Reports whether type or reason of a condition is a failure. `Ready=False` of a terminating object needs a text
  * that says so.
  */
-function saysFailure({ type, reason }: ObjectDetail['conditions'][number]): boolean {
+function saysFailure({ type, reason }: Condition): boolean {
   return ABNORMAL.test(type) || /(?<!No)(?:Fail|Error|Denied|Refused)/.test(reason);
 }
 
@@ -240,7 +248,7 @@ function isPast(
 
 /** Reports whether a text is from after the deletion, which raises the generation, or about the current generation. */
 function isCurrent(
-  condition: ObjectDetail['conditions'][number],
+  condition: Condition,
   detail: ObjectDetail,
   object: ObjectFacts,
   began: number,
@@ -315,9 +323,9 @@ export function lastComplaint(
     const said = [
       ...detail.conditions.filter(isFailure).map(({ message }) => message),
       ...detail.texts,
-    ];
+    ].filter((text) => FAILURE.test(text) || detail.errors?.includes(text));
     return said
-      .filter((text) => FAILURE.test(text) && !NOISE.test(text) && !isPast(detail, object, text))
+      .filter((text) => !NOISE.test(text) && !isPast(detail, object, text))
       .map((text) => ({ at, who: `${source},`, text, source }));
   });
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
@@ -349,7 +357,7 @@ function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
 
 /** Texts of a failure without a known signature; "0 failed", "no errors" and "errors: 0" are no failures. */
 const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
 const NOISE =
   /the object has been modified|Operation cannot be fulfilled|please apply your changes to the latest version|StorageError: invalid object|will (?:be )?retr|requeue/i;

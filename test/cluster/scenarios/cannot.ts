@@ -212,6 +212,44 @@ export const cannot: Scenario[] = [
     owner: { code: 'owner-failing', says: [/AccessDenied/] },
   }),
   situation({
+    id: 'not-ready-true',
+    title: 'a condition NotReady=True, with a list of errors beside it',
+    behaviour: HANGS,
+    settle: async (world, operator) => {
+      await settledByFinalizer(world);
+      const lastTransitionTime = new Date().toISOString();
+      const condition = { type: 'NotReady', status: 'True', reason: 'TopicOperatorException' };
+      const status = {
+        conditions: [{ ...condition, lastTransitionTime, message: 'topic shop is in use' }],
+        lastOperation: { type: 'Delete', state: 'Error', description: 'Waiting for the network' },
+        lastErrors: [{ description: 'DependencyViolation: vpc-1 has 2 dependencies' }],
+      };
+      await writesStatus(status, operator.manager)(world, operator);
+    },
+    owner: { code: 'owner-failing', says: [/topic shop is in use|DependencyViolation/] },
+  }),
+  situation({
+    id: 'harmless-words',
+    title: 'a healthy phase and conditions that are well, with words of failure',
+    behaviour: HANGS,
+    settle: async (world, operator) => {
+      await settledByFinalizer(world);
+      const lastTransitionTime = new Date().toISOString();
+      const reason = 'AsExpected';
+      const status = {
+        phase: 'Running',
+        message: 'last backup failed over to zone b',
+        lastError: '',
+        conditions: [
+          { type: 'Degraded', status: 'False', message: 'nothing has failed' },
+          { type: 'Available', status: 'True', message: 'no failures' },
+        ].map((condition) => ({ ...condition, reason, lastTransitionTime })),
+      };
+      await writesStatus(status, operator.manager)(world, operator);
+    },
+    owner: 'owner-running',
+  }),
+  situation({
     id: 'own-field',
     title: 'the status says in a field of its own, in another language, what failed',
     behaviour: HANGS,
