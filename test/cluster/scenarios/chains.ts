@@ -115,12 +115,18 @@ const partOf = (world: World, namespace = world.namespace): Ref => {
   return ref(`${group}/${version}`, 'Part', namespace, `${GUARDED}-data`);
 };
 
-/** A held object beside the other, of a controller that is scaled to zero. */
-export async function createPart(world: World, place = world.namespace): Promise<void> {
+/** A held object beside the other, of a controller that is scaled to zero unless `more` says otherwise. */
+export async function createPart(
+  world: World,
+  place = world.namespace,
+  more: OperatorOptions = {},
+  behaviour: OperatorBehaviour = {},
+): Promise<void> {
   await world.createNamespace(world.name('part-system'));
-  const operator = await install(world, parts(world));
+  const operator = await install(world, { ...parts(world), ...more });
   const { apiVersion, kind, name } = partOf(world);
-  await start(world, operator, { alsoAfter: [{ apiVersion, kind, namespace: place }] });
+  const alsoAfter = [{ apiVersion, kind, namespace: place }];
+  await start(world, operator, { alsoAfter, ...behaviour });
   const metadata = { finalizers: [operator.finalizer] };
   const part = customObject(apiVersion, kind, place, name, metadata);
   await world.create(part, { fieldManager: operator.manager });
@@ -175,6 +181,15 @@ const siblingListed: Situation = {
   },
 };
 
+/** The words name no object, only the kind of the one to which the spec refers. */
+const siblingReferred: Situation = {
+  ...sibling,
+  id: 'chain-sibling-referred',
+  title: 'a status names the kind of a held sibling to which the object refers',
+  behaviour: saysOfPart('Part is marked for deletion'),
+  spec: { partRef: { kind: 'Part', name: `${GUARDED}-data` } },
+};
+
 /** The words name the sibling, and the controller does not wait for it: its request fails. */
 const siblingFails: Situation = {
   ...sibling,
@@ -184,6 +199,34 @@ const siblingFails: Situation = {
   expect: (world, operator) => ({
     chains: [[heldBy(world, operator), owner(operator, 'owner-failing')], partChain(world)],
   }),
+};
+
+/** Both controllers run, and each waits until the object of the other is deleted. */
+const circle: Situation = {
+  ...sibling,
+  id: 'chain-circle',
+  title: 'two objects of two controllers that run, which say that they wait for each other',
+  afterwards: (world) => {
+    const [own, others] = [world.domain('parts.example.org'), world.domain('example.com')];
+    const rules = [{ apiGroups: [own, others], resources: ['*'], verbs: ['*'] }];
+    return createPart(
+      world,
+      world.namespace,
+      { replicas: 1, rules },
+      {
+        cleanUp: async ({ metadata }, client) => {
+          const left = await client.list(`${others}/v1`, 'Widget', metadata.namespace);
+          return left.length > 0 ? `Widget ${GUARDED} still uses it` : undefined;
+        },
+      },
+    );
+  },
+  expect: (world, operator) => {
+    const [part] = partChain(world) as [Link];
+    const held = { ...part, advises: [/Remove this one finalizer/] };
+    return { chains: [[heldBy(world, operator), held], [held]], deadlock: true };
+  },
+  cure: (world) => release(world, partOf(world)),
 };
 
 const HOLD = 'hold.example.net/parts';
@@ -335,6 +378,47 @@ const shared: Situation = {
   cure: restart,
 };
 
+const clusterScoped: Situation = {
+  id: 'chain-cluster-scoped',
+  title: 'a status names the cluster-scoped object that its controller waits for',
+  operator: (world) => ({
+    rules: [
+      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [world.domain('ends.example.org')], resources: ['*'], verbs: ['list'] },
+    ],
+  }),
+  behaviour: {
+    cleanUp: async (_, client, { group }) => {
+      const version = `${group.replace('example.com', 'ends.example.org')}/v1`;
+      const [left] = await client.list(version, 'End');
+      return left === undefined ? undefined : `waiting for End ${left.metadata.name} to be deleted`;
+    },
+  },
+  complains: true,
+  afterwards: async (world) => {
+    await world.createNamespace(world.name('end-system'));
+    const whose = await install(world, ends(world));
+    const { name, ...type } = sharedRef(world);
+    await start(world, whose, { alsoAfter: [type] });
+    const metadata = { name, finalizers: [whose.finalizer] };
+    await world.create({ ...type, metadata }, { fieldManager: whose.manager });
+    await world.client.delete(sharedRef(world));
+  },
+  expect: (world, operator) => {
+    const whose = operatorOf(world, ends(world));
+    return {
+      chains: [
+        [
+          heldBy(world, operator),
+          objectFinalizer(sharedRef(world), whose.finalizer),
+          owner(whose, 'owner-scaled-to-zero'),
+        ],
+      ],
+    };
+  },
+  cure: (world) => scaleUp(world, operatorOf(world, ends(world))),
+};
+
 /** What was deleted in the foreground waits for what it owns, wherever that is. */
 const foreground: Situation = {
   id: 'chain-foreground',
@@ -396,6 +480,9 @@ export const chains: readonly Scenario[] = [
   sibling,
   siblingListed,
   siblingFails,
+  siblingReferred,
+  clusterScoped,
+  circle,
   otherFinalizer,
   long,
   foreground,
