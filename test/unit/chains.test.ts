@@ -105,3 +105,69 @@ describe('a webhook whose configuration could not be read', () => {
     expect(subjects).toEqual(['Webhook']);
   });
 });
+
+describe('a status text that names only a kind', () => {
+  const { now } = readRecordedLook('chain-sibling');
+  const text = 'Part is marked for deletion';
+  const linksFrom = (kind: string): number => {
+    const reference = { group: undefined, kind, namespace: undefined, name: 'db-data' };
+    const details = Object.fromEntries(
+      Object.entries(now.details).map(([uid, read]) => [
+        uid,
+        read.ok
+          ? { ...read, value: { ...read.value, references: [{ ...reference, field: 'spec.ref' }] } }
+          : read,
+      ]),
+    );
+    const context = contextOf({ ...now, details });
+    const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
+    return held === undefined ? -1 : linksNamedIn(context, held, text).length;
+  };
+
+  test('means the object of this kind to which the held one refers', () => {
+    expect([linksFrom('Part'), linksFrom('Widget')]).toEqual([1, 0]);
+  });
+});
+
+describe('what a status calls missing', () => {
+  const { now, before } = readRecordedLook('gone-in-words');
+  const messageFor = (text: string): string => {
+    const said = JSON.stringify(now)
+      .replaceAll('giving up: the login in secret db-login is missing', text)
+      .replaceAll('NAMESPACE', now.namespace.name);
+    const { findings } = diagnose(JSON.parse(said), before);
+    return findings.find(({ code }) => code === 'owner-failing')?.message ?? '';
+  };
+
+  test.each([
+    ['credential NAMESPACE/login was not found', true],
+    ['credential NAMESPACE/login does not exist', true],
+    // The held object itself, another namespace, and another thing that is missing.
+    ['the volume of NAMESPACE/db was not found', false],
+    ['credential vault/login was not found', false],
+    ['cannot delete NAMESPACE/login: bucket 7 not found', false],
+  ])('%j was deleted with the namespace: %j', (text, isHere) => {
+    expect(/cannot succeed/.test(messageFor(text))).toBe(isHere);
+  });
+});
+
+describe('what comes next', () => {
+  const nextIn = (id: string, isAsleep: boolean): string[] => {
+    const { now, before } = readRecordedLook(id);
+    const told = JSON.stringify(now);
+    const asleep = told.replaceAll('"wanted":1,"ready":1', '"wanted":0,"ready":0');
+    const { findings } = diagnose(JSON.parse(isAsleep ? asleep : told), before);
+    return findings.flatMap(({ next = [] }) => next);
+  };
+
+  test('is what an owner without replicas will lack', () => {
+    expect(nextIn('S82-silent', true).join()).toMatch(/may need Secret db-credentials .*no longer/);
+    // A finding about an owner that runs says it itself.
+    expect(nextIn('S82-silent', false)).toEqual([]);
+  });
+
+  test('is what is held behind a pod', () => {
+    expect(nextIn('S6', false).join()).toMatch(/^Widget db is held by .*has no controller/);
+    expect(nextIn('S25b', false)).toEqual([]);
+  });
+});
