@@ -39,7 +39,6 @@ export function linksInside(context: Context, held: Held, owner?: Actor): Link[]
     ),
     ...linksBehind(context, held),
     ...said.flatMap((text) => linksNamedIn(context, held, text)),
-    ...awaitedOutside(context, held).flatMap((object) => linksToHeld(object, NAMED)),
   ];
 }
 
@@ -218,6 +217,7 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
         [type.kind, type.resource, typeName(type)].some((kind) => isKindNamed(text, kind));
       return isWaitedFor ? linksToHeld(head, because) : [];
     }),
+    ...outsideNamedIn(context, held, text).flatMap((object) => linksToHeld(object, because)),
     ...terminatingPods(context)
       .filter(({ name }) => isNamed(text, name) && /\bpods?\b/i.test(text))
       .flatMap((pod) => linksTo(findingsOfPod(context, pod), because)),
@@ -245,17 +245,17 @@ function refersTo(context: Context, { objects }: Held, { kind, name, namespace }
  * the kind of an object to which the held one refers.
  */
 export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
-  const texts = waitTexts(context, held);
-  if (texts.length === 0) return [];
+  return waitTexts(context, held).flatMap((text) => outsideNamedIn(context, held, text));
+}
+
+function outsideNamedIn(context: Context, held: Held, text: string): ObjectFacts[] {
   return Object.values(context.now.partners)
     .flatMap((read) => valueIn(read) ?? [])
-    .filter((object) => object.deletionTimestamp !== undefined)
-    .filter((object) =>
-      texts.some(
-        (text) =>
-          isKindNamed(text, object.kind) &&
-          (isNamed(text, object.name) || refersTo(context, held, object)),
-      ),
+    .filter(
+      (object) =>
+        object.deletionTimestamp !== undefined &&
+        isKindNamed(text, object.kind) &&
+        (isNamed(text, object.name) || refersTo(context, held, object)),
     );
 }
 
