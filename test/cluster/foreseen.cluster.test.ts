@@ -22,7 +22,7 @@ import {
 } from './scenarios/operator.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook } from './servers/webhook.ts';
-import { World } from './world.ts';
+import { inNamespace, type World } from './world.ts';
 
 /**
  * Hangs whose cause exists before the deletion, each forecast and then deleted, and their calm neighbours: the same
@@ -550,13 +550,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
   });
 });
 
-async function within(title: string, work: (world: World) => Promise<void>): Promise<void> {
+function within(title: string, work: (world: World) => Promise<void>): Promise<void> {
   const name = title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
-  const world = new World({ ...cluster, namespace: `f-${name.slice(0, 30)}x` });
-  try {
-    await world.createNamespace();
-    await work(world);
-  } finally {
-    await world.end();
-  }
+  return inNamespace({ ...cluster, namespace: `f-${name.slice(0, 30)}x` }, work);
 }

@@ -7,7 +7,7 @@ import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { gate } from './foresight.ts';
 import { customType, pluralOf } from './objects.ts';
-import { namespaceRef, World } from './world.ts';
+import { inNamespace, namespaceRef, type World } from './world.ts';
 
 let cluster: Cluster;
 
@@ -118,14 +118,8 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
   });
 });
 
-async function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
-  const world = new World({ ...cluster, namespace: `left-${name}` });
-  try {
-    await world.createNamespace();
-    await work(world);
-  } finally {
-    await world.end();
-  }
+function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
+  return inNamespace({ ...cluster, namespace: `left-${name}` }, work);
 }
 
 function namesOf({ leftBehind = [] }: NamespaceResult): string[] {

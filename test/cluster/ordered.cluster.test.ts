@@ -30,7 +30,7 @@ import {
   startExtensionApi,
 } from './servers/extension-api.ts';
 import { startWebhook, startWebhookServer } from './servers/webhook.ts';
-import { conditionsOf, namespaceRef, World } from './world.ts';
+import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
 let cluster: Cluster;
@@ -856,14 +856,8 @@ function seen(world: World, operator: Operator, name: string): Promise<unknown> 
   return world.client.waitFor(ref, 'is there', Boolean);
 }
 
-async function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
-  const world = new World({ ...cluster, namespace: `ordered-${name}` });
-  try {
-    await world.createNamespace();
-    await work(world);
-  } finally {
-    await world.end();
-  }
+function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
+  return inNamespace({ ...cluster, namespace: `ordered-${name}` }, work);
 }
 
 async function leftIn(world: World): Promise<string[]> {

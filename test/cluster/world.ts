@@ -281,6 +281,20 @@ export class World {
   }
 }
 
+/** Builds a world with its namespace for as long as the work takes. */
+export async function inNamespace(
+  options: WorldOptions,
+  work: (world: World) => Promise<void>,
+): Promise<void> {
+  const world = new World(options);
+  try {
+    await world.createNamespace();
+    await work(world);
+  } finally {
+    await world.end();
+  }
+}
+
 export interface NamespaceCondition {
   type: string;
   status: string;
