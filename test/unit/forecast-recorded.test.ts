@@ -48,7 +48,7 @@ const BEGIN_LATER: Record<string, string> = {
     S100-others S100-over S42 S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
     S66-this-object S67 S67-polarity S71 S80 S81-awake agent-there behind-named behind-namesake
     behind-orphan bound-as-group chain-users config-in-use definition-there entry-of-who-runs
-    event-of-others impersonates lease-of-the-group lock-of-nobody namesake-of-product
+    event-of-others harmless-words impersonates lease-of-the-group lock-of-nobody namesake-of-product
     one-replica other-pause own-guard paused-for-flux paused-no-more sibling-lease
     spares-the-owner`,
   'only one replica is down, and nothing shows which objects it handles': `
@@ -56,7 +56,7 @@ const BEGIN_LATER: Record<string, string> = {
   'its owner says only when it tries that it fails or waits': `
     S67-degraded acts-as-a-team argo-deletion-error behind-status chain-circle
     chain-cluster-scoped counts-no-errors deployed-as-a-team fails-to-go gone-by-cluster
-    gone-by-place gone-elsewhere may-not-report other-language own-field
+    gone-by-place gone-elsewhere may-not-report not-ready-true other-language own-field
     reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere`,
   'the last error is of other work, and no refusal': `
     S67-stale S68 failed-before old-words`,
