@@ -347,6 +347,7 @@ export const notActing: Scenario[] = [
       says: [/2 of 3 ready: the one that handles Widget db may be/, /CrashLoopBackOff/],
       advises: [/Fix what keeps Pod widget-operator-2/],
     },
+    beyondCommands: 'a person has to find what makes the pod crash',
     cure: (world, operator) =>
       world.client.patchStatus(lastReplica(operator), {
         ...runningStatus(),
