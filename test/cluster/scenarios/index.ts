@@ -17,6 +17,7 @@ import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { logs } from './logs.ts';
+import { misread } from './misread.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
@@ -62,6 +63,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...latecomers,
   ...contradicted,
   ...impostors,
+  ...misread,
   ...obstacles,
   ...products,
   ...namespaceFinalizers,
