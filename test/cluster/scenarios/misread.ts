@@ -133,7 +133,6 @@ export const misread: Scenario[] = [
     id: 'waits-in-a-circle',
     title: 'two objects of two running operators wait for each other',
     behaviour: HANGS,
-    beyondCommands: 'which of the two objects may go first is known to people alone',
     afterwards: async (world) => {
       const namespace = world.name('gadget-system');
       await world.ensureNamespace(namespace);
