@@ -54,6 +54,27 @@ const UNSEEN: Record<string, string> = {
   'behind-status': 'the same',
 };
 
+/** Owners that say only when they try that they fail. */
+const FAILS_LATER = [
+  'must-create',
+  'gone-in-words',
+  'gone-behind-a-store',
+  'gone-elsewhere',
+  'chain-sibling-fails',
+  'secret-elsewhere',
+  'cloud-not-found',
+  'cloud-forbids',
+  'other-terminating',
+  'suspended-refused',
+  'two-on-one',
+  'state-error',
+  'deployed-as-a-team',
+  'reason-says-failed',
+  'terminal-says-so',
+  'acts-as-a-team',
+  'argo-deletion-error',
+];
+
 const TIMEOUT = '8s';
 const LIMIT_MS = 200_000;
 
@@ -62,7 +83,10 @@ afterAll(dropBundle);
 
 const foreseeable = SCENARIOS.filter(
   (scenario) =>
-    scenario.delete !== false && scenario.needs === undefined && !(scenario.id in UNSEEN),
+    scenario.delete !== false &&
+    scenario.needs === undefined &&
+    !(scenario.id in UNSEEN) &&
+    !FAILS_LATER.includes(scenario.id),
 );
 const chosen = process.env['FORECASTS'] === 'codes' ? onePerCode(foreseeable) : foreseeable;
 

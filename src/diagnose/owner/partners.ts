@@ -126,8 +126,8 @@ function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): O
 }
 
 /**
- * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. Pods that would be deleted
- * with the namespace are none.
+ * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. `names`: without pods that
+ * would be deleted with the namespace.
  */
 export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
   const ending = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
@@ -141,7 +141,9 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
   );
   return {
     links,
-    names: users.map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
+    names: users
+      .filter(({ uid = '' }) => !ending.has(uid))
+      .map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
   };
 }
 
