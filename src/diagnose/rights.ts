@@ -45,6 +45,7 @@ interface Grant {
   /** The namespace of the binding; undefined: all namespaces. */
   namespace: string | undefined;
   rule: RuleFacts;
+  binding: string;
   because: string;
 }
 
@@ -83,6 +84,7 @@ function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts
         subject,
         namespace,
         rule,
+        binding: name,
         because: `${role.kind} ${role.name}, bound by ${namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding'} ${name}`,
       })),
     ),
@@ -275,8 +277,8 @@ export function ableAccounts(
 }
 
 /** Returns the grants of rules that name the type's group and let their holders change some of its resources. */
-function changingGrants(context: Context, type: ResourceType): Grant[] {
-  return grantsOf(context).filter(
+function changingGrants(context: Context, type: ResourceType, grants = grantsOf(context)): Grant[] {
+  return grants.filter(
     ({ namespace, rule }) =>
       reachesPlace(context, namespace, type) &&
       rule.apiGroups.includes(type.group) &&
@@ -298,10 +300,15 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
 
 /**
  * Reports whether a rule that names the type's group lets any user, group or ServiceAccount but this one change its
- * objects. The roles of Kubernetes itself do not count.
+ * objects, or did so until its binding was deleted with the namespace. The roles of Kubernetes itself do not count.
  */
 export function mayOthersChange(context: Context, type: ResourceType, own: Account): boolean {
-  return changingGrants(context, type).some(
+  // The tokens of the namespace's own ServiceAccounts ended with them.
+  const departed = departedGrants(context).filter(
+    ({ subject, namespace }) =>
+      accountOf(subject, namespace).namespace !== context.now.namespace.name,
+  );
+  return changingGrants(context, type, [...grantsOf(context), ...departed]).some(
     ({ subject, namespace, rule, because }) =>
       !because.startsWith('ClusterRole system:') &&
       rule.resources.some((name) => ['*', type.resource].includes(name.replace(/\/.*/, ''))) &&
@@ -309,15 +316,33 @@ export function mayOthersChange(context: Context, type: ResourceType, own: Accou
   );
 }
 
-/** Returns the permission that the namespace's own bindings granted before they were deleted with it. */
-export function departedGrant(context: Context, account: Account): string | undefined {
-  const { baseline } = context.now;
-  if (baseline?.roleBindings.ok !== true) return undefined;
-  const here = itemsIn(context.now.places[context.now.namespace.name]?.roleBindings);
-  const gone = baseline.roleBindings.value.find(
-    (binding) =>
-      !here.some(({ name }) => name === binding.name) &&
-      binding.subjects.some((subject) => isFor(subject, binding.namespace, account)),
+/** Returns the grants of the namespace's own bindings that were deleted with it. */
+function departedGrants({ now }: Context): Grant[] {
+  const here = itemsIn(now.places[now.namespace.name]?.roleBindings);
+  return joinGrants(
+    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)],
+    itemsIn(now.baseline?.roleBindings).filter(({ name }) =>
+      here.every((binding) => binding.name !== name),
+    ),
   );
-  return gone?.name;
+}
+
+/** Returns the binding that gave the account a permission here, and was deleted with the namespace. `type`: to change it. */
+export function departedGrant(
+  context: Context,
+  account: Account,
+  type?: ResourceType,
+): string | undefined {
+  return departedGrants(context).find(
+    ({ subject, namespace, rule }) =>
+      isFor(subject, namespace, account) && (type === undefined || letsChange(rule, type)),
+  )?.binding;
+}
+
+function letsChange({ apiGroups, resources, verbs }: RuleFacts, type: ResourceType): boolean {
+  return (
+    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
+    [type.resource, '*'].some((resource) => resources.includes(resource)) &&
+    verbs.some((verb) => CHANGING.includes(verb))
+  );
 }

@@ -26,14 +26,15 @@ export const EXCLUSIONS: readonly Exclusion[] = [
   {
     reason: 'it may neither update nor patch the object, and nothing shows that it tried',
     isForLackOfPermission: true,
-    excludes: (suspect, { context }) =>
+    excludes: (suspect, { context, held }) =>
       isRbacRead(context) &&
       !(suspect.actor?.isGone && isInside(context, suspect.actor.namespace)) &&
       suspect.program === undefined &&
       suspect.rights.change === undefined &&
       !suspect.rights.impersonates &&
       !triedToAct(suspect) &&
-      (suspect.account === undefined || departedGrant(context, suspect.account) === undefined),
+      (suspect.account === undefined ||
+        departedGrant(context, suspect.account, held.type) === undefined),
   },
   {
     reason: 'the domain of the finalizer is another API group, on which it has no permission',

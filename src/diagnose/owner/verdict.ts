@@ -2,7 +2,7 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
-import { mayOthersChange } from '../rights.ts';
+import { departedGrant, mayOthersChange } from '../rights.ts';
 import { CLUES, DECIDING, NAMING, PROOFS } from './clues.ts';
 import { DOUBTS } from './doubts.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
@@ -98,7 +98,11 @@ function judge(question: OwnerQuestion): Ownership {
   const isNobodyLeft = suspects.length === 0 && alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && (wasSeen || isNobodyLeft)) {
     const isProven =
-      wasSeen && hasClue(best, ...PROOFS) && suspects.length === 0 && others.length === 0;
+      wasSeen &&
+      couldChange(question, best) &&
+      hasClue(best, ...PROOFS) &&
+      suspects.length === 0 &&
+      others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
       ...{ certainty, verdict: 'missing', owner, others, ...common },
@@ -106,6 +110,14 @@ function judge(question: OwnerQuestion): Ownership {
     };
   }
   return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
+}
+
+/** Reports whether RBAC let it remove the finalizer. A reader of the type may have the name of the finalizer's writer. */
+function couldChange({ context, held }: OwnerQuestion, { account, rights }: Suspect): boolean {
+  return (
+    rights.change !== undefined ||
+    (account !== undefined && departedGrant(context, account, held.type) !== undefined)
+  );
 }
 
 /**
@@ -144,7 +156,9 @@ function othersAlive(
  */
 function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
   return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
-    ? ['RBAC lets another user, group or ServiceAccount change objects of this type']
+    ? [
+        'RBAC lets another user, group or ServiceAccount change objects of this type, or did so before the deletion',
+      ]
     : [];
 }
 
