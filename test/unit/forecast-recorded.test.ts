@@ -57,7 +57,8 @@ const BEGIN_LATER: Record<string, string> = {
     S67-degraded acts-as-a-team argo-deletion-error behind-status chain-circle
     chain-cluster-scoped counts-no-errors deployed-as-a-team fails-to-go gone-by-cluster
     gone-by-place gone-elsewhere may-not-report not-ready-true other-language own-field
-    reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere`,
+    reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere
+    gone-in-words`,
   'the last error is of other work, and no refusal': `
     S67-stale S68 failed-before old-words`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
@@ -77,7 +78,7 @@ const NOT_IN_THE_RECORDING: Record<string, string> = {
     S20 S71-parameter S77 S77-policy S77@1.32.2 condition-fails denied-by-policy
     denied-by-webhook policy-fails`,
   'what its owner needs was deleted with the namespace': `
-    S82-silent gone-in-words`,
+    S82-silent`,
   'only a forecast reads all conversions': `
     S14`,
   'the object would be terminating already, as its type is': `
