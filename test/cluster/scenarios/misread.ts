@@ -133,6 +133,8 @@ export const misread: Scenario[] = [
     id: 'waits-in-a-circle',
     title: 'two objects of two running operators wait for each other',
     behaviour: HANGS,
+    beyondCommands:
+      'both operators hang here: the second does not act when the first object is gone',
     afterwards: async (world) => {
       const namespace = world.name('gadget-system');
       await world.ensureNamespace(namespace);
