@@ -27,6 +27,8 @@ export interface Actor {
   annotations: Record<string, string>;
   podLabels: Record<string, string>;
   watches: string[] | undefined;
+  /** Namespaces that its arguments or environment exclude. */
+  ignores?: string[];
   /** Arguments that look as if they select the objects that it reconciles. */
   selectors: string[];
   wanted: number;
@@ -115,6 +117,7 @@ function adoptScopeOfPods(actor: Actor): void {
   actor.watches = watched.includes(undefined)
     ? undefined
     : [...new Set(watched.flatMap((names) => names ?? []))];
+  actor.ignores = running.flatMap(({ ignores }) => ignores ?? []);
   actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
 }
 
@@ -198,7 +201,10 @@ function isShuttingDown({ deletionTimestamp, ready }: PodFacts): boolean {
 type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
-  Pick<WorkloadFacts, 'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors'>;
+  Pick<
+    WorkloadFacts,
+    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'ignores' | 'selectors'
+  >;
 
 /**
  * Returns a workload that is known only by its pods, or by the workloads that it controls: its number of replicas

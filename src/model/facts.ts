@@ -301,6 +301,7 @@ function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
   const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
   const selectors = containers.flatMap((container) => selectorsOf(container, namespace));
+  const ignores = containers.flatMap(ignoredNamespaces);
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -309,6 +310,8 @@ function templateFacts(template: Json | undefined, namespace: string) {
     programs: [...new Set(containers.flatMap(programsOf))].filter((name) => name !== ''),
     /** The only namespaces that it watches, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
+    /** Namespaces that its arguments or environment exclude. */
+    ...(ignores.length > 0 && { ignores }),
     /** Arguments that look as if they select objects: a class, a label selector, a shard. */
     ...(selectors.length > 0 && { selectors }),
   };
@@ -391,6 +394,27 @@ function watchesOf(container: Json, template: Json | undefined, own: string): st
       // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
       // `!kube-system`).
       .map((name) => (/^[-a-z0-9]+$/.test(name) ? name : '*'))
+  );
+}
+
+/** `--deny-namespaces=a,b`, `--ignored-namespaces`, `--namespace-denylist`, `EXCLUDED_NAMESPACES`. */
+const IGNORED =
+  /^(?:--?)?(?:\w+[-_])?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)[-_]namespaces?|namespaces?[-_](?:deny-?list|black-?list|exclude[ds]?))$/i;
+
+function ignoredNamespaces(container: Json): string[] {
+  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
+  const given = [
+    ...arrayAt(container, 'env').map((entry) => [
+      stringAt(entry, 'name'),
+      stringAt(entry, 'value'),
+    ]),
+    ...words.map((word, index) => {
+      const at = word.indexOf('=');
+      return at < 0 ? [word, words[index + 1]] : [word.slice(0, at), word.slice(at + 1)];
+    }),
+  ];
+  return given.flatMap(([name = '', value = '']) =>
+    IGNORED.test(name) ? value.split(',').map((one) => one.trim()) : [],
   );
 }
 

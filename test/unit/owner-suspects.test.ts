@@ -63,6 +63,16 @@ describe('two installations of one program', () => {
     );
   });
 
+  test('one of which ignores the namespace: that one is ruled out, with the reason', () => {
+    const { name } = readRecordedLook('S3').now.namespace;
+    const found = ownerBeside(() => [{ ...GREEN, ignores: ['kube-system', name] }]);
+
+    expect(found?.code).toBe('owner-scaled-to-zero');
+    expect(found?.evidence.join('\n')).toMatch(
+      /ruled out Deployment \S+widget-operator-green: its arguments .* restrict it to other namespaces/,
+    );
+  });
+
   test('are compared by the arguments of pods that run, not by a template that was changed', () => {
     const { now, before } = readRecordedLook('S66-this-object');
     const [operator] = now.cluster.deployments?.ok ? now.cluster.deployments.value : [];
@@ -117,4 +127,25 @@ test('among 24 operators the one whose name the finalizer contains is the first 
   const suspects = found?.evidence.filter((text) => text.startsWith('suspect ')) ?? [];
   expect(suspects).toHaveLength(5);
   expect(suspects[0]).toMatch(/acme-janitor: .*the finalizer contains its name/);
+});
+
+test.each([
+  ['--deny-namespaces=a,b'],
+  ['--exclude-namespace=b'],
+  ['--ignored-namespaces', 'a, b'],
+  ['--namespaces-denylist=b'],
+])('a workload that is started with %s ignores these namespaces', (...args) => {
+  const containers = [{ name: 'manager', args }];
+  const facts = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({ spec: { template: { spec: { containers } } } });
+  expect(facts.ignores).toContain('b');
+  expect(facts.watches).toBeUndefined();
+});
+
+test('a workload named after a part of a word in the finalizer is no suspect', () => {
+  const found = ownerBeside(() => [{ name: 'get', programs: ['get'], account: 'get', labels: {} }]);
+  expect(found?.code).toBe('owner-scaled-to-zero');
+  expect(found?.evidence.join('\n')).not.toContain('/get');
 });

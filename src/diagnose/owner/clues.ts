@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../base/text.ts';
 import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
@@ -182,7 +183,7 @@ export const CLUES = [
     text: 'the finalizer contains its name',
     pointsTo: ({ held: { finalizer }, actors }) =>
       pointers(
-        actors.filter((actor) => programNames(actor).some((name) => finalizer.includes(name))),
+        actors.filter((actor) => programNames(actor).some((name) => hasPart(finalizer, name))),
       ),
   },
   {
@@ -252,6 +253,11 @@ export const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
+}
+
+/** Reports whether a finalizer contains a name as a whole part: `api` is no part of `capi.example.com/hold`. */
+function hasPart(finalizer: string, name: string): boolean {
+  return new RegExp(`(?:^|[./_-])${escapeForRegExp(name)}(?:[./_-]|$)`).test(finalizer);
 }
 
 /** Returns the workload that wrote the finalizer, or the program of that name if no workload has the name. */

@@ -86,8 +86,10 @@ function triedToAct(suspect: Suspect): boolean {
   );
 }
 
-function watchesNamespace({ watches }: Actor, { context, held }: OwnerQuestion): boolean {
-  return !held.type.namespaced || watches?.includes(context.now.namespace.name) !== false;
+function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestion): boolean {
+  const { watches, ignores = [] } = actor;
+  const { name } = now.namespace;
+  return !held.type.namespaced || (watches?.includes(name) !== false && !ignores.includes(name));
 }
 
 function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
