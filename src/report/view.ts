@@ -251,16 +251,16 @@ function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResu
  */
 function withDistinctTitles(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
   const alike = Map.groupBy(views, ({ title }) => toPlain(title));
-  const byCommands = new Map<string, number>();
+  const byActions = new Map<string, number>();
   return views.map((view, at) => {
     const isOne = alike.get(toPlain(view.title))?.length === 1;
     const held = causes[at]?.[0].links[0]?.subject.kind ?? '';
     const title = isOne ? view.title : [...view.title, ' on ', diagnosed(held)];
     const actions = view.remedies.flatMap((group) => group.actions);
-    const commands = actions.map(({ command }) => command ?? '');
-    const first = byCommands.get(commands.join('\n'));
-    if (first === undefined) byCommands.set(commands.join('\n'), at);
-    if (first === undefined || commands.length === 0 || commands.includes('')) {
+    const key = actions.map(({ command, text }) => command ?? toPlain(text)).join('\n');
+    const first = byActions.get(key);
+    if (first === undefined) byActions.set(key, at);
+    if (first === undefined || actions.every(({ command }) => command === undefined)) {
       return { ...view, title };
     }
     const enough = `The fix of cause ${first + 1} fixes this one, too.`;

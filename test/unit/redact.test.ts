@@ -58,8 +58,8 @@ describe('a registered secret', () => {
   });
 
   test.each([8, 44_000, 1_000_000])('of %i characters is replaced', (length) => {
-    const secret =
-      fc.sample(fc.string({ unit: 'grapheme-ascii', minLength: 8, maxLength: 8 }), 1)[0] ?? '';
+    // A secret counts without spaces around it as well.
+    const secret = `x${fc.sample(fc.string({ unit: 'grapheme-ascii', minLength: 7, maxLength: 7 }), 1)[0]}`;
     const long = secret.repeat(length / 8);
     const redactor = createRedactor();
     redactor.add(long);

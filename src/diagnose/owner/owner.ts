@@ -1197,10 +1197,11 @@ function unknownOwner(
   const absent = suspects.length === 0 && known === undefined && absentWriter(context, held);
   const why = whyUnknown(context, held, ownership);
   const what = `${subject.kind} ${subject.name}`;
+  const isOne = (held.objects[0]?.finalizers.length ?? 1) === 1;
   const inquiry =
     suspects.length > 0
       ? `Find out which controller removes ${finalizer}: the log of a suspect may name ${what}`
-      : `Ask the author of ${what} what ${finalizer} is for`;
+      : `Ask the author of ${what} what its ${isOne ? 'finalizer is' : 'finalizers are'} for`;
   return {
     code: 'owner-unknown',
     subject,
