@@ -36,7 +36,7 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProductName, hasProgramName } from './owner/names.ts';
-import { findNamedObject, objectsNamedBy } from './owner/needs.ts';
+import { findNamedObject, objectsNamedBy, parametersFor } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
@@ -358,10 +358,14 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
 }
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
-function wantNeeds(context: Context, { objects }: Held, wanted: Wanted): void {
-  const named = objectsNamedBy(context, objects);
+function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
+  const named = objectsNamedBy(context, held.objects);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  wanted.partners.push(...named, ...objectsNamedBy(context, between));
+  wanted.partners.push(
+    ...named,
+    ...objectsNamedBy(context, between),
+    ...parametersFor(context, held),
+  );
 }
 
 /** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */

@@ -662,6 +662,8 @@ export interface Reference {
   field: string;
   /** The field is a manifest: the controller of the object makes and deletes the other one. */
   isMade?: boolean;
+  /** The field is an address, by which a program calls the Service. */
+  isAddress?: boolean;
 }
 
 const MAX_TEXTS = 10;
@@ -703,6 +705,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
   walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
+    address(detail, stringAt(object, 'metadata', 'namespace'), field, value);
     noteNode(detail, key, value);
     const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
     if (typeof value === 'string' && /name|secret|config|ref/i.test(named)) mention(detail, value);
@@ -800,6 +803,26 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
       : apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
   const namespace = stringAt(value, 'namespace');
   references.push({ group, kind, namespace, name, field, ...(uid === undefined ? {} : { uid }) });
+}
+
+const ADDRESS_FIELD =
+  /(?:host|hostname|address|addresses|addr|url|uri|endpoint|server|servers)s?(?:\[\])?$/i;
+/** `nats`, `nats.team-1`, `nats.team-1.svc.cluster.local`, as a URL or with a port. */
+const SERVICE_HOST =
+  /^(?<scheme>[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?(?<name>[a-z](?:[a-z0-9-]*[a-z0-9])?)(?:\.(?<namespace>[a-z0-9-]+)(?<svc>\.svc(?:\.[a-z0-9.-]+)?)?)?(?::\d+)?(?:[/?].*)?$/;
+
+/** Adds a reference to the Service of the object's namespace that the host of an address names. */
+function address(
+  { references }: ObjectDetail,
+  own: string | undefined,
+  field: string,
+  value: Json,
+): void {
+  if (own === undefined || typeof value !== 'string' || references.length >= MAX_REFERENCES) return;
+  const { scheme, name = '', namespace = own, svc } = SERVICE_HOST.exec(value)?.groups ?? {};
+  const isHost = (scheme ?? svc) !== undefined || ADDRESS_FIELD.test(field);
+  if (!isHost || name === '' || name === 'localhost' || namespace !== own) return;
+  references.push({ group: '', kind: 'Service', namespace, name, field, isAddress: true });
 }
 
 /** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
@@ -1014,7 +1037,11 @@ export const policyBindingFacts = shape({
   >,
   paramRef: ifAny(
     'spec.paramRef',
-    shape({ name: textIfAny('name'), namespace: textIfAny('namespace') }),
+    shape({
+      name: textIfAny('name'),
+      namespace: textIfAny('namespace'),
+      parameterNotFoundAction: textIfAny('parameterNotFoundAction'),
+    }),
   ),
 });
 

@@ -135,7 +135,7 @@ export interface PolicyOptions {
   /** CEL; the policy looks at nothing else. */
   condition?: string;
   /** Its parameters are in this ConfigMap, without which it refuses everything. */
-  params?: { namespace: string; name: string };
+  params?: { namespace?: string; name: string };
 }
 
 export function policyRef(world: World, name: string): Ref {

@@ -52,6 +52,17 @@ const UNSEEN: Record<string, string> = {
     'what holds another namespace is not examined; a forecast asks only whether it is waited for',
   'behind-manifest': 'the same',
   'behind-status': 'the same',
+  'no-node': 'nothing shows that nobody collects pods of nodes that do not exist',
+  backlog: 'the namespace controller falls behind after the deletion',
+};
+
+/** Here only the outcomes are compared: the forecast names another cause than the explanation. */
+const OTHER_CAUSE: Record<string, string> = {
+  'parameters-here': 'it asks about parameters that the policy then misses',
+  'rights-gone': 'afterwards nothing shows its rights any more',
+  'moved-elsewhere': 'only what is written after the deletion shows that the operator has moved',
+  'suspended-refused': 'that the object is suspended counts less once its owner has tried',
+  'chain-sibling-fails': 'its owner says only when it tries that it fails; the other one is known',
 };
 
 /** Owners that say only when they try that they fail. */
@@ -60,12 +71,10 @@ const FAILS_LATER = [
   'gone-in-words',
   'gone-behind-a-store',
   'gone-elsewhere',
-  'chain-sibling-fails',
   'secret-elsewhere',
   'cloud-not-found',
   'cloud-forbids',
   'other-terminating',
-  'suspended-refused',
   'two-on-one',
   'state-error',
   'deployed-as-a-team',
@@ -150,7 +159,7 @@ async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
     const happened = await look({ timeout: TIMEOUT });
     return [
       ...made.map((one) => `the forecast changed something: ${one}`),
-      ...compare(predicted, happened),
+      ...compare(predicted, happened, scenario.id in OTHER_CAUSE),
     ];
   } finally {
     await world.end();
@@ -167,6 +176,7 @@ function textOf(finding: Finding): string {
 function compare(
   predicted: ReportNamespace | undefined,
   happened: ReportNamespace | undefined,
+  onlyOutcomes: boolean,
 ): string[] {
   if (predicted === undefined || happened === undefined) return ['there is no report'];
   const roots = ({ findings, rootCauses }: ReportNamespace): string[] =>
@@ -194,13 +204,16 @@ function compare(
         : ['would-hang'],
     inconclusive: ['inconclusive'],
   }[happened.outcome as string] ?? ['clear'];
-  const problems = [
+  const causes = [
     ...before
       .filter((text) => !after.includes(text) && !questions.includes(text))
       .map((text) => `predicted, and did not happen: ${text}`),
     ...after
       .filter((text) => !before.includes(text) && !text.startsWith('pod-grace-period'))
       .map((text) => `happened, and was not predicted: ${text}`),
+  ];
+  const problems = [
+    ...(onlyOutcomes ? [] : causes),
     ...(wanted.includes(predicted.outcome)
       ? []
       : [`predicted ${predicted.outcome}, became ${happened.outcome}`]),

@@ -44,6 +44,11 @@ function elsewhere(world: World, options: OperatorOptions = {}, behaviour = STUC
   return inside(world, { ...place, ...options }, behaviour);
 }
 
+const service = (namespace: string): JsonObject => ({
+  ...{ apiVersion: 'v1', kind: 'Service', metadata: { namespace, name: 'nats' } },
+  spec: { ports: [{ port: 4222 }] },
+});
+
 /** An object whose spec names something that is deleted with the namespace. */
 const naming =
   (
@@ -382,6 +387,24 @@ const HANGS: Record<string, Hang> = {
     'inconclusive',
     /ConfigMap settings/,
   ],
+  'a server by the address of its Service': [
+    naming({ servers: ['nats://nats:4222'] }, ({ namespace }) => [service(namespace)]),
+    'inconclusive',
+    /Service nats/,
+  ],
+  'parameters of a policy about changes of its objects': [
+    async (world) => {
+      const operator = await elsewhere(world, {}, { tells: false, isSlow: true });
+      await createGuarded(world, operator, 'a');
+      await world.create(configMap(world.namespace, 'limits'));
+      await createPolicy(world, {
+        ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
+        ...{ name: 'limits', expression: 'true', message: 'unused', params: { name: 'limits' } },
+      });
+    },
+    'inconclusive',
+    /ConfigMap limits/,
+  ],
   'an Issuer of its own group': [
     async (world) => {
       const operator = await elsewhere(world);
@@ -494,6 +517,13 @@ const CALM: Record<string, Build> = {
     const operator = await elsewhere(world, {}, {});
     const secretRef = { name: 'creds', namespace: operator.namespace };
     await createGuarded(world, operator, 'a', world.namespace, { secretRef });
+  },
+  'addresses elsewhere, and of a Service that the operator made': async (world) => {
+    const operator = await elsewhere(world, {}, {});
+    await world.create(service(world.namespace), { fieldManager: operator.manager });
+    await createGuarded(world, operator, 'a', world.namespace, {
+      servers: [`nats://nats.${operator.namespace}.svc:4222`, 'nats.example.com', 'nats'],
+    });
   },
   'a policy that exempts the namespace controller': policy('false', `${USER} != "${CONTROLLER}"`),
   'a policy that lets nobody but the operator update its objects': refusingUpdates(

@@ -17,11 +17,13 @@ import {
   isBuiltIn,
   isInside,
   itemsIn,
+  servedType,
   shortQuote,
   typeName,
   typesOf,
   valueIn,
 } from '../context.ts';
+import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
 
@@ -90,13 +92,14 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   );
 }
 
-function typeNamed(context: Context, { group, kind }: Reference, own: string) {
+function typeNamed(context: Context, { group, kind, isAddress }: Reference, own: string) {
+  const isRead = PLAIN.includes(kind) || isAddress === true;
   const fits = typesOf(context).filter(
     (type) =>
       type.kind === kind &&
       (group === undefined || type.group === group) &&
       type.verbs.includes('list') &&
-      (isBuiltIn(type.group) ? type.group === '' && PLAIN.includes(kind) : true),
+      (isBuiltIn(type.group) ? type.group === '' && isRead : true),
   );
   return fits.find((type) => type.group === own) ?? fits[0];
 }
@@ -112,6 +115,18 @@ export function findNamedObject({ now }: Context, { type, namespace, name }: Nam
       .flatMap(({ examples }) => examples)
       .find(isIt)
   );
+}
+
+/** Returns the parameters in this namespace without which a bound policy refuses changes of the held objects. */
+export function parametersFor(context: Context, { type, objects }: Held): Named[] {
+  const guards = objects.flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []);
+  return guards.flatMap(({ binding, policy }) => {
+    const { name, namespace, parameterNotFoundAction } = binding?.paramRef ?? {};
+    const kind = policy?.paramKind && servedType(context, policy.paramKind);
+    const place = namespace ?? context.now.namespace.name;
+    if (parameterNotFoundAction !== 'Deny' || name === undefined || !kind?.namespaced) return [];
+    return { type: kind, namespace: place, name, by: `parameters of policy ${policy?.name}` };
+  });
 }
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
@@ -159,7 +174,8 @@ export function neededCreations(held: Held): string[] {
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   if (isBuiltIn(held.type.group)) return [];
   const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
-  const named = namedByHeldObjects(context, held).flatMap((one): Need[] => {
+  const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
+  const named = read.flatMap((one): Need[] => {
     const object = isInside(context, one.namespace) ? findNamedObject(context, one) : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
     const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));
@@ -200,7 +216,8 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
   const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
   const isOutput =
     object.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
-    (PLAIN.includes(object.kind) && object.managers?.some((name) => makers.includes(name)));
+    ([...PLAIN, 'Service'].includes(object.kind) &&
+      object.managers?.some((name) => makers.includes(name)));
   return object.finalizers.length === 0 && !isOutput;
 }
 
