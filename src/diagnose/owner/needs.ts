@@ -145,9 +145,14 @@ function namedByHeldObjects(context: Context, held: Held): Named[] {
   return [...direct, ...behind];
 }
 
-/** Returns the objects of this namespace that the specs of the held objects name. */
+/**
+ * Returns the objects of this namespace that the specs of the held objects name. Whether the host of an address, as in
+ * `s3://backups`, was a Service, nobody can tell once it is gone.
+ */
 export function namedInNamespace(context: Context, held: Held): Named[] {
-  return namedByHeldObjects(context, held).filter(({ namespace }) => isInside(context, namespace));
+  return namedByHeldObjects(context, held).filter(
+    ({ namespace, type }) => isInside(context, namespace) && type.kind !== 'Service',
+  );
 }
 
 /** Returns objects of this namespace that the held objects need, of types without any objects left. */
