@@ -758,9 +758,11 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const runs = isPart
     ? ` and runs, ${part}: the one that handles ${held.subject.kind} ${held.subject.name} may be one that is not`
     : ` and runs${actor.ready < actor.wanted ? `, ${part}` : ''}`;
+  const untried = ownerCase.questions[0]?.replace(/: .*/s, '');
+  const silent = untried === undefined ? 'so it may be slow or in back-off' : `and ${untried}`;
   const slow =
     quote === undefined
-      ? `${runs}; no error was found${log}, so it may be slow or in back-off`
+      ? `${runs}; no error was found${log}, ${silent}`
       : `${runs}; it may be slow or in back-off. ${upperFirst(who ?? '')} says: ${quote}`;
   const what = waiting && isWaitText(waiting.text) ? waiting.object : undefined;
   const remedies = [

@@ -200,6 +200,19 @@ const admission: Scenario[] = [
     /adds a finalizer/,
   ),
   situation({
+    id: 'put-back-untried',
+    title: 'the same, and whether the policy puts it back cannot be asked without the right to',
+    versions: ['1.36.3'],
+    behaviour: { tells: false, isSlow: true },
+    afterwards: setsFinalizer(({ finalizer }) => finalizer),
+    owner: (world, operator) => [
+      owner(operator, 'owner-running', { says: [/whether .*keeper.* could not be tried/] }),
+    ],
+    cure: (world) => world.client.delete(bindingRef(world)),
+    mayChange: (world) => [bindingRef(world)],
+    beyondCommands: 'whether it is the policy cannot be asked without the right to',
+  }),
+  situation({
     id: 'spares-the-owner',
     title: 'a dead webhook refuses updates by anybody but the operator, which hangs',
     identity: 'teardown-force',
