@@ -205,9 +205,7 @@ const admission: Scenario[] = [
     versions: ['1.36.3'],
     behaviour: { tells: false, isSlow: true },
     afterwards: setsFinalizer(({ finalizer }) => finalizer),
-    owner: (world, operator) => [
-      owner(operator, 'owner-running', { says: [/whether .*keeper.* could not be tried/] }),
-    ],
+    owner: { code: 'owner-running', says: [/whether .*keeper.* could not be tried/] },
     cure: (world) => world.client.delete(bindingRef(world)),
     mayChange: (world) => [bindingRef(world)],
     beyondCommands: 'whether it is the policy cannot be asked without the right to',
