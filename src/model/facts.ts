@@ -625,7 +625,9 @@ export interface ObjectDetail {
   texts: string[];
   /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
   errors?: string[];
-  /** Sentences in other fields of the status, and messages beside a healthy state. */
+  /** Those of `texts` beside a healthy state. */
+  besideHealthy?: string[];
+  /** Sentences in other fields of the status. */
   sentences?: string[];
   /**
    * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
@@ -685,9 +687,6 @@ const WORDS = /^\p{L}.*\s.*\s/u;
 /** Names of states in which an object is well (Kubernetes phases, and the usual ones of operators). */
 const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
 
-/** Recognizes texts and types of conditions about the removal itself: good or bad, they are about this deletion. */
-export const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
-
 export function objectDetail(object: JsonObject): ObjectDetail {
   const detail: ObjectDetail = {
     conditions: conditionsOf(object),
@@ -727,8 +726,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     const failed = stateOf(beside, FAILED);
     const isError = failed !== undefined || ERROR_FIELD.test(field);
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
-    const isOfHealthy = stateOf(beside, HEALTHY) !== undefined && !ABOUT_REMOVAL.test(value);
-    if (!isText || (isOfHealthy && !isError)) {
+    if (!isText) {
       const known = detail.sentences ?? [];
       if (SENTENCE.test(value)) detail.sentences = [...known, value].slice(0, MAX_TEXTS);
       return;
@@ -737,6 +735,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     const text = failed === undefined ? value : `${failed}: ${value}`;
     detail.texts.push(text);
     if (isError) detail.errors = [...(detail.errors ?? []), text];
+    else if (stateOf(beside, HEALTHY) !== undefined) {
+      detail.besideHealthy = [...(detail.besideHealthy ?? []), text];
+    }
   });
   return detail;
 }

@@ -1,5 +1,4 @@
 import { escapeForRegExp } from '../../base/text.ts';
-import { ABOUT_REMOVAL } from '../../model/facts.ts';
 import {
   type EventFacts,
   type ObjectDetail,
@@ -130,7 +129,7 @@ function fromStatus(context: Context, object: ObjectFacts): Dated[] {
   if (detail === undefined) return [];
   const written = lastStatusWrite(object) ?? '';
   return statementsIn(context, detail, object).flatMap(({ condition, text, source }) => {
-    if (condition === undefined && isPast(detail, object, text)) return [];
+    if (condition === undefined && isOtherWork(detail, object, text)) return [];
     const { reason = '', lastTransitionTime: at = written } = condition ?? {};
     const isStated =
       condition === undefined ? detail.errors?.includes(text) === true : saysFailure(condition);
@@ -214,9 +213,14 @@ export function statusTexts(context: Context, held: Held, owner?: Actor) {
 const ABNORMAL =
   /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
 
+/**
+ * Types of conditions about the removal itself: True while it goes on, well or badly, so that only the text
+ * decides.
+ */
+const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
+
 function isFailure({ type, status: told }: Condition): boolean {
-  // A condition about the removal is true while it goes on, well or badly, so that only its text decides. One without
-  // a status is true while it exists (Argo CD, ApplicationCondition).
+  // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   const status = told === '' ? 'True' : told;
   if (ABNORMAL.test(type)) return status === 'True';
   return status !== 'True' || ABOUT_REMOVAL.test(type);
@@ -236,14 +240,17 @@ function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
   return [...last.values()].flatMap((time) => time ?? []).sort()[0];
 }
 
-/** Reports whether a text is about work that ended before the deletion: a failed backup can still be deleted. */
-function isPast(
-  { endedAt }: ObjectDetail,
+/**
+ * Reports whether a text is about other work than the removal: work that ended before the deletion (a failed backup can
+ * still be deleted), or work beside which the state is healthy.
+ */
+function isOtherWork(
+  { besideHealthy, endedAt }: ObjectDetail,
   { deletionTimestamp }: ObjectFacts,
   words: string,
 ): boolean {
   const wasOver = Date.parse(endedAt ?? '') < Date.parse(deletionTimestamp ?? '');
-  return wasOver && !ABOUT_REMOVAL.test(words);
+  return (wasOver || besideHealthy?.includes(words) === true) && !ABOUT_REMOVAL.test(words);
 }
 
 /** Reports whether a text is from after the deletion, which raises the generation, or about the current generation. */
@@ -256,7 +263,7 @@ function isCurrent(
   const { generation } = object;
   if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
   const { type, reason, message } = condition;
-  if (isPast(detail, object, `${type} ${reason} ${message}`)) return false;
+  if (isOtherWork(detail, object, `${type} ${reason} ${message}`)) return false;
   const observed = condition.observedGeneration ?? detail.observedGeneration;
   if (observed !== undefined && generation !== undefined && observed >= generation) return true;
   // The error is older, but the status was written again since: it still applies.
@@ -325,7 +332,7 @@ export function lastComplaint(
       ...detail.texts,
     ].filter((text) => FAILURE.test(text) || detail.errors?.includes(text));
     return said
-      .filter((text) => !NOISE.test(text) && !isPast(detail, object, text))
+      .filter((text) => !NOISE.test(text) && !isOtherWork(detail, object, text))
       .map((text) => ({ at, who: `${source},`, text, source }));
   });
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
