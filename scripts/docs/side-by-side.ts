@@ -32,8 +32,11 @@ export function sideBySide(): string {
     const text = title.replaceAll('|', '\\|');
     return `| ${id}: ${text} | ${a}, ${plain} s | ${b}, ${ordered} s |`;
   });
+  const summary = `${rows.length} scenarios, each with a timeout of ${timeout}. Ordered deletion avoided ${avoided.length} hangs and caused ${caused.length}. It took ${longer[0]} s to ${longer.at(-1)} s longer, in half of the scenarios at most ${median} s.`;
+  const alike = `In none of them do the outcomes differ, or the times by more than ${ALIKE_SECONDS} s.`;
+  if (lines.length === 0) return `${summary} ${alike}`;
   return [
-    `${rows.length} scenarios, each with a timeout of ${timeout}. Ordered deletion avoided ${avoided.length} hangs and caused ${caused.length}. It took ${longer[0]} s to ${longer.at(-1)} s longer, in half of the scenarios at most ${median} s. The table has the scenarios in which the outcomes differ, or the times by more than ${ALIKE_SECONDS} s.`,
+    `${summary} The table has the scenarios in which the outcomes differ, or the times by more than ${ALIKE_SECONDS} s.`,
     '',
     '| scenario | `delete: true` | `delete: ordered` |',
     '| --- | --- | --- |',
