@@ -20,7 +20,7 @@ import {
 import { type Condition, installSwitch, instrument, switches } from './mutation/conditions.ts';
 
 const USAGE = `npm run ablate                    the conditions in src/diagnose that change nothing in any recording
-npm run ablate -- FOLDER          of another folder
+npm run ablate -- PATH…           in these folders or files
    --limit PERCENT                ends with 1 if more than this share is unpinned
    --json FILE                    every condition, with the number of recordings that it changes`;
 
@@ -54,7 +54,7 @@ if (values.help) {
   console.log(USAGE);
   process.exit(0);
 }
-const folder = positionals[0] ?? 'src/diagnose';
+const paths = positionals.length > 0 ? positionals : ['src/diagnose'];
 const conditions = instrumentedCopy();
 const effects = await ablate(conditions);
 report(effects);
@@ -67,12 +67,19 @@ function instrumentedCopy(): Condition[] {
   cpSync('package.json', join(COPY, 'package.json'));
   symlinkSync(join(process.cwd(), 'node_modules'), join(COPY, 'node_modules'));
   const found: Condition[] = [];
-  for (const file of globSync(join(folder, '**/*.ts')).sort()) {
+  for (const file of filesIn(paths)) {
     const { code, conditions: own } = instrument(readFileSync(file, 'utf8'), file, found.length);
     found.push(...own);
     writeFileSync(join(COPY, file), code);
   }
   return found;
+}
+
+/** Returns the TypeScript files among the paths and in the folders among them. */
+function filesIn(all: readonly string[]): string[] {
+  return all.flatMap((path) =>
+    path.endsWith('.ts') ? path : globSync(join(path, '**/*.ts')).sort(),
+  );
 }
 
 interface Effect extends Condition {
@@ -181,7 +188,7 @@ function report(all: readonly Effect[]): void {
   const percent = (part: number): string =>
     `${((100 * part) / Math.max(1, all.length)).toFixed(1)} %`;
   console.log(
-    `${folder}: ${all.length} conditions, ${unpinned.length} (${percent(unpinned.length)}) change no recording, ${single.length} (${percent(single.length)}) change exactly one`,
+    `${paths.join(', ')}: ${all.length} conditions, ${unpinned.length} (${percent(unpinned.length)}) change no recording, ${single.length} (${percent(single.length)}) change exactly one`,
   );
   if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(all, null, 1));
   const share = (100 * unpinned.length) / Math.max(1, all.length);
