@@ -143,6 +143,17 @@ function managedFields(object: Json | undefined): Json[] {
   );
 }
 
+/** Returns the entry of the field manager that last set a field, also by a subresource. */
+function lastWrite(object: Json | undefined, ...field: string[]): Json | undefined {
+  return managedFields(object).findLast(
+    (entry) => valueAt(entry, 'fieldsV1', ...field) !== undefined,
+  );
+}
+
+function managersOf(object: Json | undefined): string[] {
+  return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
+}
+
 const TELLING =
   /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
@@ -255,10 +266,6 @@ export type ObjectFacts = {
   managers?: string[];
 } & ReturnType<typeof objectMetadata>;
 
-function managersOf(object: Json): string[] {
-  return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
-}
-
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
  * apiVersion and kind.
@@ -267,11 +274,10 @@ export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
 ): ObjectFacts {
-  const metadata = objectMetadata(object);
   return {
     apiVersion: apiVersionOf(type),
     kind: type.kind,
-    ...metadata,
+    ...objectMetadata(object),
     managers: managersOf(object),
   };
 }
@@ -299,9 +305,10 @@ type TemplateFacts = ReturnType<typeof templateFacts>;
 
 function templateFacts(template: Json | undefined, namespace: string) {
   const containers = arrayAt(template, 'spec', 'containers');
-  const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
-  const selectors = containers.flatMap((container) => selectorsOf(container, namespace));
-  const ignores = containers.flatMap(ignoredNamespaces);
+  const settings = containers.flatMap((container) => settingsOf(container, template, namespace));
+  const watches = settings.flatMap((setting) => watchesBy(setting, namespace));
+  const selectors = settings.flatMap((setting) => selectorIn(setting, namespace)).toSorted();
+  const ignores = settings.flatMap(({ name, value }) => (IGNORED.test(name) ? names(value) : []));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -331,92 +338,79 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
+/** An argument with its value, which may be the next word, or a variable of the environment. */
+interface Setting {
+  name: string;
+  value: string;
+  /** The argument as it is written; undefined for a variable. */
+  word?: string;
+}
+
+/** Returns the arguments and variables of a container. A value that the object does not show is `*`. */
+function settingsOf(container: Json, template: Json | undefined, own: string): Setting[] {
+  const variables = arrayAt(container, 'env').map((entry): [string, string] => [
+    stringAt(entry, 'name') ?? '',
+    variableOf(entry, template, own) ?? '*',
+  ]);
+  const known = new Map(variables);
+  const inserted = (value: string): string =>
+    value.replace(/\$\(([^)]*)\)/g, (_, name) => known.get(name) ?? '*');
+  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
+  return [
+    ...variables.map(([name, value]) => ({ name, value: inserted(value) })),
+    ...words.map((word, index) => {
+      const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
+      const next = words[index + 1] ?? '';
+      return { word, name, value: inserted(given ?? (next.startsWith('-') ? '' : next)) };
+    }),
+  ];
+}
+
+function names(list: string): string[] {
+  return list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
 /**
  * `GRAFANA_OPERATOR_WATCH_NAMESPACE`, but not `SECRETS_WATCH_NAMESPACE`, which is about something else than the
  * reconciled objects.
  */
 const WATCH_VARIABLE =
   /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
-const WATCH_ARGUMENT = /^--?((?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?)(?:=(.*))?$/;
+const WATCH_ARGUMENT = /^--?(?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?$/;
 /** Arguments that restrict a controller to its own namespace, as in Argo and Flux. */
 const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
-
-const SELECTOR_ARGUMENT =
-  /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/;
-
-/** Returns arguments like `--widget-class=blue`, sorted. */
-function selectorsOf(container: Json, own: string): string[] {
-  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
-  return words
-    .flatMap((word, index) => {
-      const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
-      const next = words[index + 1] ?? '';
-      const value = given ?? (next.startsWith('-') ? '' : next);
-      // Many programs get the namespace that they run in as an argument.
-      const isHome = /namespaces?$/.test(name) && (value === own || value.startsWith('$('));
-      if (!SELECTOR_ARGUMENT.test(name) || /leader/.test(name) || isHome) return [];
-      return value === '' ? name : `${name}=${value}`;
-    })
-    .toSorted();
-}
 
 /**
  * Returns the watched namespaces, by the conventions of operator-sdk, controller-runtime projects and
  * client-go's own flags.
  */
-function watchesOf(container: Json, template: Json | undefined, own: string): string[] {
-  const variables = new Map(
-    arrayAt(container, 'env').map((entry) => [
-      stringAt(entry, 'name') ?? '',
-      variableOf(entry, template, own) ?? '*',
-    ]),
-  );
-  const inserted = (value: string): string =>
-    value.replace(/\$\(([^)]*)\)/g, (_, name) => variables.get(name) ?? '*');
-  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
-  const found = [
-    ...[...variables].flatMap(([name, value]) => (WATCH_VARIABLE.test(name) ? value : [])),
-    ...words.flatMap((word, index) => {
-      if (AT_HOME.test(word)) return own;
-      const match = WATCH_ARGUMENT.exec(word);
-      if (match === null) return [];
-      const value = inserted(match[2] ?? words[index + 1] ?? '*');
-      // `--namespace` often names only the namespace in which the program runs.
-      return match[1] === 'namespace' && value === own ? [] : value;
-    }),
-  ];
-  return (
-    found
-      .map(inserted)
-      .flatMap((value) => (value === '' ? ['*'] : value.split(',')))
-      .map((name) => name.trim())
-      .filter((name) => name !== '')
-      // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
-      // `!kube-system`).
-      .map((name) => (/^[-a-z0-9]+$/.test(name) ? name : '*'))
-  );
+function watchesBy({ name, value, word }: Setting, own: string): string[] {
+  if (word !== undefined && AT_HOME.test(word)) return [own];
+  if (!(word === undefined ? WATCH_VARIABLE : WATCH_ARGUMENT).test(name)) return [];
+  // `--namespace` often names only the namespace in which the program runs.
+  if (/^--?namespace$/.test(name) && value === own) return [];
+  // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
+  // `!kube-system`).
+  return names(value || '*').map((one) => (/^[-a-z0-9]+$/.test(one) ? one : '*'));
+}
+
+const SELECTOR_ARGUMENT =
+  /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/;
+
+/** Returns an argument like `--widget-class=blue`, or none. */
+function selectorIn({ name, value }: Setting, own: string): string[] {
+  // Many programs get the namespace that they run in as an argument.
+  const isHome = /namespaces?$/.test(name) && (value === own || value === '*');
+  if (!SELECTOR_ARGUMENT.test(name) || /leader/.test(name) || isHome) return [];
+  return [value === '' ? name : `${name}=${value}`];
 }
 
 /** `--deny-namespaces=a,b`, `--ignored-namespaces`, `--namespace-denylist`, `EXCLUDED_NAMESPACES`. */
 const IGNORED =
   /^(?:--?)?(?:\w+[-_])?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)[-_]namespaces?|namespaces?[-_](?:deny-?list|black-?list|exclude[ds]?))$/i;
-
-function ignoredNamespaces(container: Json): string[] {
-  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
-  const given = [
-    ...arrayAt(container, 'env').map((entry) => [
-      stringAt(entry, 'name'),
-      stringAt(entry, 'value'),
-    ]),
-    ...words.map((word, index) => {
-      const at = word.indexOf('=');
-      return at < 0 ? [word, words[index + 1]] : [word.slice(0, at), word.slice(at + 1)];
-    }),
-  ];
-  return given.flatMap(([name = '', value = '']) =>
-    IGNORED.test(name) ? value.split(',').map((one) => one.trim()) : [],
-  );
-}
 
 /** Returns the value of a variable, or undefined if it comes from a source that the object does not show. */
 function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
@@ -528,6 +522,7 @@ export function workloadFacts(apiVersion: string, kind: string) {
         : valueAt(object, 'spec', 'template');
     const state = workloadState(object);
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
+    const scaledBy = lastWrite(object, 'f:spec', 'f:replicas');
     return {
       ...templateFacts(template, state.namespace),
       ...state,
@@ -536,17 +531,10 @@ export function workloadFacts(apiVersion: string, kind: string) {
       wanted,
       ready,
       nodeSelector: recordAt(template, 'spec', 'nodeSelector'),
-      scaledBy: replicasWriter(object),
+      /** The field manager that last set `spec.replicas`. */
+      scaledBy: scaledBy === undefined ? undefined : writer(scaledBy),
     };
   };
-}
-
-/** Returns the field manager that last set `spec.replicas`, also by the subresource `scale`. */
-function replicasWriter(object: JsonObject): ReturnType<typeof writer> | undefined {
-  const entry = managedFields(object).findLast(
-    (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:replicas') !== undefined,
-  );
-  return entry === undefined ? undefined : writer(entry);
 }
 
 /** Returns how many replicas, nodes or runs are wanted and ready. */
@@ -1085,17 +1073,12 @@ export const leaseFacts = shape({
    * Time of the last renewal, by the server's clock (managedFields), which is the same for all nodes. The
    * holder's own time is used only if the server has none.
    */
-  renewTime: (lease): string | undefined => {
-    const entry = managedFields(lease).findLast(
-      (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:renewTime') !== undefined,
-    );
-    return stringAt(entry, 'time') ?? stringAt(lease, 'spec', 'renewTime');
-  },
+  renewTime: (lease): string | undefined =>
+    stringAt(lastWrite(lease, 'f:spec', 'f:renewTime'), 'time') ??
+    stringAt(lease, 'spec', 'renewTime'),
   durationSeconds: number('spec.leaseDurationSeconds'),
   /** Field managers. Client libraries use the name of the program. */
-  writers: (lease): string[] | undefined => [
-    ...new Set(managedFields(lease).flatMap((entry) => stringAt(entry, 'manager') ?? [])),
-  ],
+  writers: managersOf as Field<string[] | undefined>,
 });
 
 /** The CRDs that an operator of OLM owns, and the Deployments that it runs. */
