@@ -15,11 +15,11 @@ export class ActionError extends Error {
   readonly code: ErrorCode;
   readonly hint: string | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? {} : { cause: options.cause });
+  constructor(code: ErrorCode, message: string, { hint }: { hint?: string } = {}) {
+    super(message);
     this.name = 'ActionError';
     this.code = code;
-    this.hint = options.hint;
+    this.hint = hint;
   }
 }
 

@@ -16,11 +16,8 @@ export function writeOutput(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stdout.write(text, (error) => {
       if (error == null || isClosed(error)) return resolve();
-      reject(
-        new ActionError('internal', `cannot write to standard output: ${describeError(error)}`, {
-          cause: error,
-        }),
-      );
+      const message = `cannot write to standard output: ${describeError(error)}`;
+      reject(new ActionError('internal', message));
     });
   });
 }

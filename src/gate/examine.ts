@@ -4,7 +4,6 @@ import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
 import { foresee, predict } from '../forecast/predict.ts';
 import type { Inputs } from '../inputs.ts';
-import { countRequests } from '../kubernetes/api.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot, WatchedFinalizer } from '../model/snapshot.ts';
@@ -27,7 +26,7 @@ export interface Examination {
   diagnosis: Diagnosis;
   /** Start of the examination, in milliseconds since the epoch. */
   at: number;
-  /** Cost for all namespaces that were examined together. */
+  /** Cost for all namespaces that were examined together, and of what the gate read meanwhile. */
   cost: { requests: number; ms: number };
 }
 
@@ -51,7 +50,7 @@ export async function examine(
   foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
   const at = deps.clock.now();
-  const { api, requests } = countRequests(deps.api);
+  const sentBefore = deps.api.requestsSent();
   const signal = AbortSignal.any([
     deps.signal,
     AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
@@ -81,14 +80,14 @@ export async function examine(
       const { before } = complete(snapshot);
       return wantedFor(predict(snapshot), before);
     },
-    { ...deps, api, signal },
+    { ...deps, signal },
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
     const { before } = complete(snapshot);
     return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
   };
   const diagnoses = await oneAfterAnother(snapshots, explain, { ...deps, signal: explaining });
-  const cost = { requests: requests(), ms: deps.clock.now() - at };
+  const cost = { requests: deps.api.requestsSent() - sentBefore, ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));
     // Namespaces that are examined together have reports of their own.

@@ -14,6 +14,8 @@ export interface KubernetesApi {
    * clock.
    */
   clockOffsetMs(): number;
+  /** Returns the number of requests that were sent, also for pages and retries. */
+  requestsSent(): number;
 
   /** Reads one object. Retried a few times on network errors, 429 and 5xx. */
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
@@ -60,8 +62,6 @@ export interface CallOptions {
   timeoutMs?: number;
   /** Number of retries; by default 3 (GET only), and 8 while the server answers 429. */
   retries?: number;
-  /** Called for each request that is sent, also for pages and retries. */
-  onRequest?: () => void;
   /**
    * Called for each answer with a mark of its cluster: the UIDs of the FlowSchema and the
    * PriorityLevelConfiguration that the API server applied (KEP-1040, `X-Kubernetes-Pf-*`). Undefined if the
@@ -124,28 +124,4 @@ export interface Mutation {
   path: string;
   body?: JsonObject | JsonObject[];
   dryRun?: boolean;
-}
-
-/**
- * Returns the same API and a counter of the requests sent through it. Several namespaces share one connection.
- */
-export function countRequests(api: KubernetesApi): { api: KubernetesApi; requests: () => number } {
-  let requests = 0;
-  const onRequest = (): void => {
-    requests++;
-  };
-  return {
-    requests: () => requests,
-    api: {
-      target: api.target,
-      clockOffsetMs: () => api.clockOffsetMs(),
-      get: (path, options) => api.get(path, { ...options, onRequest }),
-      list: (path, begin, options) => api.list(path, begin, { ...options, onRequest }),
-      watch: (path, options) => api.watch(path, { ...options, onRequest }),
-      discover: (options) => api.discover({ ...options, onRequest }),
-      text: (path, options) => api.text(path, { ...options, onRequest }),
-      send: (request, options) => api.send(request, { ...options, onRequest }),
-      close: () => api.close(),
-    },
-  };
 }

@@ -36,6 +36,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   return {
     target,
     clockOffsetMs: transport.clockOffsetMs,
+    requestsSent: transport.requestsSent,
     close: transport.close,
     async get(path, options = {}) {
       const answer = await getJson(path, PLAIN_JSON, options);

@@ -157,16 +157,11 @@ export function readRegularFile(path: string): FileRead {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     if (code === 'ENOENT' || code === 'ENOTDIR')
       return { problem: 'no such file', isMissing: true };
-    return unreadable(PROBLEMS.get(code) ?? `the system says ${code}`);
+    return unreadable(code === 'EACCES' ? 'permission denied' : `the system says ${code}`);
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
 }
-
-const PROBLEMS = new Map([
-  ['EACCES', 'permission denied'],
-  ['EISDIR', 'it is a folder'],
-]);
 
 /** Reads a file that a kubeconfig names in one of its fields. Throws an `ActionError`. */
 export function readNamedFile(path: string, field: string, { source }: Access): Buffer {

@@ -54,6 +54,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
   const throttle = new Throttle(MAX_REQUESTS);
   const dispatchers = new Map<TlsOptions, { calls: Dispatcher; watches: Dispatcher }>();
   let clockOffsetMs = 0;
+  let requestsSent = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /**
@@ -73,7 +74,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
 
   const send = async <T>(
     { method, path, accept, body, isWatch }: HttpRequest,
-    { signal, onAnswer, onRequest, timeoutMs = TIMEOUT_MS }: CallOptions,
+    { signal, onAnswer, timeoutMs = TIMEOUT_MS }: CallOptions,
     login: Login,
     readBody: ReadBody<T>,
   ): Promise<Try<T>> => {
@@ -88,7 +89,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     if (signal?.aborted) stop();
     signal?.addEventListener('abort', stop, { once: true });
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
-    onRequest?.();
+    requestsSent++;
     try {
       // fetch is not used: it follows redirects and joins repeated headers, which changes impersonated groups.
       const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
@@ -214,6 +215,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
         },
       ),
     clockOffsetMs: () => clockOffsetMs,
+    requestsSent: () => requestsSent,
     async close(): Promise<void> {
       closing.abort();
       const all = [...dispatchers.values()].flatMap((each) => Object.values(each));

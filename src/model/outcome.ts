@@ -145,19 +145,9 @@ function isProven({ code, certainty }: Finding): boolean {
 
 /** Explains why the namespace may still be progressing, or why that could not be observed. */
 export function movingReason({ movement }: Diagnosis): string | undefined {
-  switch (movement.kind) {
-    case 'none':
-      return undefined;
-    case 'unknown':
-      return 'it was examined only once, which does not show whether its deletion makes progress';
-    case 'starting':
-    case 'retrying':
-      return 'Kubernetes is about to process it';
-    case 'shrinking':
-      return `content is still being deleted (${movement.before} objects, then ${movement.now})`;
-    case 'grace-period':
-      return `a pod may take until ${movement.until} to end`;
-  }
+  if (movement.kind === 'unknown')
+    return 'it was examined only once, which does not show whether its deletion makes progress';
+  return movement.kind === 'none' ? undefined : 'its deletion still makes progress';
 }
 
 /** The changes that the inputs permit. */

@@ -1,6 +1,5 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { countRequests } from '../../src/kubernetes/api.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, TestClock, valueIn } from './connect-to.ts';
@@ -20,11 +19,12 @@ describe('an answer that is no success', () => {
             ? json(value, status)
             : text(status, body, type),
       );
-      const { api, requests: sent } = countRequests(await connectTo(server.url));
+      const api = await connectTo(server.url);
       const result = failureIn(await api.get(PATH));
-      expect(sent()).toBe(server.requests.length);
+      const sent = api.requestsSent();
+      expect(sent).toBe(server.requests.length);
       const told = result.message.replaceAll(server.url, 'SERVER');
-      return [result.kind, told, `${sent()} requests`];
+      return [result.kind, told, `${sent} requests`];
     }));
 
   test('an API group that the server does not know is said as kubectl says it', async () => {

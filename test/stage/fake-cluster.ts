@@ -69,6 +69,10 @@ export class FakeCluster implements KubernetesApi {
     this.namespace('kube-system', { active: true });
   }
 
+  requestsSent(): number {
+    return this.requests.length;
+  }
+
   clockOffsetMs(): number {
     return 0;
   }
@@ -262,9 +266,8 @@ export class FakeCluster implements KubernetesApi {
     return stored;
   }
 
-  #ask(line: string, { signal, onAnswer, onRequest }: CallOptions): Read<JsonObject> | undefined {
+  #ask(line: string, { signal, onAnswer }: CallOptions): Read<JsonObject> | undefined {
     this.requests.push(line);
-    onRequest?.();
     if (signal?.aborted) return readFailed(ABORTED);
     const answer = this.#answerTo(line);
     onAnswer?.(this.markOf(line));
