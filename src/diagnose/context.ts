@@ -212,7 +212,7 @@ export function webhooksOf({ now }: Context): WebhookFacts[] {
 }
 
 /** Returns the webhooks for which the API server calls a Service. */
-export function withService<T extends { service: ServiceRef | undefined }>(all: readonly T[]) {
+export function withService<T extends { service?: ServiceRef | undefined }>(all: readonly T[]) {
   return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
 }
 

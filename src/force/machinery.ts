@@ -11,7 +11,7 @@ import { type Reading, readSource } from '../observe/collections.ts';
 /** A registration in the cluster that may call a Service: a webhook, an APIService, a CRD's conversion. */
 interface Registration {
   what: string;
-  service: ServiceRef | undefined;
+  service?: ServiceRef | undefined;
   /** The requests that call it; undefined for an APIService, which every namespace needs. */
   rules?: Pick<MatchRule, 'apiGroups' | 'resources' | 'scope'>[];
   namespaceSelector?: LabelRequirement[];

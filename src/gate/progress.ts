@@ -11,7 +11,7 @@ import { parseConditions } from '../diagnose/conditions.ts';
 import { isBuiltIn, listNames } from '../diagnose/context.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, POD_TYPE, type ResourceType, typeName } from '../model/facts.ts';
+import { objectFacts, POD_TYPE, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
@@ -26,9 +26,8 @@ const QUIET_MS = 60_000;
 const MAX_LISTED = 20;
 
 /**
- * Logs what is left when nothing has changed for a while. It sends at most four requests, so that with two polls
- * a minute of waiting costs six. It is not a diagnosis and decides nothing. It ends with the follower and never
- * rejects.
+ * Logs a pod that is left when nothing has changed for a while. It is not a diagnosis and decides nothing. It ends
+ * with the follower and never rejects.
  */
 export async function logRemainingWhenQuiet(
   follower: Follower,
@@ -44,7 +43,7 @@ export async function logRemainingWhenQuiet(
       quietMs = QUIET_MS;
       continue;
     }
-    const left = await describeLeftObjects(follower.last, deps, follower.over);
+    const left = await describeHeldPod(follower.last, deps, follower.over);
     if (follower.over.aborted) return;
     const quiet = formatDuration(deps.clock.now() - newsAt);
     const next =
@@ -57,38 +56,22 @@ export async function logRemainingWhenQuiet(
 }
 
 /**
- * Describes what is left: pods first, because Kubernetes deletes them first; then the objects that the
- * namespace's conditions count.
+ * Describes the first terminating pod and what holds it. Kubernetes deletes pods first and does not count them in
+ * the namespace's conditions, whose counts the log already has.
  */
-async function describeLeftObjects(
-  namespace: NamespaceFacts,
+async function describeHeldPod(
+  { name }: NamespaceFacts,
   { api }: Pick<GateDeps, 'api'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  /** Returns the first terminating object of the type, and what holds it. */
-  const heldOf = async (type: ResourceType): Promise<string | undefined> => {
-    const path = collectionPath(type, namespace.name);
-    const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
-    const listed = await api.list(
-      path,
-      collectItems((item) => objectFacts(item, type)),
-      options,
-    );
-    const objects = listed.ok ? listed.value.kept : [];
-    const held = objects.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
-    if (held === undefined) return undefined;
-    const finalizers = held.finalizers.join(', ');
-    return `${type.kind} ${held.name} is ${finalizers === '' ? 'still terminating' : `held by ${finalizers}`}`;
-  };
-  const pods = await heldOf(POD_TYPE);
-  const { remaining } = parseConditions(namespace.conditions);
-  if (pods !== undefined || remaining.length === 0) return pods;
-  const discovery = await api.discover({ signal });
-  const served = new Map(
-    (discovery.ok ? discovery.value.types : []).map((type) => [typeName(type), type]),
-  );
-  const [type] = remaining.flatMap((named) => served.get(typeName(named)) ?? []);
-  return type && heldOf(type);
+  const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
+  const begin = collectItems((item) => objectFacts(item, POD_TYPE));
+  const listed = await api.list(collectionPath(POD_TYPE, name), begin, options);
+  const pods = listed.ok ? listed.value.kept : [];
+  const held = pods.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+  const finalizers = held?.finalizers.join(', ');
+  const how = finalizers === '' ? 'still terminating' : `held by ${finalizers}`;
+  return held && `Pod ${held.name} is ${how}`;
 }
 
 /** Limit for the timeline, so that the report remains readable when a namespace changes often. */

@@ -17,7 +17,11 @@ import { shorten } from '../base/text.ts';
  * here throws: a field of an unexpected type is left out.
  */
 type Field<T> = (object: Json | undefined) => T;
-type Shape<S> = { [K in keyof S]: S[K] extends Field<infer T> ? T : never };
+type Value<F> = F extends Field<infer T> ? T : never;
+/** A fact that may be undefined may also be absent, as in snapshots that were recorded earlier. */
+type Shape<S> = { [K in keyof S as undefined extends Value<S[K]> ? never : K]: Value<S[K]> } & {
+  [K in keyof S as undefined extends Value<S[K]> ? K : never]?: Value<S[K]>;
+};
 
 function shape<S extends Record<string, Field<unknown>>>(fields: S): Field<Shape<S>> {
   const entries = Object.entries(fields);
@@ -87,6 +91,10 @@ const ownerReference = shape({
 
 const ownerReferences = each('metadata.ownerReferences', ownerReference);
 
+function controllerOf(object: Json | undefined): OwnerReference | undefined {
+  return ownerReferences(object).find(({ controller }) => controller);
+}
+
 const writer = shape({
   /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
   manager: text('manager'),
@@ -150,7 +158,8 @@ function lastWrite(object: Json | undefined, ...field: string[]): Json | undefin
   );
 }
 
-function managersOf(object: Json | undefined): string[] {
+/** All field managers. Absent in snapshots that were recorded earlier. */
+function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
@@ -158,12 +167,16 @@ const TELLING =
   /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
 
-/** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
-function usefulAnnotations(object: Json | undefined): Record<string, string> {
+function shortAnnotations(object: Json | undefined, isKept = (_: string) => true) {
   const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
   return dictionary(
-    all.filter(([key, value]) => TELLING.test(key) && value.length <= MAX_ANNOTATION_CHARS),
+    all.filter(([key, value]) => isKept(key) && value.length <= MAX_ANNOTATION_CHARS),
   );
+}
+
+/** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
+function usefulAnnotations(object: Json | undefined): Record<string, string> {
+  return shortAnnotations(object, (key) => TELLING.test(key));
 }
 
 const METADATA = {
@@ -188,11 +201,7 @@ export const namespaceFacts = shape({
   annotations: (object) =>
     stringAt(object, 'metadata', 'deletionTimestamp') === undefined
       ? undefined
-      : dictionary(
-          Object.entries(recordAt(object, 'metadata', 'annotations')).filter(
-            ([, value]) => value.length <= MAX_ANNOTATION_CHARS,
-          ),
-        ),
+      : shortAnnotations(object),
   conditions: conditionsOf,
   /**
    * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
@@ -257,14 +266,10 @@ const objectMetadata = shape({
   ownerReferences,
   /** Field managers of the status, the latest last. */
   statusWriters,
+  managers: managersOf,
 });
 
-export type ObjectFacts = {
-  apiVersion: string;
-  kind: string;
-  /** All field managers. Absent in snapshots that were recorded earlier. */
-  managers?: string[];
-} & ReturnType<typeof objectMetadata>;
+export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
 
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
@@ -274,12 +279,7 @@ export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
 ): ObjectFacts {
-  return {
-    apiVersion: apiVersionOf(type),
-    kind: type.kind,
-    ...objectMetadata(object),
-    managers: managersOf(object),
-  };
+  return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
 /**
@@ -508,7 +508,7 @@ const workloadState = shape({
   annotations: usefulAnnotations,
   conditions: conditionsOf,
   /** The object that controls this workload, as a Deployment controls its ReplicaSet. */
-  owner: (object) => ownerReferences(object).find(({ controller }) => controller),
+  owner: controllerOf,
 });
 
 /** A workload. `wanted` and `ready` count replicas, nodes or runs; a suspended CronJob or Job wants none. */
@@ -569,20 +569,14 @@ const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnota
 
 /** A CRD without its schemas. */
 type DefinitionFacts = ReturnType<typeof definitionFacts>;
-const definitionMetadata = shape({
+export const definitionFacts = shape({
   /** A name such as `widgets.example.com`. */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
+  /** The object that created the type: a Crossplane XRD, for example. */
+  madeBy: controllerOf,
 });
-
-export function definitionFacts(object: Json | undefined) {
-  /** The object that created the type: a Crossplane XRD, for example. Absent in older recordings. */
-  const madeBy: OwnerReference | undefined = ownerReferences(object).find((one) => one.controller);
-  const facts: ReturnType<typeof definitionMetadata> & { madeBy?: OwnerReference } =
-    definitionMetadata(object);
-  return madeBy === undefined ? facts : { ...facts, madeBy };
-}
 
 const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
@@ -769,29 +763,21 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     return;
   }
   const made = valueAt(value, 'metadata');
-  if (stringAt(made, 'name') !== undefined && stringAt(value, 'apiVersion') !== undefined) {
-    const [kind = '', apiVersion = ''] = [stringAt(value, 'kind'), stringAt(value, 'apiVersion')];
-    const [name = '', namespace] = [stringAt(made, 'name'), stringAt(made, 'namespace')];
-    references.push({ group: groupOf(apiVersion), kind, namespace, name, field, isMade: true });
-    return;
-  }
+  const apiVersion = stringAt(value, 'apiVersion');
+  const isMade = apiVersion !== undefined && stringAt(made, 'name') !== undefined;
+  const named = isMade ? made : value;
+  const [name, namespace] = [stringAt(named, 'name'), stringAt(named, 'namespace')];
+  const given = stringAt(value, 'kind');
   // A name with a UID, or in a status with a kind, is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const uid = stringAt(value, 'uid');
-  const isNamed = field.startsWith('status.') && stringAt(value, 'kind') !== undefined;
-  if (uid === undefined && !isNamed && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(field))
-    return;
-  const by = stringAt(value, 'kind') ?? stringAt(value, 'resource');
+  const isNamed = uid !== undefined || (field.startsWith('status.') && given !== undefined);
   const last = field.slice(field.lastIndexOf('.') + 1);
-  const kind = by ?? kindIn(last) ?? kindOfKey(last);
-  const name = stringAt(value, 'name');
+  if (!isMade && !isNamed && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(last)) return;
+  const kind = given ?? stringAt(value, 'resource') ?? kindIn(last) ?? kindOfKey(last);
   if (kind === undefined || name === undefined) return;
-  const apiVersion = stringAt(value, 'apiVersion');
-  const group =
-    apiVersion === undefined
-      ? stringAt(value, 'apiGroup')
-      : apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
-  const namespace = stringAt(value, 'namespace');
-  references.push({ group, kind, namespace, name, field, ...(uid === undefined ? {} : { uid }) });
+  const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
+  const more = { ...(uid !== undefined && { uid }), ...(isMade && { isMade }) };
+  references.push({ group, kind, namespace, name, field, ...more });
 }
 
 const ADDRESS_FIELD =
@@ -1078,7 +1064,7 @@ export const leaseFacts = shape({
     stringAt(lease, 'spec', 'renewTime'),
   durationSeconds: number('spec.leaseDurationSeconds'),
   /** Field managers. Client libraries use the name of the program. */
-  writers: managersOf as Field<string[] | undefined>,
+  writers: managersOf,
 });
 
 /** The CRDs that an operator of OLM owns, and the Deployments that it runs. */

@@ -86,7 +86,9 @@ export async function observe(
     }),
   );
   await readNamespaceContents(snapshots, types, deps);
-  const shelves = shelvesFor(types, earliest(namespaces), deps);
+  // A log that several namespaces need is read once, from the start of the first of these deletions.
+  const [since] = namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
+  const shelves = shelvesFor(types, since, deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
@@ -110,8 +112,8 @@ function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
 /** A kind of source that snapshots need beyond their content. */
 interface Shelf<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
-  /** Returns the identity of an item. Items with the same identity are read once. */
-  idOf: (item: Item) => string;
+  /** Returns the identity of an item, by default its text. Items with the same identity are read once. */
+  idOf?: (item: Item) => string;
   /** Returns the part of a snapshot that holds the value, under its id or the key of `keyOf`. */
   placeOf: (snapshot: Snapshot, item: Item) => object;
   keyOf?: (item: Item) => string;
@@ -128,7 +130,8 @@ type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
 /** Reads the sources that the snapshots need and do not have yet, each once, and adds them. */
 function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
-  const { wants, idOf, keyOf = idOf, placeOf, read, limit, share = (value) => value } = given;
+  const { wants, idOf = String, placeOf, read, limit, share = (value) => value } = given;
+  const { keyOf = idOf } = given;
   const known = new Map<string, Gathered<Value>>();
   const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
     placeOf(snapshot, item) as Record<string, unknown>;
@@ -165,13 +168,6 @@ function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
   };
 }
 
-/**
- * Returns the start of the first of these deletions, because a log that several namespaces need is read once.
- */
-function earliest(namespaces: readonly NamespaceFacts[]): string | undefined {
-  return namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort()[0];
-}
-
 function shelvesFor(
   types: readonly ResourceType[],
   since: string | undefined,
@@ -180,7 +176,6 @@ function shelvesFor(
   return [
     sourceFiller({
       wants: ({ cluster }) => cluster,
-      idOf: String,
       placeOf: ({ cluster }) => cluster,
       read: (keys) =>
         readEach(keys, async (key) => withSourceName(key, await readCluster(key, types, deps))),
@@ -211,7 +206,6 @@ function shelvesFor(
     }),
     sourceFiller<string, Read<NodeFacts | undefined>>({
       wants: ({ nodes }) => nodes,
-      idOf: String,
       placeOf: ({ nodes }) => nodes,
       read: (names) => readEach(names, (name) => readNode(name, deps)),
       limit: {
@@ -222,14 +216,12 @@ function shelvesFor(
     }),
     sourceFiller({
       wants: ({ definitions }) => definitions,
-      idOf: String,
       placeOf: ({ definitions }) => definitions,
       read: (names) =>
         readEach(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
     sourceFiller({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
-      idOf: String,
       placeOf: (snapshot) => snapshot,
       keyOf: () => 'dependents',
       read: (uids) => readDependents(uids, types, deps),
