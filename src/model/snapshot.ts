@@ -8,6 +8,7 @@ import type {
   ObjectDetail,
   ObjectFacts,
   PodFacts,
+  Reference,
   ResourceType,
   RoleFacts,
   WorkloadFacts,
@@ -173,12 +174,9 @@ export interface Baseline {
   claims?: Read<Identity[]>;
 }
 
-export function partnerKey(ref: {
-  group: string | undefined;
-  kind: string;
-  namespace: string | undefined;
-  name: string;
-}): string {
+type PartnerRef = Pick<Reference, 'kind' | 'group' | 'namespace' | 'name'>;
+
+export function partnerKey(ref: PartnerRef): string {
   return `${ref.kind}.${ref.group ?? ''}/${ref.namespace ?? ''}/${ref.name}`;
 }
 

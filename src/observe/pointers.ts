@@ -51,8 +51,8 @@ function pointingType(
 }
 
 /** Field with a Service whose absence breaks other namespaces. */
-const callsService = (...path: string[]): Pick<PointingType, 'points'> => ({
-  points: (item) => thatBreakOthers(pointerTo(valueAt(item, ...path), path.join('.'), 'Service')),
+const callsService = (field: string): Pick<PointingType, 'points'> => ({
+  points: (item) => pointerTo(item, field, 'Service', true),
 });
 
 const reclaimPolicy = (item: JsonObject) => stringAt(item, 'spec', 'persistentVolumeReclaimPolicy');
@@ -60,14 +60,13 @@ const phaseOf = (item: JsonObject) => stringAt(item, 'status', 'phase');
 const deletionPolicy = (item: JsonObject) => stringAt(item, 'spec', 'deletionPolicy');
 
 const CRDS = pointingType('apiextensions.k8s.io/v1', 'CustomResourceDefinition', {
-  ...callsService('spec', 'conversion', 'webhook', 'clientConfig', 'service'),
+  ...callsService('spec.conversion.webhook.clientConfig.service'),
   broken: 'without it, objects in another version can be neither read nor deleted',
 });
 
 export const POINTING_TYPES: readonly PointingType[] = [
   pointingType('v1', 'PersistentVolume', {
-    points: (item) =>
-      pointerTo(valueAt(item, 'spec', 'claimRef'), 'spec.claimRef', 'PersistentVolumeClaim'),
+    points: (item) => pointerTo(item, 'spec.claimRef', 'PersistentVolumeClaim'),
     state: (item) => {
       const phase = phaseOf(item) ?? 'no phase';
       // The controller that should delete the volume failed; its message says why.
@@ -79,12 +78,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
     meaning: 'the volume, and what is on it, still exist',
   }),
   pointingType('snapshot.storage.k8s.io/v1', 'VolumeSnapshotContent', {
-    points: (item) =>
-      pointerTo(
-        valueAt(item, 'spec', 'volumeSnapshotRef'),
-        'spec.volumeSnapshotRef',
-        'VolumeSnapshot',
-      ),
+    points: (item) => pointerTo(item, 'spec.volumeSnapshotRef', 'VolumeSnapshot'),
     state: (item) => {
       const error = stringAt(item, 'status', 'error', 'message');
       const policy = deletionPolicy(item) ?? 'unknown';
@@ -98,7 +92,7 @@ export const POINTING_TYPES: readonly PointingType[] = [
   webhooks('ValidatingWebhookConfiguration'),
   webhooks('MutatingWebhookConfiguration'),
   pointingType('apiregistration.k8s.io/v1', 'APIService', {
-    ...callsService('spec', 'service'),
+    ...callsService('spec.service'),
     meaning: 'until it responds, no namespace of the cluster can be deleted',
   }),
   CRDS,
@@ -116,13 +110,8 @@ export const POINTING_TYPES: readonly PointingType[] = [
   }),
   pointingType('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {
     points: (item) => {
-      const points = pointerTo(
-        valueAt(item, 'spec', 'paramRef'),
-        'spec.paramRef',
-        'its parameters',
-      );
       const action = stringAt(item, 'spec', 'paramRef', 'parameterNotFoundAction');
-      return action === 'Allow' ? points : thatBreakOthers(points);
+      return pointerTo(item, 'spec.paramRef', 'its parameters', action !== 'Allow');
     },
     isOptional: true,
   }),
@@ -141,12 +130,13 @@ const ATTACHMENTS = pointingType('storage.k8s.io/v1', 'VolumeAttachment', {
 function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
   return pointingType('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
-      webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) =>
-        pointerTo(service, `webhooks[${index}].clientConfig.service`, 'Service').map((point) => ({
-          ...point,
-          breaksOthers: failurePolicy === 'Fail' && !isOnlyFor(point.namespace, namespaceSelector),
-        })),
-      ),
+      webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) => {
+        if (service === undefined) return [];
+        const { namespace, name } = service;
+        const how = `its webhooks[${index}].clientConfig.service names Service ${namespace}/${name}`;
+        const breaksOthers = failurePolicy === 'Fail' && !isOnlyFor(namespace, namespaceSelector);
+        return [{ namespace, how, breaksOthers }];
+      }),
     state: (item) => totalText(arrayAt(item, 'webhooks').length, 'webhooks'),
   });
 }
@@ -156,15 +146,13 @@ function totalText(count: number, what: string): string {
   return count > 1 ? `${count} ${what} in all` : '';
 }
 
-function pointerTo(value: Json | undefined, field: string, kind: string): Pointed[] {
-  const namespace = stringAt(value, 'namespace');
+function pointerTo(item: JsonObject, field: string, kind: string, breaksOthers = false): Pointed[] {
+  const target = valueAt(item, ...field.split('.'));
+  const namespace = stringAt(target, 'namespace');
   if (namespace === undefined) return [];
-  const name = stringAt(value, 'name') ?? '*';
-  return [{ namespace, how: `its ${field} names ${kind} ${namespace}/${name}` }];
-}
-
-function thatBreakOthers(points: Pointed[]): Pointed[] {
-  return points.map((point) => ({ ...point, breaksOthers: true }));
+  const name = stringAt(target, 'name') ?? '*';
+  const how = `its ${field} names ${kind} ${namespace}/${name}`;
+  return [{ namespace, how, breaksOthers }];
 }
 
 /**
