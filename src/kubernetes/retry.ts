@@ -1,4 +1,4 @@
-import type { Clock } from '../base/time.ts';
+import { type Clock, unlessAborted } from '../base/time.ts';
 import { type Read, type ReadFailure, readFailed } from '../model/read.ts';
 import type { CallOptions } from './api.ts';
 
@@ -71,50 +71,40 @@ export class Throttle {
 
   /** Runs `work` when there is a place for it, unless the signal aborts first. */
   async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
-    if (signal?.aborted || !(await this.turn(signal))) return STOPPED_REQUEST;
+    if (signal?.aborted) return STOPPED_REQUEST;
+    if (this.underWay < this.width) this.underWay++;
+    else {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.queue.push(resolve);
+      const isTurn = await unlessAborted(promise, signal).then(
+        () => true,
+        () => false,
+      );
+      if (!isTurn) {
+        this.queue.splice(this.queue.indexOf(resolve), 1);
+        return STOPPED_REQUEST;
+      }
+    }
     const widthAtStart = this.width;
     try {
       const result = await work();
-      if (!result.ok && result.failure.again === 'busy') this.narrow(widthAtStart);
-      else this.widen();
+      this.adapt(!result.ok && result.failure.again === 'busy', widthAtStart);
       return result;
     } finally {
       this.underWay--;
-      while (this.underWay < this.width && this.queue.length > 0) this.queue.shift()?.();
+      for (; this.underWay < this.width && this.queue.length > 0; this.underWay++) {
+        this.queue.shift()?.();
+      }
     }
   }
 
-  /** Waits for a place. Returns false if the signal aborted first. */
-  private async turn(signal: AbortSignal | undefined): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const leave = (): void => {
-      this.queue.splice(this.queue.indexOf(enter), 1);
-      resolve(false);
-    };
-    const enter = (): void => {
-      this.underWay++;
-      signal?.removeEventListener('abort', leave);
-      resolve(true);
-    };
-    if (this.underWay < this.width) {
-      enter();
-    } else {
-      this.queue.push(enter);
-      signal?.addEventListener('abort', leave, { once: true });
-    }
-    return promise;
-  }
-
-  /** Halves the limit once for all requests that were sent together and refused together. */
-  private narrow(widthAtStart: number): void {
-    if (widthAtStart <= this.width) this.width = Math.max(1, Math.floor(this.width / 2));
-    this.answeredSince = 0;
-  }
-
-  private widen(): void {
+  /** Halves the limit once for all requests that were sent and refused together, and widens it after a round of answers. */
+  private adapt(isBusy: boolean, widthAtStart: number): void {
     this.answeredSince++;
-    if (this.width >= this.most || this.answeredSince < this.width) return;
-    this.width++;
+    if (isBusy) {
+      if (widthAtStart <= this.width) this.width = Math.max(1, Math.floor(this.width / 2));
+    } else if (this.width < this.most && this.answeredSince >= this.width) this.width++;
+    else return;
     this.answeredSince = 0;
   }
 }

@@ -11,7 +11,7 @@ import {
   typeName,
 } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { type Read, readFailed, readOk } from '../model/read.ts';
+import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
@@ -20,6 +20,7 @@ import {
   type NamespaceContent,
   partnerKey,
   type Snapshot,
+  type Trial,
   trialKey,
   type Wanted,
 } from '../model/snapshot.ts';
@@ -120,7 +121,7 @@ interface Shelf<Item, Value> {
   /** Returns values by id. Items that can be read by one request are. */
   read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
   /** Limit for all namespaces together; items beyond it get the value `beyond`. */
-  limit?: { most: number; what: string; beyond: Value };
+  limit?: { most: number; what: string; beyond: (failure: ReadFailure) => Value };
   /** Returns the part of a value that a snapshot keeps; by default all of it. */
   share?: (value: Value, snapshot: Snapshot) => Value;
 }
@@ -147,22 +148,21 @@ function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
     const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
     const answers = await read([...fresh.values()].slice(0, Math.max(0, room)));
     for (const [id, answer] of answers) known.set(id, answer);
+    const reason = `only ${limit?.most} are read in one run`;
+    const beyond = limit?.beyond({ kind: 'aborted', message: reason });
     let isFilled = false;
     for (const [snapshot, items] of asked) {
-      let beyond = 0;
+      let left = 0;
       for (const [id, item] of items) {
-        const answer = known.get(id) ?? (limit && { value: limit.beyond });
+        const answer = known.get(id) ?? (beyond && { value: beyond });
         if (answer === undefined) continue;
         isFilled = true;
         holderOf(snapshot, item)[keyOf(item)] = share(answer.value, snapshot);
         snapshot.unread.push(...(answer.unread ?? []));
         Object.assign(snapshot.details, answer.details);
-        if (!known.has(id)) beyond++;
+        if (!known.has(id)) left++;
       }
-      if (beyond === 0 || limit === undefined) continue;
-      const reason = `only ${limit.most} are read in one run`;
-      const what = `${beyond} more ${limit.what}`;
-      snapshot.unread.push({ what, reason });
+      if (left > 0) snapshot.unread.push({ what: `${left} more ${limit?.what}`, reason });
     }
     return isFilled;
   };
@@ -208,11 +208,7 @@ function shelvesFor(
       wants: ({ nodes }) => nodes,
       placeOf: ({ nodes }) => nodes,
       read: (names) => readEach(names, (name) => readNode(name, deps)),
-      limit: {
-        most: MAX_NODES,
-        what: 'nodes of overdue pods',
-        beyond: readFailed({ kind: 'aborted', message: `only ${MAX_NODES} nodes are read` }),
-      },
+      limit: { most: MAX_NODES, what: 'nodes of overdue pods', beyond: readFailed },
     }),
     sourceFiller({
       wants: ({ definitions }) => definitions,
@@ -267,7 +263,7 @@ function shelvesFor(
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
       placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
-      limit: trialLimit('removals'),
+      limit: { most: MAX_TRIALS, what: 'removals to try', beyond: untried },
     }),
     sourceFiller<LogSource, Read<string[]>>({
       wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
@@ -275,11 +271,7 @@ function shelvesFor(
       placeOf: (snapshot) => snapshot.logs ?? {},
       share: keepMentions,
       read: (sources) => readLogs(sources, since, deps),
-      limit: {
-        most: MAX_LOGS,
-        what: 'logs of controllers',
-        beyond: readFailed({ kind: 'aborted', message: `only ${MAX_LOGS} logs are read` }),
-      },
+      limit: { most: MAX_LOGS, what: 'logs of controllers', beyond: readFailed },
     }),
     sourceFiller({
       wants: ({ samples = [] }, { forecast, namespace }) =>
@@ -299,7 +291,7 @@ function shelvesFor(
       placeOf: ({ forecast }) => forecast?.deletions ?? {},
       keyOf: ({ type, key = typeName(type) }) => key,
       read: (items) => tryDeletions(items, deps),
-      limit: trialLimit('deletions'),
+      limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: untried },
     }),
   ];
 }
@@ -322,13 +314,8 @@ async function readCluster(
   return type === undefined ? { value: readOk([]) } : readSource({ ...source, type }, deps);
 }
 
-function trialLimit(what: string) {
-  const message = `only ${MAX_TRIALS} ${what} are tried`;
-  return {
-    most: MAX_TRIALS,
-    what: `${what} to try`,
-    beyond: { answer: 'unknown', message },
-  } as const;
+function untried({ message }: ReadFailure): Trial {
+  return { answer: 'unknown', message };
 }
 
 const CRD = CLUSTER_SOURCES.definitions.type;
