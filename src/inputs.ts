@@ -219,7 +219,12 @@ export function readInputs(given: GivenInputs) {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
   ) as Record<InputName, string>;
-  const pick = <N extends InputName>(name: N): Choice<N> => choice(name, raw[name]);
+  const pick = <N extends InputName>(name: N): Choice<N> => {
+    const { legal = [] }: InputRow = INPUTS[name];
+    // YAML has three spellings of each boolean.
+    const value = raw[name].replace(/^(True|TRUE|False|FALSE)$/, (word) => word.toLowerCase());
+    return legalValue(`input "${name}"`, value, legal) as Choice<N>;
+  };
   const yes = (name: InputName): boolean => (pick(name) as string) === 'true';
   const shaped = (name: InputName, shape: RegExp, rule: string): string => {
     if (raw[name] === '' || shape.test(raw[name])) return raw[name];
@@ -362,13 +367,6 @@ export function splitList(value: string): string[] {
 type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly (infer T)[] }
   ? T
   : never;
-
-/** Returns the legal value of an input. YAML has three spellings of each boolean. */
-function choice<N extends InputName>(name: N, value: string): Choice<N> {
-  const { legal = [] }: InputRow = INPUTS[name];
-  const given = /^(True|TRUE|False|FALSE)$/.test(value) ? value.toLowerCase() : value;
-  return legalValue(`input "${name}"`, given, legal) as Choice<N>;
-}
 
 /** Returns the value if it is legal; otherwise throws an `ActionError`. */
 export function legalValue<T extends string>(

@@ -59,12 +59,9 @@ export interface ConnectOptions extends Search {
 }
 
 /** State that the parts of one connection share. */
-export interface Session
-  extends Required<Pick<ConnectOptions, 'debug' | 'clock' | 'random' | 'pluginTimeoutMs'>> {
+export interface Session extends Required<Omit<ConnectOptions, keyof Search | 'signal'>> {
   access: Access;
   env: Environment;
-  redactor: Redactor;
-  userAgent: string;
   /** Ends plugins, and connections that are still being opened. */
   closing: AbortController;
 }

@@ -3,7 +3,7 @@ import { objectPath, withQuery } from '../kubernetes/paths.ts';
 import { POD_TYPE } from '../model/facts.ts';
 import { type Read, readOk } from '../model/read.ts';
 import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
-import { type Gathered, inParallel, type Reading } from './collections.ts';
+import { type Gathered, inParallel, notInspectedEntries, type Reading } from './collections.ts';
 
 /** Limit for containers, counting each run, whose logs are read. */
 export const MAX_LOGS = 40;
@@ -42,23 +42,16 @@ export async function readLogs(
 function gatheredLog(source: LogSource, got: Read<string>): Gathered<Read<string[]>> {
   const what = `log of ${logKey(source)}`;
   if (!got.ok) {
-    const { kind, message } = got.failure;
-    const grant = { apiGroup: '', resource: 'pods/log', verb: 'get' };
-    return {
-      value: got,
-      unread: [{ what, reason: message, ...(kind === 'forbidden' && { grant }) }],
-    };
+    const type = { group: '', resource: 'pods/log' };
+    return { value: got, unread: notInspectedEntries(what, got, type, 'get') };
   }
-  const text = maskLogSecrets(got.value);
-  const lines = text.split(/\r?\n/).filter((line) => line !== '');
+  const value = readOk(maskLogSecrets(got.value).split(/\r?\n/).filter(Boolean));
   // The limit cuts off the newest lines, because the kubelet counts bytes from the first of the last 500
   // lines.
-  const isCut = Buffer.byteLength(got.value) >= LIMIT_BYTES;
+  if (Buffer.byteLength(got.value) < LIMIT_BYTES) return { value };
   return {
-    value: readOk(lines),
-    unread: isCut
-      ? [{ what: `more of the ${what}`, reason: 'only its first 256 KB were read' }]
-      : [],
+    value,
+    unread: [{ what: `more of the ${what}`, reason: 'only its first 256 KB were read' }],
   };
 }
 
