@@ -4,7 +4,7 @@ import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts'
 import { commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
 import { collectItems, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
-import { apiVersionOf, objectFacts, typeName } from '../model/facts.ts';
+import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -113,6 +113,11 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
     if (!now.ok) {
+      const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
+      if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined) {
+        target.first = answered;
+        break;
+      }
       // A second DELETE has the same precondition as the first, so it does no harm.
       if (attempt === MAX_DELETE_TRIES) {
         event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
