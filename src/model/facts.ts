@@ -684,44 +684,45 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   // A snapshot that is ready was taken at its creation.
   const taken = stringAt(object, 'status', 'creationTime');
   if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
+  const own = stringAt(object, 'metadata', 'namespace');
   walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
-    address(detail, stringAt(object, 'metadata', 'namespace'), field, value);
-    noteNode(detail, key, value);
-    const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
-    if (typeof value === 'string' && /name|secret|config|ref/i.test(named)) mention(detail, value);
-    if (typeof value === 'string' && /^spec\.\w+Name$/.test(field)) {
-      const sibling = `${key.slice(0, -'Name'.length).toLowerCase()}/${value}`;
-      detail.siblings = [...(detail.siblings ?? []), sibling];
-    }
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
+    if (typeof value !== 'string') return;
+    address(detail, own, field, value);
+    if (NODE.test(key)) note(detail, 'nodes', value, MAX_NODES);
+    const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
+    if (/name|secret|config|ref/i.test(named)) mention(detail, value);
+    const [, kind] = /^spec\.(\w+)Name$/.exec(field) ?? [];
+    if (kind !== undefined) note(detail, 'siblings', `${kind.toLowerCase()}/${value}`);
   });
   walk(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
-    noteNode(detail, key, value);
-    if (field === `status.${key}` && typeof value === 'string' && ENDED.test(key)) {
-      detail.endedAt = value;
-    }
-    if (typeof value !== 'string' || value === '' || /conditions/.test(field)) return;
+    if (typeof value !== 'string') return;
+    if (NODE.test(key)) note(detail, 'nodes', value, MAX_NODES);
+    if (field === `status.${key}` && ENDED.test(key)) detail.endedAt = value;
+    if (/conditions/.test(field)) return;
     if (/namespace/i.test(key)) mention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
     const failed = stateOf(beside, FAILED);
     const isError = failed !== undefined || ERROR_FIELD.test(field);
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
-    if (!isText) {
-      const known = detail.sentences ?? [];
-      if (SENTENCE.test(value)) detail.sentences = [...known, value].slice(0, MAX_TEXTS);
-      return;
-    }
-    if (detail.texts.length >= MAX_TEXTS) return;
+    if (!isText && SENTENCE.test(value)) note(detail, 'sentences', value);
+    if (!isText || value === '') return;
     const text = failed === undefined ? value : `${failed}: ${value}`;
-    detail.texts.push(text);
-    if (isError) detail.errors = [...(detail.errors ?? []), text];
-    else if (stateOf(beside, HEALTHY) !== undefined) {
-      detail.besideHealthy = [...(detail.besideHealthy ?? []), text];
-    }
+    note(detail, 'texts', text);
+    if (isError) note(detail, 'errors', text);
+    else if (stateOf(beside, HEALTHY) !== undefined) note(detail, 'besideHealthy', text);
   });
   return detail;
+}
+
+type Notes = 'texts' | 'errors' | 'besideHealthy' | 'sentences' | 'nodes' | 'mentions' | 'siblings';
+
+/** Adds a text to a list, once, while there is room. */
+function note(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS): void {
+  const known = detail[list] ?? [];
+  if (text !== '' && known.length < most && !known.includes(text)) detail[list] = [...known, text];
 }
 
 /** Matches `DeleteFailed` and `Error`, not `NoError`. */
@@ -735,15 +736,8 @@ function stateOf(status: Json, kind: RegExp): string | undefined {
     .find((value) => kind.test(value));
 }
 
-function noteNode(detail: ObjectDetail, key: string, value: Json): void {
-  const nodes = detail.nodes ?? [];
-  if (typeof value !== 'string' || value === '' || !NODE.test(key) || nodes.includes(value)) return;
-  detail.nodes = [...nodes, value].slice(0, MAX_NODES);
-}
-
-function mention({ mentions }: ObjectDetail, value: string): void {
-  const isName = /^[a-z0-9][-a-z0-9.]{0,252}$/.test(value);
-  if (isName && mentions.length < MAX_MENTIONS && !mentions.includes(value)) mentions.push(value);
+function mention(detail: ObjectDetail, value: string): void {
+  if (/^[a-z0-9][-a-z0-9.]{0,252}$/.test(value)) note(detail, 'mentions', value, MAX_MENTIONS);
 }
 
 /**
@@ -791,9 +785,9 @@ function address(
   { references }: ObjectDetail,
   own: string | undefined,
   field: string,
-  value: Json,
+  value: string,
 ): void {
-  if (own === undefined || typeof value !== 'string' || references.length >= MAX_REFERENCES) return;
+  if (own === undefined || references.length >= MAX_REFERENCES) return;
   const { scheme, name = '', namespace = own, svc } = SERVICE_HOST.exec(value)?.groups ?? {};
   const isHost = (scheme ?? svc) !== undefined || ADDRESS_FIELD.test(field);
   if (!isHost || name === '' || name === 'localhost' || namespace !== own) return;
