@@ -32,7 +32,7 @@ export async function runGateCommand(
   try {
     return await runInCluster(inputs, face, async (view) => {
       // In a step of a workflow the runner reads standard output for commands.
-      const text = render(view, command.format);
+      const text = RENDERERS[command.format](view);
       await writeOutput(command.format === 'json' ? logJson(text) : logLines(text));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(view.run);
@@ -42,16 +42,11 @@ export async function runGateCommand(
   }
 }
 
-function render(view: View, format: GateCommand['format']): string {
-  switch (format) {
-    case 'text':
-      return renderText(view);
-    case 'markdown':
-      return renderMarkdownReport(view, {});
-    case 'json':
-      return reportJson(view);
-  }
-}
+const RENDERERS: Record<GateCommand['format'], (view: View) => string> = {
+  text: renderText,
+  markdown: (view) => renderMarkdownReport(view, {}),
+  json: reportJson,
+};
 
 async function writeReports(view: View, folder: string): Promise<void> {
   try {

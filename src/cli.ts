@@ -47,15 +47,12 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
     case 'completion':
       await writeOutput(completionScript(command.shell));
       return EXIT_CODES.passed;
-    // The help does not need a Kubernetes client, so it is imported here. "eager" keeps it in the same bundle.
-    case 'stats': {
-      const { statisticsOf } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      await writeOutput(logLines(statisticsOf(command)));
+    default: {
+      // The help does not need a Kubernetes client, so it is imported here. "eager" keeps it in the same bundle.
+      const commands = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      if (command.run === 'gate') return commands.runGateCommand(command, redactor, log);
+      await writeOutput(logLines(commands.statisticsOf(command)));
       return EXIT_CODES.passed;
-    }
-    case 'gate': {
-      const { runGateCommand } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      return runGateCommand(command, redactor, log);
     }
   }
 }

@@ -8,8 +8,12 @@ import { describeInternalError } from './base/errors.ts';
  * alive, and cut off output.
  */
 const args = process.argv.slice(2);
+const isAction = args.length === 0 && isInRunner();
 process.on('uncaughtException', endWithInternalError);
-process.exitCode = args.length === 0 && isInRunner() ? await inAction() : await inTerminal();
+// Each face is imported only where it is used. "eager" keeps it in the bundle: ncc does not minify a second file.
+process.exitCode = isAction
+  ? await (await import(/* webpackMode: "eager" */ './action.ts')).runAction()
+  : await (await import(/* webpackMode: "eager" */ './cli.ts')).runTerminal(args);
 
 /**
  * Ends the process after an error that nothing caught, also after a rejected promise. Node would print the
@@ -17,7 +21,6 @@ process.exitCode = args.length === 0 && isInRunner() ? await inAction() : await 
  */
 function endWithInternalError(error: unknown): never {
   const { message } = describeInternalError(error);
-  const isAction = args.length === 0 && isInRunner();
   if (isAction) process.stdout.write(`::error::${message}\n`);
   else process.stderr.write(`error: ${message}\n`);
   process.exit(isAction ? 1 : 2);
@@ -28,15 +31,4 @@ function isInRunner(): boolean {
   return (
     env['GITHUB_ACTIONS'] === 'true' || Object.keys(env).some((name) => name.startsWith('INPUT_'))
   );
-}
-
-/** Runs the terminal, and imports only that part. "eager" keeps it in the bundle: ncc does not minify a second file. */
-async function inTerminal(): Promise<number> {
-  const { runTerminal } = await import(/* webpackMode: "eager" */ './cli.ts');
-  return runTerminal(args);
-}
-
-async function inAction(): Promise<number> {
-  const { runAction } = await import(/* webpackMode: "eager" */ './action.ts');
-  return runAction();
 }

@@ -46,20 +46,16 @@ export async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path);
   } catch (error) {
-    if (await isFolder(path)) return;
+    const isFolder = await stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (isFolder) return;
     const parent = dirname(path);
     const isParentMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     if (!isParentMissing || parent === path) throw error;
     await makeFolder(parent);
     await mkdir(path);
-  }
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
   }
 }
 

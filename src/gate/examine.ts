@@ -51,14 +51,10 @@ export async function examine(
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const sentBefore = deps.api.requestsSent();
-  const signal = AbortSignal.any([
-    deps.signal,
-    AbortSignal.timeout(Math.max(1, Math.ceil(limitMs))),
-  ]);
-  const explaining = AbortSignal.any([
-    deps.signal,
-    AbortSignal.timeout(Math.ceil(Math.max(0, limitMs) + EXPLAIN_MS)),
-  ]);
+  const within = (ms: number): AbortSignal =>
+    AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))]);
+  const signal = within(limitMs);
+  const explaining = within(Math.max(0, limitMs) + EXPLAIN_MS);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
   const complete = (snapshot: Snapshot): Examined => {
     const one = byName.get(snapshot.namespace.name) as Examined;

@@ -75,8 +75,6 @@ export function resultOf(
     diagnosis: undefined,
     timeline: [{ at: serverTimestamp(run), event }],
     forced: null,
-    leftBehind: undefined,
-    examination: undefined,
   };
 }
 

@@ -109,7 +109,7 @@ export interface NamespaceResult {
   timeline: TimelineEntry[];
   forced: ForceRecord | null;
   /** Objects that were left behind; undefined while the namespace is still there. */
-  leftBehind: LeftBehind[] | undefined;
+  leftBehind?: LeftBehind[] | undefined;
   /** Sources for `leftBehind` that could not be read. */
   leftBehindUnread?: NotInspected[];
   /** Objects to delete first, in this order. Only in a forecast. */
@@ -121,7 +121,7 @@ export interface NamespaceResult {
   /** Objects that were deleted before the namespace; absent without an ordered deletion. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */
-  examination: { requests: number; ms: number } | undefined;
+  examination?: { requests: number; ms: number } | undefined;
   /** Why the deletion was refused, if the gate requested it. */
   refusal?: string;
 }
