@@ -24,13 +24,13 @@ import {
  * (kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go).
  */
 export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
-  const wanted = types.filter(
-    (type) => type.namespaced && type.verbs.includes('list') && type.verbs.includes('delete'),
-  );
-  // Both groups of Events have the same storage. Events are counted once.
-  const hasCoreEvents = wanted.some((type) => type.group === '' && type.resource === 'events');
-  return wanted.filter(
-    (type) => !(hasCoreEvents && type.group === 'events.k8s.io' && type.resource === 'events'),
+  return types.filter(
+    ({ group, resource, namespaced, verbs }) =>
+      namespaced &&
+      verbs.includes('list') &&
+      verbs.includes('delete') &&
+      // Both groups of Events have the same storage. Events are counted once.
+      !(group === 'events.k8s.io' && resource === 'events'),
   );
 }
 
@@ -42,18 +42,23 @@ export async function readNamespaceContents(
 ): Promise<void> {
   const names = snapshots.map(({ namespace }) => namespace.name);
   await inParallel([...sweepableTypes(served).entries()], async ([index, type]) => {
-    const counts = await readContent(names, type, deps);
+    const ends = await listIn(type, names, () => contentTally(type), { metadataOnly: true }, deps);
+    const countIn = (name: string): Read<ContentCount> => {
+      const end = ends.get(name);
+      if (end?.ok === false) return end;
+      return end?.value.kept === undefined ? NOTHING : readOk(end.value.kept);
+    };
     const nothing = { type, read: NOTHING };
     for (const { namespace, content, unread } of snapshots) {
-      const count = counts.get(namespace.name) ?? NOTHING;
-      content[index] = count === NOTHING ? nothing : { type, read: count };
-      unread.push(...notInspectedEntries(typeName(type), count, type));
+      const read = countIn(namespace.name);
+      content[index] = read === NOTHING ? nothing : { type, read };
+      unread.push(...notInspectedEntries(typeName(type), read, type));
     }
     if (typeName(type) !== 'pods') return;
-    const having = names.filter((name) => counts.get(name)?.ok && counts.get(name) !== NOTHING);
+    const having = names.filter((name) => countIn(name).ok && countIn(name) !== NOTHING);
     const pods = await readInNamespaces(PODS_IN_FULL, having, deps);
     for (const snapshot of snapshots) {
-      const count = counts.get(snapshot.namespace.name) ?? NOTHING;
+      const count = countIn(snapshot.namespace.name);
       const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: readOk([]) };
       snapshot.pods = count.ok ? value : count;
       snapshot.unread.push(...(count.ok ? unread : []));
@@ -70,18 +75,6 @@ export const NO_PODS: Read<PodFacts[]> = readFailed({
 
 /** Shared result for types without objects, which are most of them in most namespaces. */
 const NOTHING: Read<ContentCount> = readOk({ total: 0, queued: 0, terminating: [], guarded: [] });
-
-async function readContent(
-  namespaces: readonly string[],
-  type: ResourceType,
-  deps: Reading,
-): Promise<Map<string, Read<ContentCount>>> {
-  const options = { metadataOnly: true };
-  const ends = await listIn(type, namespaces, () => contentTally(type), options, deps);
-  const countIn = (kept: ContentCount | undefined): Read<ContentCount> =>
-    kept === undefined ? NOTHING : readOk(kept);
-  return new Map([...ends].map(([name, end]) => [name, end.ok ? countIn(end.value.kept) : end]));
-}
 
 /**
  * Folds the objects of one type in one namespace while they are read. Memory depends on the number of groups,
