@@ -42,9 +42,7 @@ export function hasMarker(body: string, key: string): boolean {
 /** Writes the section of one run in at most so many characters; empty if there is no room for it. */
 export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
   if (!('run' in ending)) return failureSection(ending, context);
-  const causes = ending.causes.map((cause) => ({ ...cause, attribution: cause.forAuthor }));
-  const view = { ...ending, causes, headline: ending.commentHeadline };
-  return longestThatFits(view, context, (text) => text.length <= maxChars);
+  return longestThatFits(ending, context, (text) => text.length <= maxChars);
 }
 
 export function failureSection(failure: Failure, context: RenderContext): string {

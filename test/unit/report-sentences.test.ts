@@ -104,7 +104,7 @@ describe('the sentences of a chain', () => {
 });
 
 test.each([
-  { certainty: 'likely' as const, told: 'most likely Deployment ops/operator' },
+  { certainty: 'likely' as const, told: 'Deployment ops/operator (most likely)' },
   { certainty: 'proven' as const, told: 'Deployment ops/operator' },
 ])('a link to an owner that is $certainty contains that word', ({ certainty, told }) => {
   const owner = finding({ code: 'owner-failing', subject: OPERATOR, message: 'is', certainty });
