@@ -1,3 +1,4 @@
+import { upperFirst } from '../base/text.ts';
 import {
   asSentence,
   asSentences,
@@ -383,42 +384,29 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
 /** Returns the details for readers who want to check the report. */
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
+  const isOne = only !== undefined && others.length === 0;
   const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
-  const proven = listOf(
-    [],
-    proofs,
-    detail.rows,
-    ({ words }) => words,
-    ({ lines }) => lines,
-  );
-  if (only !== undefined && others.length === 0) {
-    const graph = detail.isGraphFirst ? [] : graphBlocks(only, detail);
-    return [
-      ...foldBlock(
-        ['Evidence'],
-        [...graph, ...contradictionBlocks(only, detail), ...proven],
-        'terminal',
-      ),
-      ...foldBlock(['Details'], readBlocks(only, view, detail)),
-    ];
-  }
   const each = alikeNamespaces(view.namespaces)
     .slice(0, detail.namespaces)
-    .flatMap(([one, ...alike]) =>
-      foldBlock(
-        alike.length === 0
-          ? [literal(one.name)]
-          : [literal(one.name), ` and ${counted(alike.length, 'other')} like it`],
-        [
-          ...graphBlocks(one, detail),
-          ...contradictionBlocks(one, detail),
-          ...readBlocks(one, view, detail),
-        ],
-      ),
-    );
+    .flatMap(([one, ...alike]) => {
+      const like = alike.length === 0 ? [] : [` and ${counted(alike.length, 'other')} like it`];
+      return foldBlock([literal(one.name), ...like], readBlocks(one, view, detail));
+    });
   return [
-    ...foldBlock(['Evidence'], proven, 'terminal'),
-    ...foldBlock(['Details of each namespace'], each),
+    ...foldBlock(
+      ['Evidence'],
+      listOf(
+        [],
+        proofs,
+        detail.rows,
+        ({ words }) => words,
+        ({ lines }) => lines,
+      ),
+      'terminal',
+    ),
+    ...(isOne
+      ? foldBlock(['Details'], readBlocks(only, view, detail))
+      : foldBlock(['Details of each namespace'], each)),
   ];
 }
 
@@ -439,15 +427,7 @@ function graphBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[
   return [{ kind: 'graph', rows: shown, left: all - shown.length }];
 }
 
-/** Returns where the conditions of the namespace contradict what was found. */
-function contradictionBlocks({ diagnosis }: NamespaceView, { hasEvidence }: Detail): Block[] {
-  const lines = hasEvidence ? (diagnosis?.contradictions ?? []) : [];
-  return lines
-    .slice(0, MAX_CONTRADICTIONS)
-    .map((one) => lineBlock(asSentences([[diagnosed(one)]])));
-}
-
-/** Returns other findings and raw data, which few readers need. */
+/** Returns the chain, other findings and raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
   const { name: home, diagnosis, conditions, timeline, verdict, forced, rows } = namespace;
   // A namespace that was deleted has no details.
@@ -461,7 +441,12 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
   const others = findings.filter(({ id }) => !told.has(id));
   // Conditions of a namespace are True when something is wrong.
   const reported = conditions.filter(({ status }) => status !== 'False');
+  const contradictions = raw === 0 ? [] : (diagnosis?.contradictions ?? []);
   return [
+    ...(detail.isGraphFirst ? [] : graphBlocks(namespace, detail)),
+    ...contradictions
+      .slice(0, MAX_CONTRADICTIONS)
+      .map((one) => lineBlock([diagnosed(upperFirst(one)), '.'])),
     ...listOf(['Other findings'], others, most, (finding) => [
       literal(finding.code),
       ': ',

@@ -179,15 +179,6 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
   return lines.join('');
 }
 
-/** Writes a table whose cells are Markdown already; every cell must be one line. */
-export function markdownTable(
-  header: readonly string[],
-  rows: readonly (readonly string[])[],
-): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
-}
-
 /** Writes a text to copy: in a fence if that is safe, since GitHub gives it a copy button and colours. */
 function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''): string {
   const lines = text.map((line) => shorten(plainText(line), MAX_COMMAND_CHARS));

@@ -1,8 +1,8 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
-import { type Block, type Detail, documentOf, SMALL_LIST } from './document.ts';
+import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
-import type { Action, NamespaceView, Row, View } from './view.ts';
+import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
 import { capitalized, counted, formatCount, listExact, toPlain } from './words.ts';
 
 const MAX_PLACES = 5;
@@ -70,6 +70,13 @@ function explanationLines(view: View, isShown: (fold: Fold) => boolean): string[
     hasLooked && notSeen.length === 0 ? ['Everything was inspected.'] : [],
     namespaces.length > SMALL_LIST ? statesOf(namespaces) : [],
   ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
+}
+
+/** Writes the section about a cause for a file that has no other causes. */
+export function causeText(cause: CauseView): string[] {
+  return causeSection({ causeCount: 1, whyTitle: 'Cause' }, cause, 1, TEXT.remedies, TEXT)
+    .flatMap((block) => blockLines(block, () => true))
+    .filter((line) => line !== '');
 }
 
 /** Writes a block. In a brief text, a section has no titles and no empty lines. */

@@ -217,7 +217,7 @@ function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
 }
 
 function causeView(cause: Cause, run: RunResult) {
-  const [{ namespace, finding, links }] = cause;
+  const [{ namespace, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
   const isGone = !isStillHeld(namespace);
   const isOver = run.kind === 'teardown' && isGone;
@@ -265,33 +265,26 @@ function extentOf(cause: Cause, run: RunResult): Words {
   return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
 }
 
-/** Says which other finalizers and objects of the namespace wait for the same cause. */
+/** Names the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links }] = cause;
-  const same = finalizersOf(cause).filter((one) => one !== finding.finalizer);
-  const words = (one: Finding): Words => subjectWords(one.subject, namespace.name);
-  const first = links[0] && toPlain(words(links[0]));
-  const all = cause.flatMap(({ blockers }) => blockers).map(words);
-  const others = [...new Map(all.map((one) => [toPlain(one), one]))];
-  const rest = others.filter(([name]) => name !== first).map(([, one]) => one);
-  const wait = rest.length === 1 ? 'waits' : 'wait';
-  const [names, objects] = [listExact(same, MAX_NAMED), capitalized(listWords(rest, MAX_NAMED))];
-  const more = `The same holds for ${counted(same.length, 'more finalizer')}: `;
-  return joinWords(
-    [
-      same.length === 0 ? [] : [more, ...names, '.'],
-      rest.length === 0 ? [] : [...objects, ` ${wait} for the same cause.`],
-    ],
-    ' ',
-  );
+  const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
+  const finalizers = finalizersOf(cause).filter((one) => one !== finding.finalizer);
+  const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
+  const others = new Map(objects.map((words) => [toPlain(words), words]));
+  for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
+  const also = [
+    ...finalizers.map((one): Words => ['finalizer ', literal(one)]),
+    ...others.values(),
+  ];
+  return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
 }
 
 /** Says what holds the same objects once the cause is fixed. */
 function nextWords([root]: Cause, { now }: Scene): Words {
-  const next = [...new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []))];
-  const more = next.length > MAX_NEXT ? [[`${formatCount(next.length - MAX_NEXT)} more`]] : [];
-  const told = next.slice(0, MAX_NEXT).map((text): Words => [diagnosed(withAges(text, now))]);
-  return next.length === 0 ? [] : ['Next: ', ...joinWords([...told, ...more], '; '), '.'];
+  const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
+  const told = [...next].map((text): Words => [diagnosed(withAges(text, now))]);
+  return told.length === 0 ? [] : ['Next: ', ...listWords(told, MAX_NEXT), '.'];
 }
 
 function finalizersOf(cause: Cause): string[] {
@@ -328,7 +321,6 @@ type ByRole = Record<RemedyRole, Action[]>;
 /** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
 function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
   const isForecast = kind === 'forecast';
-  const todo = isForecast ? 'Fix before the deletion' : 'Fix';
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
   const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
@@ -338,11 +330,8 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
     actions,
   });
   return [
-    isBlind ? group('What to do', look) : group(todo, duties),
-    group(
-      isBlind && look.length === 0 ? todo : or.length === 1 ? 'Alternative' : 'Alternatives',
-      or,
-    ),
+    isBlind ? group('What to do', look) : group('Fix', duties),
+    group(isBlind && look.length === 0 ? 'Fix' : 'Alternatives', or),
     group('Prevent it', isForecast ? [] : next),
     group('Look closer', isBlind ? [] : look, true),
   ].filter(({ actions }) => actions.length > 0);
