@@ -84,6 +84,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
   const isSmall = namespaces.length <= SMALL_LIST;
   const isBare = detail.rows === 0;
+  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
     ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
@@ -101,9 +102,8 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...restOfCauses(view, detail),
     ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
     ...foldBlock(
-      [leftBehindTitle(view.leftBehind, view.run)],
-      listOf([], view.leftBehind, detail.rows, ({ breaksOthers, kind, name, namespace, why }) => [
-        ...(breaksOthers ? [bold('breaks others:'), ' '] : []),
+      [leftBehindTitle(harmless, view.run)],
+      listOf([], harmless, detail.rows, ({ kind, name, namespace, why }) => [
         literal(`${kind} ${name}`),
         ...(isMany ? [' for ', literal(namespace)] : []),
         ': ',
@@ -117,7 +117,8 @@ export function documentOf(view: View, detail: Detail): Block[] {
       : foldBlock(
           ['Permissions that would show what was not inspected'],
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
-          'everywhere',
+          // Without a cause, they are what to do.
+          namespaces.every(({ titles }) => titles.length > 0) ? 'nowhere' : 'everywhere',
         )),
     ...detailBlocks(view, detail),
   ];

@@ -315,15 +315,15 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Writes "Left behind outside the namespace: 3 objects; 1 breaks other namespaces". */
+/** Writes "Left behind outside the namespace: 3 objects; breaking others: 1". */
 export function leftBehindTitle(
   all: readonly LeftBehind[],
   { kind }: Pick<RunResult, 'kind'>,
 ): string {
   const breaking = all.filter(({ breaksOthers }) => breaksOthers).length;
-  const worse =
-    breaking === 0 ? '' : `; ${breaking} ${breaking === 1 ? 'breaks' : 'break'} other namespaces`;
-  return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
+  const left = kind === 'forecast' ? 'Would be left' : 'Left';
+  const worse = breaking === 0 ? '' : `; breaking others: ${breaking}`;
+  return `${left} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
 }
 
 /** Writes "Kubernetes 1.36.3". */
