@@ -56,12 +56,14 @@ export function isVersionFrom(version: string, major: number, minor: number): bo
 /**
  * Encodes text for summaries and comments. Entities are decoded after Markdown was parsed, so nothing in them is
  * parsed again; GitHub's mention and reference filters skip `<code>`. The dot is encoded as well: "www.example"
- * would become a link.
+ * would become a link. Addresses are searched in the decoded text, with any scheme (`mailto:`, `xmpp:`), so each "@" is
+ * cut off from the text before it (cmark-gfm, extensions/autolink.c, postprocess_text).
  */
 export function codeHtml(text: string, maxChars = 300): string {
-  const encoded = Array.from(shorten(plainText(text), maxChars)).map((char) =>
-    /[A-Za-z0-9 ,/=+-]/.test(char) ? char : `&#${char.codePointAt(0)};`,
-  );
+  const encoded = Array.from(shorten(plainText(text), maxChars)).map((char) => {
+    if (/[A-Za-z0-9 ,/=+-]/.test(char)) return char;
+    return `${char === '@' ? '<wbr>' : ''}&#${char.codePointAt(0)};`;
+  });
   return `<code>${encoded.join('')}</code>`;
 }
 

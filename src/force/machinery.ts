@@ -1,10 +1,6 @@
-import { stringAt } from '../base/json.ts';
 import { listNames } from '../diagnose/context.ts';
-import { collectItems } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
-import { isOnlyFor, type LabelRequirement, type MatchRule, typeName } from '../model/facts.ts';
-import { type Read, readOk } from '../model/read.ts';
-import type { ResourceType, ServiceRef } from '../model/snapshot.ts';
+import { isOnlyFor, type LabelRequirement, type MatchRule } from '../model/facts.ts';
+import type { ServiceRef } from '../model/snapshot.ts';
 import { CLUSTER_SOURCES, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';
 
@@ -12,8 +8,8 @@ import { type Reading, readSource } from '../observe/collections.ts';
 interface Registration {
   what: string;
   service?: ServiceRef | undefined;
-  /** The requests that call it; undefined for an APIService, which every namespace needs. */
-  rules?: Pick<MatchRule, 'apiGroups' | 'resources' | 'scope'>[];
+  /** The requests that call it; undefined for an APIService and a conversion, which every namespace needs. */
+  rules?: Pick<MatchRule, 'scope'>[];
   namespaceSelector?: LabelRequirement[];
 }
 
@@ -44,10 +40,9 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
       what: `APIService ${name}`,
       service,
     })),
-    from(CLUSTER_SOURCES.conversions, ({ name, group, conversionService: service }) => ({
+    from(CLUSTER_SOURCES.conversions, ({ name, conversionService: service }) => ({
       what: `CustomResourceDefinition ${name}`,
       service,
-      rules: [{ apiGroups: [group], resources: [name.slice(0, name.indexOf('.'))], scope: '*' }],
     })),
   ]);
   return found;
@@ -55,73 +50,31 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
 
 /**
  * Returns why a namespace is, or may be, part of the cluster's machinery: a registration outside of it calls a
- * Service in it. Such a namespace is no test environment, and cannot be restored.
+ * Service in it, not only for objects of this namespace. Such a namespace is no test environment, and cannot be
+ * restored.
  */
-export async function machineryReasons(
-  namespace: string,
-  { all, unread }: Registrations,
-  deps: Reading,
-): Promise<string[]> {
-  const missing = [...unread];
-  const used: string[] = [];
-  const hosted = all.filter(({ service }) => service?.namespace === namespace);
-  const served =
-    hosted.length === 0 ? readOk({ types: [] }) : await deps.api.discover({ signal: deps.signal });
-  for (const registration of hosted) {
-    const evidence = served.ok
-      ? await usedElsewhere(namespace, registration, served.value.types, deps)
-      : served;
-    if (!evidence.ok) missing.push(`${registration.what}: ${evidence.failure.message}`);
-    else if (evidence.value !== undefined) used.push(`${registration.what} (${evidence.value})`);
-  }
+export function machineryReasons(namespace: string, { all, unread }: Registrations): string[] {
+  const used = all.filter(
+    (one) => one.service?.namespace === namespace && !isOnlyForObjectsIn(namespace, one),
+  );
   return [
     ...(used.length > 0
-      ? [`it holds the Service of ${listNames(used)}; remove that registration first`]
+      ? [`it holds the Service of ${listNames(used.map(({ what }) => what))}; delete that first`]
       : []),
     // An unread source does not exclude a dependency.
-    ...(missing.length > 0
+    ...(unread.length > 0
       ? [
-          `whether it holds the Service of a webhook, APIService or CRD conversion that others use could not be read (${listNames(missing)})`,
+          `whether it holds the Service of a webhook, APIService or CRD conversion could not be read (${listNames(unread)})`,
         ]
       : []),
   ];
 }
 
-/** Describes which other namespaces depend on it; undefined if none does. */
-async function usedElsewhere(
+/** A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them. */
+function isOnlyForObjectsIn(
   namespace: string,
   { rules, namespaceSelector = [] }: Registration,
-  served: readonly ResourceType[],
-  { api, signal }: Reading,
-): Promise<Read<string | undefined>> {
-  const isOwn = isOnlyFor(namespace, namespaceSelector);
-  const types = rules
-    // A namespaceSelector does not apply to cluster-scoped objects, unless the rule excludes them.
-    ?.filter(({ scope }) => !isOwn || scope !== 'Namespaced')
-    .flatMap(({ apiGroups, resources }) =>
-      // pods/status is called for pods.
-      apiGroups.flatMap((group) => resources.map((name) => [group, name.split('/')[0]])),
-    );
-  if (types === undefined || types.flat().includes('*'))
-    return readOk('the whole cluster needs it');
-  for (const [group, resource] of types) {
-    const type = served.find((one) => one.group === group && one.resource === resource);
-    if (type === undefined) continue; // not served: there is nothing to be called for
-    if (!type.namespaced) return readOk(`${typeName(type)} belong to the whole cluster`);
-    if (isOwn) continue;
-    const elsewhere = collectItems((item) =>
-      [stringAt(item, 'metadata', 'namespace') ?? namespace].filter((one) => one !== namespace),
-    );
-    const end = await api.list(collectionPath(type), elsewhere, {
-      signal,
-      metadataOnly: true,
-      fieldSelector: `metadata.namespace!=${namespace}`,
-      limit: 1,
-      maxItems: 1,
-    });
-    if (!end.ok) return end;
-    const [other] = end.value.kept;
-    if (other !== undefined) return readOk(`${typeName(type)} are also in namespace ${other}`);
-  }
-  return readOk(undefined);
+): boolean {
+  const isNamespaced = rules?.every(({ scope }) => scope === 'Namespaced') === true;
+  return isNamespaced && isOnlyFor(namespace, namespaceSelector);
 }

@@ -104,18 +104,10 @@ export function planForce(input: PlanInput): ForcePlan {
   nameQueued(snapshot, plan);
   planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
-  const toRefusal = (reason: string): RefusedAction => ({ target, reason });
-  const final = finalReasons(input).map(toRefusal);
-  const liftable = liftableReasons(input).map(toRefusal);
-  if (final.length > 0) {
-    return { ...plan, actions: [], refused: [...final, ...liftable], strands: undefined };
-  }
-  if (liftable.length === 0) return plan;
-  const waiting = plan.actions.map((action) => ({
-    target: action.target,
-    reason: 'would be done if the namespace itself were allowed',
-  }));
-  return { ...plan, actions: [], refused: [...liftable, ...waiting, ...plan.refused] };
+  const reasons = NAMESPACE_REFUSALS.flatMap((reason) => reason(input) ?? []);
+  if (reasons.length === 0) return plan;
+  const refused = [...reasons.map((reason) => ({ target, reason })), ...plan.refused];
+  return { ...plan, actions: [], refused, strands: undefined };
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
@@ -146,51 +138,38 @@ export function manyTarget(type: string, names: readonly string[], count = names
   return `${count} objects of ${type} (${names.slice(0, MAX_NAMES).join(', ')}${more})`;
 }
 
-/** Returns the reasons against forcing that no input removes. */
-function finalReasons({
-  snapshot: { namespace },
-  startUid,
-  ownNamespace,
-  machinery,
-}: PlanInput): string[] {
-  const reasons: string[] = [];
-  const why = protectedBecause(namespace.name, ownNamespace);
-  if (why !== undefined) reasons.push(`it is protected: ${why}; no input overrides that`);
-  if (namespace.uid !== startUid || namespace.uid === '') {
-    reasons.push(
-      `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
-    );
-  }
-  if (namespace.deletionTimestamp === undefined || namespace.phase !== 'Terminating') {
-    reasons.push('its deletion was not requested: only a Terminating namespace is forced');
-  }
-  return [...reasons, ...machinery];
-}
-
-/** Returns the reasons that an input removes, all of them, so that people have to try again only once. */
-function liftableReasons({ snapshot: { namespace }, policy }: PlanInput): string[] {
-  const reasons: string[] = [];
-  const { label, namespaces } = policy;
-  const matching = namespaces.filter((one) => permissionFor([one], namespace.name) !== undefined);
-  if (namespaces.length === 0) {
-    reasons.push(
-      'force-namespaces is empty; name the namespaces that may be forced, for example preview-*',
-    );
-  } else if (matching.length === 0) {
-    reasons.push(`force-namespaces (${listNames(namespaces)}) does not match its name`);
-  } else if (label === undefined && matching.every((pattern) => /^\**$/.test(pattern))) {
-    reasons.push(
-      'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
-    );
-  }
-  const has = label === undefined ? undefined : namespace.labels[label.key];
-  if (label !== undefined && has !== label.value) {
-    reasons.push(
-      `force-label asks for ${label.key}=${label.value}, and it ${has === undefined ? 'has no such label' : `has ${label.key}=${has}`}`,
-    );
-  }
-  return reasons;
-}
+/**
+ * The reasons against forcing a namespace at all: first those that no input removes. All that apply are reported, so
+ * that people have to try again only once.
+ */
+const NAMESPACE_REFUSALS: readonly ((input: PlanInput) => string | string[] | undefined)[] = [
+  ({ snapshot: { namespace }, ownNamespace }) => {
+    const why = protectedBecause(namespace.name, ownNamespace);
+    return why && `it is protected: ${why}; no input overrides that`;
+  },
+  ({ snapshot: { namespace }, startUid }) =>
+    namespace.uid === startUid && startUid !== ''
+      ? undefined
+      : `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
+  ({ snapshot: { namespace } }) =>
+    namespace.deletionTimestamp !== undefined && namespace.phase === 'Terminating'
+      ? undefined
+      : 'its deletion was not requested: only a Terminating namespace is forced',
+  ({ machinery }) => machinery,
+  ({ policy: { label, namespaces }, snapshot: { namespace } }) => {
+    const matching = namespaces.filter((one) => permissionFor([one], namespace.name));
+    if (matching.length === 0) {
+      return `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`;
+    }
+    return label === undefined && matching.every((pattern) => /^\**$/.test(pattern))
+      ? 'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well'
+      : undefined;
+  },
+  ({ policy: { label }, snapshot: { namespace } }) =>
+    label === undefined || namespace.labels[label.key] === label.value
+      ? undefined
+      : `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${namespace.labels[label.key] ?? '(no such label)'}`,
+];
 
 /** Plans every finalizer of terminating objects, folded by type, so that no object is missed. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
@@ -289,13 +268,10 @@ function refusedByAdmission(
     .flatMap(({ examples }) => examples)
     .map(({ uid }) => trials[trialKey(uid, finalizer)]);
   if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
-  if (answers.some((trial) => trial?.answer === 'undone')) {
-    return `in a dry run ${finalizer} came back at once: admission adds it again, and that has to be fixed first`;
-  }
-  const refusal = answers.find((trial) => trial?.answer === 'refused');
-  return refusal
-    ? `the API server refuses to remove ${finalizer}, tried as a dry run: ${refusal.message}; that has to be fixed first`
-    : undefined;
+  const refusal = answers.find((one) => one?.answer === 'refused' || one?.answer === 'undone');
+  if (refusal === undefined) return undefined;
+  const why = refusal.answer === 'refused' ? refusal.message : 'admission adds it again';
+  return `the API server does not remove ${finalizer}, tried as a dry run: ${why}; that has to be fixed first`;
 }
 
 /** Adds a refusal for queued objects, which explains why objects with a matching finalizer are not changed. */

@@ -222,33 +222,29 @@ async function write<T extends Named>(
   }
 }
 
-/** Classifies the error of a write that was sent. */
-function classifyFailure(
-  failure: ReadFailure,
-): 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off' {
+type Answer = 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off';
+
+/** What the error of a write that was sent says about the write. */
+const ANSWERS: Record<ReadFailure['kind'], Answer> = {
+  'not-found': 'moved',
+  conflict: 'moved',
+  invalid: 'refused',
+  forbidden: 'refused',
+  unauthorized: 'refused',
+  throttled: 'throttled',
+  aborted: 'cut-off',
+  'server-error': 'unclear',
+  timeout: 'unclear',
+  network: 'unclear',
+  unreadable: 'unclear',
+};
+
+function classifyFailure({ kind, message, status }: ReadFailure): Answer {
   // A policy denies with 422, too.
-  if (classifyErrorText(failure.message).some(({ kind }) => DENIED.test(kind))) return 'refused';
+  if (classifyErrorText(message).some((one) => DENIED.test(one.kind))) return 'refused';
   // A 404 may be about the namespace or the type instead of the object. A failed JSON
   // Patch test is 422; so is an object that is no longer valid: the next read decides.
-  if (failure.status === 404 || failure.status === 422) return 'moved';
-  switch (failure.kind) {
-    case 'not-found':
-    case 'conflict':
-      return 'moved';
-    case 'invalid':
-    case 'forbidden':
-    case 'unauthorized':
-      return 'refused';
-    case 'throttled':
-      return 'throttled';
-    case 'aborted':
-      return 'cut-off';
-    case 'server-error':
-    case 'timeout':
-    case 'network':
-    case 'unreadable':
-      return 'unclear';
-  }
+  return status === 404 || status === 422 ? 'moved' : ANSWERS[kind];
 }
 
 const DENIED = /^(?:webhook|policy)-denied$/;

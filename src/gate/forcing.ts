@@ -59,10 +59,7 @@ export async function forceAll(
   try {
     const registrations = await readRegistrations(bounded);
     const planned = await Promise.all(
-      open.map(async (one) => {
-        const machinery = await machineryReasons(one.result.name, registrations, bounded);
-        return planOne(one, machinery, forcing);
-      }),
+      open.map((one) => planOne(one, machineryReasons(one.result.name, registrations), forcing)),
     );
     if (policy.mode !== 'plan' && !signal.aborted) await run.announce?.(conclude());
     await Promise.all(planned.map((carryOut) => carryOut()));

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
@@ -13,8 +12,6 @@ export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 export interface ApiFailure extends ReadFailure {
   /** Time that the host asks a client to wait before the next attempt. */
   retryAfterMs?: number;
-  /** OAuth scopes of a classic token, as GitHub reports them. */
-  scopes?: string;
 }
 
 export type Comment = NonNullable<ReturnType<typeof toComment>>;
@@ -30,22 +27,14 @@ interface HostApiOptions {
   clock?: Clock;
   /** Limit of one attempt. */
   callTimeoutMs?: number;
-  /** For tests: writes follow each other at once, not a second apart. */
-  isUnpaced?: boolean;
 }
 
 type Octokit = ReturnType<typeof getOctokit>;
 
 export const CALL_TIMEOUT_MS = 8_000;
-/**
- * Unit of the pauses: the n-th pause is n squared times this. Short, because the plugin's timers cannot be
- * cancelled.
- */
+/** Unit of the pauses: the n-th pause is n squared times this. */
 const RETRY_PAUSE_MS = 250;
 const RETRIES = 2;
-/** Statuses without a retry, in addition to the plugin's own. 423 is Gitea's for an archived repository. */
-const NO_RETRY = [400, 401, 403, 404, 410, 422, 423, 451];
-const MAX_LIMIT_RETRIES = 2;
 const PAGE_SIZE = 100;
 /** Limit for pages of pull requests, the last changed first, on hosts that cannot filter by branch. */
 const MAX_PAGES = 10;
@@ -141,74 +130,55 @@ async function loginOfToken(octokit: Octokit, { kind }: Host): Promise<string | 
   return stringAt((await octokit.rest.users.getAuthenticated()).data as Json, 'login');
 }
 
+/** Creates the client. Every request passes through one hook, which limits it and repeats it. */
 async function loadClient(options: HostApiOptions): Promise<Octokit> {
-  const { host, signal, clock = systemClock } = options;
+  const { host, signal, callTimeoutMs = CALL_TIMEOUT_MS, clock = systemClock } = options;
   // The package parses the event during its import, and throws if the event is not JSON (context.js).
   delete process.env['GITHUB_EVENT_PATH'];
-  const [{ getOctokit }, { retry }, { throttling }] = await Promise.all([
-    import(/* webpackMode: "eager" */ '@actions/github'),
-    import(/* webpackMode: "eager" */ '@octokit/plugin-retry'),
-    import(/* webpackMode: "eager" */ '@octokit/plugin-throttling'),
-  ]);
-  const wait = async (
-    seconds: number,
-    sent: { method: string; url: string },
-    _: object,
-    tries: number,
-  ): Promise<boolean> => {
-    if (isCommentWrite(sent)) return false;
-    if (tries >= MAX_LIMIT_RETRIES || seconds * 1_000 > CALL_TIMEOUT_MS) return false;
-    await clock.sleep(seconds * 1_000, signal);
-    return !signal.aborted;
-  };
-  return getOctokit(
-    options.token,
-    {
-      baseUrl: host.apiUrl,
-      log: SILENT,
-      userAgent: 'namespace-teardown-gate',
-      retry: { retries: RETRIES, retryAfterBaseValue: RETRY_PAUSE_MS, doNotRetry: NO_RETRY },
-      // The handlers wait by themselves, because the plugin's own pauses cannot be cancelled.
-      throttle: {
-        id: randomUUID(),
-        retryAfterBaseValue: 0,
-        onRateLimit: wait,
-        onSecondaryRateLimit: wait,
-        ...(options.isUnpaced ? { write: UNPACED, notifications: UNPACED } : {}),
-      },
-    },
-    // The first plugin is the innermost: it limits a single attempt.
-    (octokit) => limitTries(octokit, options),
-    retry,
-    throttling,
-  );
+  const { getOctokit } = await import(/* webpackMode: "eager" */ '@actions/github');
+  const octokit = getOctokit(options.token, {
+    baseUrl: host.apiUrl,
+    log: SILENT,
+    userAgent: 'namespace-teardown-gate',
+  });
+  octokit.hook.wrap('request', async (request, given) => {
+    given.url = onThisHost(given.url, host.apiUrl);
+    given.request['log'] = SILENT;
+    for (let tries = 1; ; tries++) {
+      given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
+      try {
+        return await request(given);
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        const pause = isCommentWrite(given)
+          ? undefined
+          : pauseAfter(failureOf(error, signal), tries);
+        if (pause === undefined || tries > RETRIES) throw error;
+        await clock.sleep(pause, signal);
+      }
+    }
+  });
+  return octokit;
 }
 
-/** The part of a Bottleneck group that the plugin uses. */
-const UNPACED = { key: () => ({ schedule: (_: object, work: () => unknown) => work() }) } as never;
+/** Returns the pause before another attempt, in ms; undefined if none can help. */
+function pauseAfter({ kind, retryAfterMs = 0 }: ApiFailure, tries: number): number | undefined {
+  switch (kind) {
+    case 'throttled':
+      return retryAfterMs > CALL_TIMEOUT_MS ? undefined : retryAfterMs;
+    case 'server-error':
+    case 'timeout':
+    case 'network':
+      return tries ** 2 * RETRY_PAUSE_MS;
+    default:
+      return undefined;
+  }
+}
 
 /** The client would write warnings to the console, without our encoding and redaction. */
 const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: ignoreLog };
 
 function ignoreLog(): void {}
-
-function limitTries(octokit: Pick<Octokit, 'hook'>, options: HostApiOptions): void {
-  const { host, signal, callTimeoutMs = CALL_TIMEOUT_MS } = options;
-  octokit.hook.wrap('request', async (request, given) => {
-    // Hooks share these options; the options passed to the next hook are ignored (before-after-hook).
-    given.url = onThisHost(given.url, host.apiUrl);
-    given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
-    given.request['log'] = SILENT;
-    try {
-      return await request(given);
-    } catch (error) {
-      // An error without a request is not retried.
-      if (signal.aborted) throw signal.reason;
-      if (isCommentWrite(given)) given.request['retries'] = 0;
-      throw error;
-    }
-  });
-}
 
 /**
  * Reports whether a request writes a comment. The client never repeats such a request: another job may have
@@ -263,7 +233,6 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   }
   const said = stringAt(response, 'data', 'message');
   const message = shortPlainText(said ?? 'the answer is no JSON of such a host');
-  const scopes = stringAt(response, 'headers', 'x-oauth-scopes');
   const retryAfterMs = waitOf(response);
   return {
     kind: isThrottled(status, response, message)
@@ -272,7 +241,6 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
     status,
     message: `${status} ${message}`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(scopes === undefined ? {} : { scopes: shortPlainText(scopes) }),
   };
 }
 

@@ -187,7 +187,7 @@ export class Publisher {
       return '';
     }
     const tell = (tried: string, failure: ApiFailure): string => {
-      const trouble = commentTrouble(tried, failure, run, token);
+      const trouble = commentTrouble(tried, failure, run);
       if (trouble?.level === 'notice') this.#deps.log.notice(trouble.message);
       else if (trouble !== undefined) this.#warn(trouble.message, trouble.fix);
       return '';

@@ -105,6 +105,10 @@ function isSameSubject(a: Subject, b: Subject): boolean {
 /** Equal root causes, in all namespaces. */
 export type Cause<N = NamespaceResult> = [Root<N>, ...Root<N>[]];
 
+export function groupRoots<N extends Explained>(roots: readonly Root<N>[]): Cause<N>[] {
+  return [...Map.groupBy(roots, keyOf).values()] as Cause<N>[];
+}
+
 /** Returns the namespaces that a cause holds. */
 export function namespacesOf<N>(cause: Cause<N>): N[] {
   return [...new Set(cause.map(({ namespace }) => namespace))];
@@ -122,8 +126,7 @@ export function isStillHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): bool
  * of causes, and within a kind by how many objects wait.
  */
 export function causesOf<N extends Explained>(namespaces: readonly N[]): Cause<N>[] {
-  const roots = namespaces.flatMap((namespace) => rootsOf(namespace));
-  const causes = [...Map.groupBy(roots, keyOf).values()] as Cause<N>[];
+  const causes = groupRoots(namespaces.flatMap((namespace) => rootsOf(namespace)));
   const ranks = [...new Set(causes.map(([{ finding }]) => finding.code))];
   const waiting = (cause: Cause<N>): number =>
     cause.flatMap(({ blockers }) => blockers).reduce((sum, { count = 1 }) => sum + count, 0);

@@ -10,13 +10,7 @@ import {
   teardownId,
   teardownsIn,
 } from './comment-state.ts';
-import {
-  longestThatFits,
-  markdownFold,
-  markdownTable,
-  type RenderContext,
-  runLink,
-} from './markdown.ts';
+import { longestThatFits, markdownFold, type RenderContext, runLink } from './markdown.ts';
 import { outcomeSign } from './sentences.ts';
 import type { Ending, Failure } from './view.ts';
 
@@ -42,9 +36,7 @@ export function hasMarker(body: string, key: string): boolean {
 /** Writes the section of one run in at most so many characters; empty if there is no room for it. */
 export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
   if (!('run' in ending)) return failureSection(ending, context);
-  const causes = ending.causes.map((cause) => ({ ...cause, attribution: cause.forAuthor }));
-  const view = { ...ending, causes, headline: ending.commentHeadline };
-  return longestThatFits(view, context, (text) => text.length <= maxChars);
+  return longestThatFits(ending, context, (text) => text.length <= maxChars);
 }
 
 export function failureSection(failure: Failure, context: RenderContext): string {
@@ -121,7 +113,7 @@ function renderReport(
     });
     return `${[
       markerLine(key),
-      ...(isAlone ? [] : [overview(rows, teardowns), rowTable(rows, teardowns, linkTo)]),
+      ...(isAlone ? [] : [overview(rows, teardowns), rowList(rows, teardowns, linkTo)]),
       ...parts,
       ...historySections(teardowns, own, rows, linkTo),
       stateBlock(teardowns, signature),
@@ -210,19 +202,18 @@ function isOfLaterRun(other: Teardown, { workflow, number }: Teardown): boolean 
   return other.workflow === workflow && Number(other.number) > Number(number);
 }
 
-function rowTable(
+function rowList(
   rows: readonly Teardown[],
   all: readonly Teardown[],
   linkTo: CommentContent['linkTo'],
 ): string {
   const lines = rows.map((row) => {
-    const isSilent = isStale(row, all);
-    const state = isSilent
-      ? `no later run has checked it; it was ${rowMark(row)} ${stateText(row)}`
-      : stateText(row);
-    return [isSilent ? '⚪' : rowMark(row), rowPlace(row, rows), state, runOf(row, linkTo)];
+    const known = isStale(row, all)
+      ? `⚪ ${rowPlace(row, rows)}: no later run has checked it; it was ${rowMark(row)} ${stateText(row)}`
+      : rowTitle(row, rows);
+    return `- ${known}, ${runOf(row, linkTo)}`;
   });
-  return markdownTable(['', 'teardown', 'outcome', 'run'], lines);
+  return lines.join('\n');
 }
 
 /** Returns the job, and the namespaces and the cluster only if rows differ by them. */

@@ -1,3 +1,4 @@
+import { upperFirst } from '../base/text.ts';
 import {
   asSentence,
   asSentences,
@@ -6,7 +7,7 @@ import {
   subjectWords,
   withAges,
 } from './sentences.ts';
-import type { CauseView, NamespaceView, Proof, Remedies, Row, View } from './view.ts';
+import type { CauseView, NamespaceView, Remedies, Row, View } from './view.ts';
 import {
   bold,
   capitalized,
@@ -21,93 +22,103 @@ import {
   type Words,
 } from './words.ts';
 
+/** An entry of a list, with the lines below it. */
+interface Item {
+  words: Words;
+  lines: Words[];
+}
+
 /** A part of a report before it is written as Markdown or as text. */
 export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
-  | { kind: 'line'; words: Words }
-  | { kind: 'list'; items: Words[]; isOrdered: boolean }
+  /** A note explains a term; a text has none. */
+  | { kind: 'line' | 'note'; words: Words }
+  /** The title may be empty; `left` items are not shown. */
+  | { kind: 'list'; title: Words; items: Item[]; left: number; isOrdered: boolean }
   /** `first` is the number of the first action; `left` actions stand elsewhere. */
   | ({ kind: 'actions'; first: number; left: number } & Remedies)
-  /** The title may be empty; `left` rows are not shown. */
-  | { kind: 'table'; title: Words; header: readonly string[]; rows: Words[][]; left: number }
-  | { kind: 'proofs'; proofs: Proof[] }
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
-  | { kind: 'graph'; rows: Row[] }
-  | { kind: 'terms'; terms: Words[] }
+  /** `left` links are not shown. */
+  | { kind: 'graph'; rows: Row[]; left: number }
   /** Blocks about one cause. */
   | { kind: 'section'; blocks: Block[] }
-  /** A collapsed part. A text without folds shows only what `inText` names. */
-  | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'all' | 'proofs' | 'nothing' };
+  /** A collapsed part. `inText`: where a text without folds shows it; a step log has groups for the rest. */
+  | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'everywhere' | 'terminal' | 'nowhere' };
 
 /**
  * The length of the report, from everything to the bare verdict. It is shortened by whole blocks:
- * a cut inside a block would leave a table, a fence or a fold open.
+ * a cut inside a block would leave a fence or a fold open.
  */
 export interface Detail {
-  /** Lines of text outside of the folds. */
-  lines: number;
   /** Causes with their remedies. */
   causes: number;
   /** Remedies of a cause; 1: only the first remedy. */
   remedies: number;
-  /** Rows of a table. */
+  /** Items of a list. */
   rows: number;
-  /** Rows of the tables about forcing, which are outside of the folds. */
+  /** Items of the lists about forcing, which are outside of the folds. */
   forced: number;
   /** Characters of one quoted text. */
   chars: number;
   /** Namespaces whose graph and conditions are shown, in a run over several. */
   namespaces: number;
   hasEvidence: boolean;
-  /** Whether to add data that is read last: diagram, conditions as read, timeline. */
-  hasRawData: boolean;
+  /** Whether the wait-for graph comes first, as in a text. */
+  isGraphFirst: boolean;
 }
 
 /** Causes in the list at the top. */
 const MAX_LISTED = 8;
-/** The most namespaces in a table outside of the folds. */
-export const SMALL_TABLE = 6;
+/** The most namespaces in a list outside of the folds. */
+export const SMALL_LIST = 6;
 const MAX_PLACES = 10;
-
-/** Returns how many lines these blocks take on the page. */
-type Measure = (blocks: readonly Block[]) => number;
+const MAX_CONTRADICTIONS = 10;
+/** Actions of one kind outside of the folds. */
+const MAX_VISIBLE_ACTIONS = 3;
 
 /** Returns the visible part of the report, and then everything else in folds. */
-export function documentOf(view: View, detail: Detail, measure: Measure): Block[] {
+export function documentOf(view: View, detail: Detail): Block[] {
   const { headline, namespaces, queued, terms } = view;
   const isMany = namespaces.length > 1;
-  const table = isMany ? namespaceTable(view, detail) : [];
-  const isSmall = namespaces.length <= SMALL_TABLE;
-  const notes = isMany ? [] : namespaces.flatMap((one) => one.notes);
-  const head: Block[] = [
+  const only = isMany ? undefined : namespaces[0];
+  const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
+  const isSmall = namespaces.length <= SMALL_LIST;
+  const isBare = detail.rows === 0;
+  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
+  return [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
+    ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
-    ...notes.map((note): Block => lineBlock(asSentences([note]))),
-  ];
-  const tail: Block[] = [
+    ...(only?.notes ?? []).map((note): Block => lineBlock(asSentences([note]))),
+    ...firstCause(view, detail),
+    ...(only === undefined ? [] : stepBlocks(only, detail)),
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notSeenBlocks(view),
-    ...namespaces.flatMap((one) => (isMany || detail.rows === 0 ? [] : basisLine(one))),
+    ...(only === undefined || isBare ? [] : basisLine(only)),
     ...leftBehindLines(view, detail),
-    ...(queued.length > 0 && detail.rows > 0 ? [lineBlock(queued)] : []),
-    ...(isSmall ? table : []),
-    ...(terms.length > 0 && detail.rows > 0 ? [{ kind: 'terms', terms } as const] : []),
-  ];
-  const room = detail.lines - measure([...head, ...tail]);
-  const [causes, folds] = causeBlocks(view, { ...detail, lines: room }, measure);
-  return [
-    ...head,
-    ...causes,
-    ...tail,
-    ...folds,
-    ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], table)),
-    ...leftBehindBlocks(view, detail),
+    ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
+    ...(isSmall ? all : []),
+    ...(isBare ? [] : terms.map((words): Block => ({ kind: 'note', words }))),
+    ...restOfCauses(view, detail),
+    ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
+    ...foldBlock(
+      [leftBehindTitle(harmless, view.run)],
+      listOf([], harmless, detail.rows, ({ kind, name, namespace, why }) => [
+        literal(`${kind} ${name}`),
+        ...(isMany ? [' for ', literal(namespace)] : []),
+        ': ',
+        diagnosed(why),
+      ]),
+      'everywhere',
+    ),
     ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
-    ...(detail.rows === 0 || view.rules.length === 0
+    ...(isBare || view.rules.length === 0
       ? []
       : foldBlock(
           ['Permissions that would show what was not inspected'],
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
+          // Without a cause, they are what to do.
+          namespaces.every(({ titles }) => titles.length > 0) ? 'nowhere' : 'everywhere',
         )),
     ...detailBlocks(view, detail),
   ];
@@ -120,83 +131,96 @@ function lineBlock(...parts: Words[]): Block {
 function foldBlock(
   title: Words,
   blocks: Block[],
-  inText: 'all' | 'proofs' | 'nothing' = 'nothing',
+  inText: Extract<Block, { kind: 'fold' }>['inText'] = 'nowhere',
 ): Block[] {
   return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, inText }];
 }
 
-/** Lists several causes, in one line each. */
+/** Returns a list of the items for which there is room; nothing without items. */
+function listOf<T>(
+  title: Words,
+  items: readonly T[],
+  most: number,
+  wordsOf: (item: T) => Words,
+  linesOf: (item: T) => Words[] = () => [],
+): Block[] {
+  const shown = items
+    .slice(0, most)
+    .map((item) => ({ words: wordsOf(item), lines: linesOf(item) }));
+  if (shown.length === 0) return [];
+  const left = items.length - shown.length;
+  return [{ kind: 'list', title, items: shown, left, isOrdered: false }];
+}
+
+/** Lists several causes, in one sentence each. */
 function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
-  const shown = causes.slice(0, Math.min(MAX_LISTED, detail.causes + 2));
-  const items = shown.map(({ extent, example, clauses }): Words => {
+  const most = Math.min(MAX_LISTED, detail.causes + 2);
+  const list = listOf([], causes, most, ({ extent, example, clauses }) => {
     if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
     return [bold(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
   });
-  const left = causeCount - shown.length;
   return [
     lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
-    { kind: 'list', items, isOrdered: true },
-    ...(left > 0 ? [lineBlock([`And ${counted(left, 'more cause')}.`])] : []),
+    ...list.map((block) => ({
+      ...block,
+      isOrdered: true,
+      left: causeCount - Math.min(most, causes.length),
+    })),
   ];
 }
 
-/**
- * Returns visible and folded causes. The first is always visible, in as much detail as there is room for; others
- * whole or folded.
- */
-function causeBlocks(view: View, detail: Detail, measure: Measure): [Block[], Block[]] {
-  const causes = view.causes.slice(0, detail.causes);
-  const visible: Block[] = [];
-  const folds: Block[] = [];
-  const hidden: Block[] = [];
-  let room = detail.lines;
-  for (const [at, cause] of causes.entries()) {
-    const number = view.causeCount > 1 ? at + 1 : undefined;
-    const tell = (limit: number): Block[] => causeSection(view, cause, number, limit, detail);
-    const limits = (at === 0 ? [8, 3, 1] : [8]).map((limit) => Math.min(limit, detail.remedies));
-    const fitting =
-      hidden.length > 0 ? undefined : limits.find((limit) => measure(tell(limit)) <= room);
-    const isSeen = at === 0 || fitting !== undefined;
-    const limit = isSeen ? (fitting ?? 1) : detail.remedies;
-    if (isSeen) room -= measure(tell(limit));
-    (isSeen ? visible : hidden).push(...tell(limit));
-    (isSeen ? folds : hidden).push(...restOfCause(cause, limit, detail));
-  }
-  const untold = view.causeCount - causes.length;
-  const elsewhere = lineBlock([`And ${counted(untold, 'more cause')}.`]);
-  const rest = untold > 0 && causes.length > 0 ? [elsewhere] : [];
-  if (hidden.length === 0) return [[...visible, ...rest], folds];
-  const count = hidden.filter(({ kind }) => kind === 'section').length + untold;
-  const title = `${counted(count, 'more cause')}, with fixes`;
-  return [visible, [...folds, ...foldBlock([title], [...hidden, ...rest])]];
+/** Returns the first cause, with the first actions of each kind. */
+function firstCause(view: View, detail: Detail): Block[] {
+  const [cause] = view.causes.slice(0, detail.causes);
+  const limit = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
+  return cause === undefined ? [] : causeSection(view, cause, 1, limit, detail);
 }
 
-/** Returns the section about one cause; `number` is its place in the list, which has its sentence already. */
-function causeSection(
-  { whyTitle }: View,
-  cause: CauseView,
-  number: number | undefined,
+/** Returns folds with the rest of the first cause, and with all other causes. */
+function restOfCauses(view: View, detail: Detail): Block[] {
+  const [first, ...others] = view.causes.slice(0, detail.causes);
+  if (first === undefined) return [];
+  const left = view.causeCount - 1 - others.length;
+  const told = others.flatMap((cause, at) => [
+    ...causeSection(view, cause, at + 2, detail.remedies, detail),
+    ...restOfCause(cause, detail.remedies, detail),
+  ]);
+  const rest = left > 0 ? [lineBlock([`And ${counted(left, 'more cause')}.`])] : [];
+  return [
+    ...restOfCause(first, MAX_VISIBLE_ACTIONS, detail),
+    ...foldBlock([counted(others.length + left, 'more cause')], [...told, ...rest], 'everywhere'),
+  ];
+}
+
+/** Returns the section about one cause. The list of several causes has its sentence already. */
+export function causeSection(
+  { causeCount, whyTitle }: Pick<View, 'causeCount' | 'whyTitle'>,
+  { also, attribution, clauses, namespaces, remedies, title }: CauseView,
+  number: number,
   limit: number,
   detail: Detail,
 ): Block[] {
-  const { also, attribution, clauses, namespaces, title } = cause;
-  const isListed = number !== undefined && number <= MAX_LISTED;
-  const why = isListed ? [] : asSentences(clauses);
-  const groups = cause.remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
-  const told = [
-    ...(number !== undefined && why.length + also.length > 0 ? [lineBlock(why, also)] : []),
-    ...(namespaces.length > 1
-      ? [lineBlock(['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.'])]
-      : []),
-    ...(attribution.length > 0 ? [lineBlock(attribution)] : []),
+  const isOnly = causeCount === 1;
+  const isListed = !isOnly && number <= MAX_LISTED;
+  const groups = remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
+  const lines = [
+    joinWords(
+      [isOnly ? [bold(`${whyTitle}.`)] : [], isListed ? [] : asSentences(clauses), also],
+      ' ',
+    ),
+    namespaces.length > 1
+      ? ['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.']
+      : [],
+    attribution,
+  ].filter((line) => line.length > 0);
+  const blocks = [
+    ...lines.map((line) => lineBlock(line)),
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
   ];
-  if (number === undefined) {
-    return [{ kind: 'section', blocks: [lineBlock([bold(`${whyTitle}.`)], why, also), ...told] }];
-  }
-  if (told.length === 0) return [];
+  if (blocks.length === 0) return [];
   const words = [`${number}. `, ...capitalized(title)];
-  return [{ kind: 'section', blocks: [{ kind: 'heading', level: '####', words }, ...told] }];
+  const heading: Block[] = isOnly ? [] : [{ kind: 'heading', level: '####', words }];
+  return [{ kind: 'section', blocks: [...heading, ...blocks] }];
 }
 
 /** Returns the folded part of a cause: more remedies, ways to look closer, and the commands for other places. */
@@ -206,10 +230,9 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
   return foldBlock(
     ['More about ', ...title],
     [
-      ...remedies.flatMap((group, at) => {
-        const isUntold = group.isExtra || (limit === 1 && at > 0);
-        return actionBlocks(group, isUntold ? 0 : limit, detail.remedies, detail);
-      }),
+      ...remedies.flatMap((group) =>
+        actionBlocks(group, group.isExtra ? 0 : limit, detail.remedies, detail),
+      ),
       ...others.flatMap(({ text, others: commands }): Block[] => [
         lineBlock([...capitalized(text), '; the other commands:']),
         { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
@@ -225,6 +248,13 @@ function actionBlocks(group: Remedies, from: number, to: number, { remedies }: D
   return [{ kind: 'actions', ...group, actions, first: from + 1, left }];
 }
 
+/** Returns the steps of a deletion that would not hang. */
+function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Block[] {
+  if (actions.length === 0 || remedies <= 1) return [];
+  const title = 'Delete in this order';
+  return [{ kind: 'actions', title, isOrdered: true, isExtra: false, actions, first: 1, left: 0 }];
+}
+
 function notSeenBlocks({ notSeen }: View): Block[] {
   const shown = notSeen.slice(0, 3);
   const left = notSeen.length - shown.length;
@@ -232,26 +262,8 @@ function notSeenBlocks({ notSeen }: View): Block[] {
   return [...shown, ...rest].map((words) => lineBlock([bold('Not inspected:')], words));
 }
 
-/** Returns a table with the rows for which there is room; no table without rows. */
-function tableOf<T>(
-  title: Words,
-  items: readonly T[],
-  most: number,
-  columns: Record<string, (item: T) => Words>,
-  total = items.length,
-): Block[] {
-  const cells = Object.values(columns);
-  const rows = items.slice(0, most).map((item) => cells.map((cell) => cell(item)));
-  if (rows.length === 0) return [];
-  return [{ kind: 'table', title, header: Object.keys(columns), rows, left: total - rows.length }];
-}
-
-function namespaceTable({ namespaces }: View, detail: Detail): Block[] {
-  return tableOf([], namespaces, detail.rows, {
-    namespace: (one) => [`${one.mark} `, literal(one.name)],
-    outcome: (one) => [one.state],
-    'because of': (one) => one.titles,
-  });
+function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
+  return [`${mark} `, literal(name), ` ${state}`, ...(titles.length > 0 ? [': ', ...titles] : [])];
 }
 
 /** Returns what forcing did or would do, and what that left behind; these are never folded. */
@@ -264,30 +276,31 @@ function forcedBlocks(
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
   const title: Words = isMany ? [`${what} in `, literal(home)] : [what];
-  const left: Words = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
   return [
     ...(actions.length === 0 ? [lineBlock([bold(...title, ':'), ' nothing.'])] : []),
-    ...tableOf(title, actions, detail.forced, {
-      object: ({ target, finalizer }) =>
-        finalizer === '' ? [literal(target)] : [literal(target), ' ', literal(finalizer)],
-      result: (one) => [diagnosed(one.result)],
-    }),
-    ...tableOf(left, orphans, detail.forced, {
-      object: ({ apiVersion, kind, name }) => [
+    ...listOf(title, actions, detail.forced, ({ target, finalizer, result }) => [
+      literal(target),
+      ...(finalizer === '' ? [] : [' ', literal(finalizer)]),
+      ': ',
+      diagnosed(result),
+    ]),
+    ...listOf(
+      [`Left behind by forcing (${counted(orphans.length, 'object')})`],
+      orphans,
+      detail.forced,
+      ({ apiVersion, kind, name, uid, finalizers }) => [
         literal(`${kind} ${name}`),
         ', ',
-        literal(apiVersion),
-      ],
-      'finalizers and UID': ({ uid, finalizers }) => [
-        ...listExact(finalizers),
-        ...(finalizers.length > 0 ? [', '] : []),
+        ...joinWords([[literal(apiVersion)], listExact(finalizers)], ', '),
+        ', UID ',
         literal(uid),
       ],
-    }),
-    ...tableOf(['Refused'], refused, detail.forced, {
-      object: ({ target }) => [literal(target)],
-      reason: ({ reason }) => [diagnosed(reason)],
-    }),
+    ),
+    ...listOf(['Refused'], refused, detail.forced, ({ target, reason }) => [
+      literal(target),
+      ': ',
+      diagnosed(reason),
+    ]),
   ];
 }
 
@@ -296,56 +309,51 @@ function leftBehindLines(
   { leftBehind, leftBehindUnread, namespaces }: View,
   detail: Detail,
 ): Block[] {
-  const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers).slice(0, detail.rows);
-  if (breaking.length > 0) {
-    return breaking.map(({ kind, name, why }) =>
+  const isSearched = namespaces.length > 0 && namespaces.every((one) => one.leftBehind);
+  if (isSearched && !leftBehindUnread && leftBehind.length === 0) {
+    return [lineBlock(['Nothing was left behind outside the namespace.'])];
+  }
+  return leftBehind
+    .filter(({ breaksOthers }) => breaksOthers)
+    .slice(0, detail.rows)
+    .map(({ kind, name, why }) =>
       lineBlock(
         [bold('Breaks other namespaces:')],
         [literal(`${kind} ${name}`), ': ', diagnosed(why), '.'],
       ),
     );
-  }
-  const isSearched =
-    namespaces.length > 0 && namespaces.every((one) => one.leftBehind !== undefined);
-  if (!isSearched || leftBehindUnread || leftBehind.length > 0) return [];
-  return [lineBlock(['Nothing was left behind outside the namespace.'])];
-}
-
-function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
-  const table = tableOf([], leftBehind, detail.rows, {
-    object: ({ breaksOthers, kind, name, namespace }) => [
-      ...(breaksOthers ? [bold('breaks others:'), ' '] : []),
-      literal(`${kind} ${name}`),
-      ...(namespaces.length > 1 ? [' for ', literal(namespace)] : []),
-    ],
-    why: ({ why }) => [diagnosed(why)],
-  });
-  return foldBlock([leftBehindTitle(leftBehind, run)], table, 'all');
 }
 
 /**
  * Returns folds with the objects that an ordered deletion deleted before the namespace, and the controllers that a
  * forecast expects to act, each with its latest sign of life.
  */
-function ownFolds(
-  { basis, deletions = [], name: home }: NamespaceView,
-  isMany: boolean,
-  { rows }: Detail,
-): Block[] {
-  const deleted = tableOf([], deletions, rows, {
-    object: ({ apiVersion, kind, name }) => [literal(`${kind} ${name}`), ', ', literal(apiVersion)],
-    result: ({ result, uid }) => [diagnosed(result), ', UID ', literal(uid)],
-  });
-  const owners = tableOf([], basis?.owners ?? [], rows, {
-    controller: ({ owner }) => [literal(owner)],
-    objects: ({ objects }) => [formatCount(objects)],
-    evidence: ({ evidence }) => [diagnosed(evidence)],
-  });
-  const where = (joint: string): Words => (isMany ? [joint, literal(home)] : []);
-  const first = `Deleted first, in order: ${counted(deletions.length, 'object')}`;
+function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
+  const { basis, deletions = [], name: home } = namespace;
+  const { rows } = detail;
+  const where: Words = isMany ? [' in ', literal(home)] : [];
   return [
-    ...foldBlock([first, ...where(' of ')], deleted),
-    ...foldBlock(['What this forecast rests on', ...where(' in ')], owners),
+    ...(isMany ? foldBlock(['Delete in order', ...where], stepBlocks(namespace, detail)) : []),
+    ...foldBlock(
+      [`Deleted first, in order: ${counted(deletions.length, 'object')}`, ...where],
+      listOf([], deletions, rows, ({ apiVersion, kind, name, result, uid }) => [
+        literal(`${kind} ${name}`),
+        ', ',
+        literal(apiVersion),
+        ': ',
+        diagnosed(result),
+        ', UID ',
+        literal(uid),
+      ]),
+    ),
+    ...foldBlock(
+      ['What this forecast rests on', ...where],
+      listOf([], basis?.owners ?? [], rows, ({ owner, objects, evidence }) => [
+        literal(owner),
+        ` should act on ${counted(objects, 'object')}: `,
+        diagnosed(evidence),
+      ]),
+    ),
   ];
 }
 
@@ -353,8 +361,7 @@ function ownFolds(
 function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   if (hindsight !== undefined) {
     const { at, outcome, verdict, because } = hindsight;
-    const is = { foreseen: 'foreseen', 'not-foreseen': 'not foreseen', open: 'left open' };
-    const words = verdict === 'not-comparable' ? 'not comparable' : is[verdict];
+    const words = verdict.replace('-', ' ');
     const text = `The forecast of ${at} said ${outcome}: ${words}, because ${because}`;
     return [lineBlock(asSentences([[diagnosed(text)]]))];
   }
@@ -378,112 +385,94 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
 /** Returns the details for readers who want to check the report. */
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
-  const proofs = view.causes
-    .flatMap((cause) => cause.proofs)
-    .filter(({ lines }) => lines.length > 0);
-  const proven: Block[] =
-    detail.hasEvidence && proofs.length > 0
-      ? [{ kind: 'proofs', proofs: proofs.slice(0, detail.rows) }]
-      : [];
-  if (only !== undefined && others.length === 0) {
-    return [
-      ...foldBlock(['Evidence'], [...chainBlocks(only, detail), ...proven], 'proofs'),
-      ...foldBlock(['Details'], readBlocks(only, view, detail)),
-    ];
-  }
+  const isOne = only !== undefined && others.length === 0;
+  const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
   const each = alikeNamespaces(view.namespaces)
     .slice(0, detail.namespaces)
-    .flatMap(([one, ...alike]) =>
-      foldBlock(
-        [literal(one.name), ...othersLikeIt(alike.length)],
-        [...chainBlocks(one, detail), ...readBlocks(one, view, detail)],
-      ),
-    );
+    .flatMap(([one, ...alike]) => {
+      const like = alike.length === 0 ? [] : [` and ${counted(alike.length, 'other')} like it`];
+      return foldBlock([literal(one.name), ...like], readBlocks(one, view, detail));
+    });
   return [
-    ...foldBlock(['Evidence'], proven, 'proofs'),
-    ...foldBlock(['Details of each namespace'], each),
+    ...foldBlock(
+      ['Evidence'],
+      listOf(
+        [],
+        proofs,
+        detail.rows,
+        ({ words }) => words,
+        ({ lines }) => lines,
+      ),
+      'terminal',
+    ),
+    ...(isOne
+      ? foldBlock(['Details'], readBlocks(only, view, detail))
+      : foldBlock(['Details of each namespace'], each)),
   ];
 }
 
 /** Groups namespaces that wait for the same causes: their details differ only in names. */
-export function alikeNamespaces<T extends Pick<NamespaceView, 'name' | 'outcome' | 'titles'>>(
-  namespaces: readonly T[],
-): [T, ...T[]][] {
-  const keyOf = ({ name, outcome, titles }: T): string =>
+function alikeNamespaces(
+  namespaces: readonly NamespaceView[],
+): [NamespaceView, ...NamespaceView[]][] {
+  const keyOf = ({ name, outcome, titles }: NamespaceView): string =>
     titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
-  return [...Map.groupBy(namespaces, keyOf).values()] as [T, ...T[]][];
+  return [...Map.groupBy(namespaces, keyOf).values()] as [NamespaceView, ...NamespaceView[]][];
 }
 
-/** Writes " and 19 others like it". */
-export function othersLikeIt(count: number): Words {
-  return count === 0 ? [] : [` and ${counted(count, 'other')} like it`];
-}
-
-/** Returns every link with its reason, contradictions, and the graph as a picture. */
-function chainBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
+/** Returns every link with its reason, and the graph as a picture. */
+function graphBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
   if (!detail.hasEvidence || rows.length === 0) return [];
-  const items = (diagnosis?.contradictions ?? []).slice(0, 10).map((one) => [diagnosed(one)]);
-  return [
-    ...tableOf(
-      [],
-      rows,
-      detail.rows,
-      {
-        '': ({ fromWords }) => fromWords,
-        'waits for': ({ toWords, isRootCause }) =>
-          isRootCause ? [...toWords, ' (', bold('root cause'), ')'] : toWords,
-        because: ({ because }) => because,
-      },
-      diagnosis?.edges.length,
-    ),
-    ...(items.length > 0 ? [{ kind: 'list', items, isOrdered: false } as const] : []),
-    // A chain of two links is read faster in the table.
-    ...(detail.hasRawData && rows.length > 2 ? [{ kind: 'graph', rows } as const] : []),
-  ];
+  const shown = rows.slice(0, detail.rows);
+  const all = diagnosis?.edges.length ?? 0;
+  return [{ kind: 'graph', rows: shown, left: all - shown.length }];
 }
 
-/** Returns other findings and raw data, which few readers need. */
+/** Returns the chain, other findings and raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
   const { name: home, diagnosis, conditions, timeline, verdict, forced, rows } = namespace;
   // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
+  const { findings = [], queued = [], notInspected = [] } = diagnosis ?? {};
+  const { rows: most } = detail;
+  const raw = detail.hasEvidence ? most : 0;
   const scene = { home, now: run.finishedAt };
-  const most = detail.rows;
-  const raw = detail.hasRawData ? most : 0;
+  const aged = (text: string) => diagnosed(withAges(text, scene.now));
   const told = new Set(rows.map(({ to }) => to));
-  const findings = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
-  const queued = (diagnosis?.queued ?? []).reduce((sum, { count }) => sum + count, 0);
-  const total = counted(queued, 'object');
+  const others = findings.filter(({ id }) => !told.has(id));
   // Conditions of a namespace are True when something is wrong.
   const reported = conditions.filter(({ status }) => status !== 'False');
+  const contradictions = raw === 0 ? [] : (diagnosis?.contradictions ?? []);
   return [
-    ...tableOf(['Other findings'], findings, most, {
-      code: ({ code }) => [literal(code)],
-      what: ({ subject }) => subjectWords(subject, home),
-      why: (finding) => messageWords(finding, scene),
-    }),
-    ...tableOf(
-      [`Not marked for deletion yet, and no cause: ${total}`],
-      diagnosis?.queued ?? [],
-      most,
-      {
-        kind: ({ kind }) => [literal(kind)],
-        apiVersion: ({ apiVersion }) => [literal(apiVersion)],
-        objects: ({ count }) => [formatCount(count)],
-      },
-    ),
-    ...tableOf(['Not inspected'], diagnosis?.notInspected ?? [], most, {
-      what: ({ what }) => [diagnosed(what)],
-      'why not': ({ reason, grant }) => [grant ? literal(reason) : diagnosed(reason)],
-    }),
-    ...tableOf(['Conditions of the namespace'], reported, raw, {
-      condition: ({ type, status }) => [literal(`${type}=${status}`)],
-      reason: ({ reason }) => [literal(reason)],
-      message: ({ message }) => [literal(message)],
-    }),
-    ...tableOf(['Timeline'], timeline, raw, {
-      when: ({ at }) => [diagnosed(withAges(at, scene.now))],
-      what: ({ event }) => [diagnosed(withAges(event, scene.now))],
-    }),
+    ...(detail.isGraphFirst ? [] : graphBlocks(namespace, detail)),
+    ...contradictions
+      .slice(0, MAX_CONTRADICTIONS)
+      .map((one) => lineBlock([diagnosed(upperFirst(one)), '.'])),
+    ...listOf(['Other findings'], others, most, (finding) => [
+      literal(finding.code),
+      ': ',
+      ...subjectWords(finding.subject, home),
+      ' ',
+      ...messageWords(finding, scene),
+    ]),
+    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => [
+      `${formatCount(one.count)} × `,
+      literal(one.kind),
+      ', ',
+      literal(one.apiVersion),
+    ]),
+    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => [
+      diagnosed(what),
+      ': ',
+      grant ? literal(reason) : diagnosed(reason),
+    ]),
+    ...listOf(['Conditions of the namespace'], reported, raw, (one) => [
+      literal(`${one.type}=${one.status}`),
+      ', ',
+      literal(one.reason),
+      ': ',
+      literal(one.message),
+    ]),
+    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => [aged(at), ': ', aged(event)]),
   ];
 }

@@ -1,6 +1,7 @@
 import { plainText, shorten } from '../base/text.ts';
+import { causeText } from './plain-text.ts';
 import type { CauseView, NamespaceView, View } from './view.ts';
-import { capitalized, toPlain } from './words.ts';
+import { toPlain } from './words.ts';
 
 /** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
 const MAX_TEXT_CHARS = 4_000_000;
@@ -79,30 +80,12 @@ function namespaceCase(
   const text = [
     ...lines.map(toPlain),
     ...leftBehind.map(({ kind, name: object, why }) => `Left behind: ${kind} ${object}: ${why}`),
-    ...causes.flatMap(causeLines),
+    ...causes.flatMap((cause) => ['', ...causeText(cause)]),
   ].join('\n');
   const result = outcome === 'inconclusive' ? 'skipped' : verdict === 'fail' ? 'failed' : 'passed';
   const hasMore = result !== 'passed' || causes.length + leftBehind.length > 0;
   const explanation = hasMore ? shorten(text, maxChars) : '';
   return { name, ms: elapsedMs, status: outcome, result, text: explanation, type };
-}
-
-function causeLines({ title, clauses, attribution, remedies }: CauseView): string[] {
-  return [
-    '',
-    `Cause: ${toPlain(title)}`,
-    ...[...clauses, attribution].flatMap((words) =>
-      words.length === 0 ? [] : `  ${toPlain(words)}`,
-    ),
-    ...remedies.flatMap(({ title: role, actions }) => [
-      `${role}:`,
-      ...actions.flatMap(({ text, risk, command }) => [
-        `  ${toPlain(text)}`,
-        ...(command === undefined ? [] : [`    ${command}`]),
-        ...(risk === undefined ? [] : [`  Risk: ${toPlain(capitalized(risk))}`]),
-      ]),
-    ]),
-  ];
 }
 
 function caseElement({ name, ms, status, result, text, type = status }: TestCase): string {

@@ -4,6 +4,7 @@ import { type Block, type Detail, documentOf } from './document.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Action, Row, View } from './view.ts';
 import {
+  bold,
   capitalized,
   diagnosed,
   formatCount,
@@ -21,8 +22,6 @@ export interface RenderContext {
 }
 
 const FULL: Detail = {
-  // Two screens at a width of 900 pixels.
-  lines: 60,
   causes: 200,
   remedies: 20,
   rows: 200,
@@ -30,13 +29,12 @@ const FULL: Detail = {
   chars: 300,
   namespaces: 10,
   hasEvidence: true,
-  hasRawData: true,
+  isGraphFirst: false,
 };
 
 /** The file on disk: its size is not limited by a host, but a million rows would not help. */
 const FILE: Detail = {
   ...FULL,
-  lines: Number.POSITIVE_INFINITY,
   remedies: 100,
   rows: 2_000,
   forced: 2_000,
@@ -52,19 +50,14 @@ const BRIEF: Detail = {
   chars: 200,
   namespaces: 0,
   hasEvidence: false,
-  hasRawData: false,
 };
 
 const LADDER: readonly Detail[] = [
   FULL,
-  { ...FULL, hasRawData: false, rows: 50, namespaces: 3 },
+  { ...FULL, rows: 50, namespaces: 3 },
   { ...BRIEF, remedies: 20, rows: 20, chars: 300 },
   { ...BRIEF, remedies: 3 },
-  BRIEF,
-  { ...BRIEF, causes: 50 },
-  { ...BRIEF, causes: 20 },
-  { ...BRIEF, causes: 5 },
-  { ...BRIEF, causes: 1 },
+  ...[200, 50, 20, 5, 1].map((causes) => ({ ...BRIEF, causes })),
   { ...BRIEF, causes: 0, rows: 0, chars: 100 },
 ];
 
@@ -93,10 +86,7 @@ export function longestThatFits(
 }
 
 function renderDocument(view: View, context: RenderContext, detail: Detail): string {
-  const encode = (block: Block): string => blockMarkdown(block, detail.chars);
-  const height = (blocks: readonly Block[]): number =>
-    blocks.reduce((sum, block) => sum + heightOf(encode(block)), 0);
-  const sections = documentOf(view, detail, height).map(encode);
+  const sections = documentOf(view, detail).map((block) => blockMarkdown(block, detail.chars));
   const { run, inspectedTypes } = view;
   const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
   const footer = [
@@ -115,26 +105,8 @@ export function runLink({ runLabel = 'this run', runUrl }: RenderContext): strin
 }
 
 const MAX_COMMAND_CHARS = 4_000;
-/** Characters of a line at a width of 900 pixels. */
-const LINE_CHARS = 105;
-
-/** Returns how many lines a block takes on a page, margins included. */
-function heightOf(markdown: string): number {
-  let lines = 0;
-  const shown = markdown.replace(/&#\d+;/g, ' ').replace(/<\/?code>/g, '');
-  for (const line of ['', ...shown.split('\n')]) {
-    const long = Math.ceil(line.length / LINE_CHARS);
-    // A command does not wrap; its block has a margin and a border above and below.
-    if (line === '') lines += 0.7;
-    else if (line.startsWith('#')) lines += 1.8;
-    // The blank line before a fence has no height of its own.
-    else if (/^ *```/.test(line)) lines += 0.65;
-    else if (line.startsWith('|')) lines += 0.6 + long;
-    else lines += /^ *(?:kubectl|\{"op")|\\$/.test(line) ? 1 : long;
-  }
-  return lines;
-}
-
+/** Lines below an item of a list. */
+const MAX_LINES = 20;
 function blockMarkdown(block: Block, chars: number): string {
   const text = (words: Words): string => toMarkdown(words, chars);
   const inner = (blocks: readonly Block[]): string =>
@@ -144,44 +116,43 @@ function blockMarkdown(block: Block, chars: number): string {
       return `${block.level} ${text(block.words)}`;
     case 'line':
       return text(block.words);
-    case 'list':
-      return block.items
-        .map((item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${text(item)}`)
-        .join('\n');
+    case 'note':
+      return `<sub>${text(block.words)}</sub>`;
+    case 'list': {
+      const { title, items, left, isOrdered } = block;
+      const lines = items.flatMap(({ words, lines: below }, at) => [
+        `${isOrdered ? `${at + 1}.` : '-'} ${text(words)}`,
+        ...below.slice(0, MAX_LINES).map((line) => `  - ${text(line)}`),
+      ]);
+      const head = title.length > 0 ? `**${text(title)}**\n\n` : '';
+      return `${head}${lines.join('\n')}${andMore(left)}`;
+    }
     case 'actions': {
       const { title, isOrdered, first, actions, left } = block;
       const [only, ...others] = actions;
-      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more, below.` : '';
       if (only !== undefined && others.length === 0)
-        return `${actionMarkdown(only, `**${title}.** `, '', chars)}${rest}`;
+        return `${actionMarkdown(only, `**${title}.** `, '', chars)}${andMore(left)}`;
       const items = actions.map((action, at) => {
         const lead = isOrdered ? `${first + at}. ` : '- ';
         return actionMarkdown(action, lead, ' '.repeat(lead.length), chars);
       });
-      return `**${title}**\n\n${items.join('\n')}${rest}`;
+      return `**${title}**\n\n${items.join('\n')}${andMore(left)}`;
     }
-    case 'table': {
-      const { title, header, rows, left } = block;
-      const rest = left > 0 ? `\n\nAnd ${formatCount(left)} more.` : '';
-      const cells = rows.map((row) => row.map(text));
-      return `${title.length > 0 ? `**${text(title)}**\n\n` : ''}${markdownTable(header, cells)}${rest}`;
+    case 'commands': {
+      const { language, lines } = block;
+      const broken = language === 'sh' ? lines.flatMap((line) => brokenCommand(line)) : lines;
+      return codeBlock(language, broken);
     }
-    case 'proofs':
-      return block.proofs
-        .map(({ subject, age, lines }) => {
-          const head = `- ${text(subject)}${age === '' ? '' : `, ${age}`}:`;
-          return [head, ...lines.slice(0, 20).map((line) => `  - ${text(line)}`)].join('\n');
-        })
-        .join('\n');
-    case 'commands':
-      return codeBlock(
-        block.language,
-        block.language === 'sh' ? block.lines.flatMap(brokenCommand) : block.lines,
-      );
-    case 'graph':
-      return `\`\`\`mermaid\n${diagramSource(block.rows)}\n\`\`\``;
-    case 'terms':
-      return block.terms.map((term) => `<sub>${text(term)}</sub>`).join('<br>');
+    case 'graph': {
+      const links = block.rows.map(({ fromWords, toWords, because, isRootCause }, at) => {
+        const root = isRootCause ? [' (', bold('root cause'), ')'] : [];
+        return `${at + 1}. ${text([...fromWords, ' waits for ', ...toWords, ...root, ': ', ...because])}`;
+      });
+      // A chain of two links is read faster in the list.
+      const picture =
+        block.rows.length > 2 ? `\n\n\`\`\`mermaid\n${diagramSource(block.rows)}\n\`\`\`` : '';
+      return `${links.join('\n')}${andMore(block.left)}${picture}`;
+    }
     case 'section':
       return inner(block.blocks);
     case 'fold':
@@ -189,29 +160,23 @@ function blockMarkdown(block: Block, chars: number): string {
   }
 }
 
+function andMore(left: number): string {
+  return left > 0 ? `\n\nAnd ${formatCount(left)} more.` : '';
+}
+
 function actionMarkdown(action: Action, lead: string, indent: string, chars: number): string {
-  const { text, risk, command, rules, others } = action;
+  const { text, risk, command, others } = action;
   const isBare = risk === undefined && others.length === 0;
   const lines = [
     `${lead}${toMarkdown(capitalized(text), chars)}`,
-    isBare && (command ?? rules) !== undefined ? ':' : '.',
+    isBare && command !== undefined ? ':' : '.',
     risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
     others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
     command === undefined
       ? ''
       : `\n\n${codeBlock('sh', brokenCommand(command, COMMAND_CHARS - 2 * indent.length), indent)}`,
-    rules === undefined ? '' : `\n\n${codeBlock('yaml', rules, indent)}`,
   ];
   return lines.join('');
-}
-
-/** Writes a table whose cells are Markdown already; every cell must be one line. */
-export function markdownTable(
-  header: readonly string[],
-  rows: readonly (readonly string[])[],
-): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [line(header), `|${' --- |'.repeat(header.length)}`, ...rows.map(line)].join('\n');
 }
 
 /** Writes a text to copy: in a fence if that is safe, since GitHub gives it a copy button and colours. */

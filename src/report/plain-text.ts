@@ -1,34 +1,40 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
-import {
-  alikeNamespaces,
-  type Block,
-  type Detail,
-  documentOf,
-  othersLikeIt,
-  SMALL_TABLE,
-} from './document.ts';
+import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
-import type { Action, NamespaceView, Row, View } from './view.ts';
+import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
 import { capitalized, counted, formatCount, listExact, toPlain } from './words.ts';
 
 const MAX_PLACES = 5;
 const MAX_TREE_LINES = 60;
 const MAX_SUBJECT_WIDTH = 60;
-const MAX_EVIDENCE = 30;
-const MAX_FINDINGS = 100;
 /** GitHub shows ten annotations of a kind for a step; the tenth says how many more there are. */
 const MAX_ANNOTATIONS = 10;
 const MAX_ANNOTATION_CHARS = 500;
-const MAX_LOOKS = 20;
 const MAX_ROOT_CAUSE_CHARS = 1_000;
 const MAX_CHAT_CHARS = 500;
 const TITLE = 'Namespace teardown';
 
+/** A text without folds, with one remedy for each of many causes: forty namespaces fit on a screen. */
+const TEXT: Detail = {
+  causes: 8,
+  remedies: 8,
+  rows: 10,
+  forced: 100,
+  chars: 0,
+  namespaces: 0,
+  hasEvidence: true,
+  isGraphFirst: true,
+};
+/** The groups of a step log, which has no limit on a page. */
+const GROUPS: Detail = { ...TEXT, remedies: 100, rows: 100, namespaces: 20 };
+
+type Fold = Extract<Block, { kind: 'fold' }>;
+
 /** Renders the report for a terminal. */
 export function renderText(view: View): string {
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
-  const lines = explanationLines(view, view.namespaces.length === 1);
+  const lines = explanationLines(view, ({ inText }) => inText !== 'nowhere');
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
@@ -36,53 +42,61 @@ export function renderText(view: View): string {
 export function logReport(view: View, log: Log): void {
   const [only] = view.namespaces.length === 1 ? view.namespaces : [];
   log.line(only ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
-  for (const line of explanationLines(view, false)) log.line(line);
-  const examined = view.namespaces.filter(({ diagnosis }) => diagnosis !== undefined);
-  for (const [one, ...alike] of alikeNamespaces(examined).slice(0, MAX_LOOKS)) {
-    log.group(lookTitle(one, only ? undefined : alike.length), lookLines(one));
+  const isVisible = ({ inText }: Fold): boolean => inText === 'everywhere';
+  for (const line of explanationLines(view, isVisible)) log.line(line);
+  for (const block of documentOf(view, GROUPS)) {
+    if (block.kind !== 'fold' || isVisible(block)) continue;
+    log.group(
+      toPlain(block.title),
+      block.blocks.flatMap((one) => blockLines(one, () => true)),
+    );
   }
   annotate(view, log);
 }
 
-/**
- * Writes the cause, who can fix it, what to do, and what was not inspected, after an empty line each. Of many
- * causes, each has one remedy, so that forty namespaces fit on a screen.
- */
-function explanationLines(view: View, hasEvidence: boolean): string[] {
+/** Writes the cause, who can fix it, what to do, and what was not inspected, after an empty line each. */
+function explanationLines(view: View, isShown: (fold: Fold) => boolean): string[] {
   const { namespaces, notSeen, causeCount } = view;
-  const [only] = namespaces.length === 1 ? namespaces : [];
-  const detail: Detail = {
-    lines: Number.POSITIVE_INFINITY,
-    causes: 8,
-    remedies: causeCount > 2 ? 1 : 8,
-    rows: 10,
-    forced: 100,
-    chars: 0,
-    namespaces: 0,
-    hasEvidence,
-    hasRawData: false,
+  const isBrief = causeCount > 2;
+  const detail = {
+    ...TEXT,
+    remedies: isBrief ? 1 : TEXT.remedies,
+    hasEvidence: namespaces.length === 1,
   };
-  const [, ...blocks] = documentOf(view, detail, () => 0);
+  const [, ...blocks] = documentOf(view, detail);
   const hasLooked = namespaces.some(({ diagnosis }) => diagnosis !== undefined);
   return [
-    only === undefined ? [] : treeLines(only.rows),
-    ...blocks.map((block) => blockLines(block, detail.remedies === 1)),
+    ...blocks.map((block) => blockLines(block, isShown, isBrief)),
     hasLooked && notSeen.length === 0 ? ['Everything was inspected.'] : [],
-    namespaces.length > SMALL_TABLE ? statesOf(namespaces) : [],
+    namespaces.length > SMALL_LIST ? statesOf(namespaces) : [],
   ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
 }
 
-function blockLines(block: Block, isBrief: boolean): string[] {
-  const left = 'left' in block ? block.left : 0;
-  const rest = left > 0 ? [`And ${formatCount(left)} more.`] : [];
+/** Writes the section about a cause for a file that has no other causes. */
+export function causeText(cause: CauseView): string[] {
+  return causeSection({ causeCount: 1, whyTitle: 'Cause' }, cause, 1, TEXT.remedies, TEXT)
+    .flatMap((block) => blockLines(block, () => true))
+    .filter((line) => line !== '');
+}
+
+/** Writes a block. In a brief text, a section has no titles and no empty lines. */
+function blockLines(block: Block, isShown: (fold: Fold) => boolean, isBrief = false): string[] {
+  const rest = 'left' in block && block.left > 0 ? [`And ${formatCount(block.left)} more.`] : [];
+  const inner = (blocks: Block[]) => blocks.map((one) => blockLines(one, isShown, isBrief));
   switch (block.kind) {
     case 'heading':
     case 'line':
       return [toPlain(block.words)];
-    case 'list':
-      return block.items.map(
-        (item, at) => `${block.isOrdered ? `${at + 1}.` : '-'} ${toPlain(item)}`,
-      );
+    case 'note':
+      return [];
+    case 'list': {
+      const { title, items, isOrdered } = block;
+      const lines = items.flatMap(({ words, lines: below }, at) => [
+        `${isOrdered ? `${at + 1}.` : '-'} ${toPlain(words)}`,
+        ...below.map((line) => `  · ${toPlain(line)}`),
+      ]);
+      return [...(title.length > 0 ? [`${toPlain(title)}:`] : []), ...lines, ...rest];
+    }
     case 'actions': {
       const { title, isOrdered, first, actions } = block;
       const lines = actions.flatMap((action, at) =>
@@ -90,47 +104,25 @@ function blockLines(block: Block, isBrief: boolean): string[] {
       );
       return isBrief ? lines : [`${title}:`, ...lines, ...rest];
     }
-    case 'table': {
-      const { title, rows } = block;
-      const lines = rows.map((cells) => `- ${cells.map(toPlain).join('  ').trimEnd()}`);
-      return [...(title.length > 0 ? [`${toPlain(title)}:`] : []), ...lines, ...rest];
-    }
-    case 'proofs': {
-      const lines = block.proofs.flatMap((proof) => [
-        `${toPlain(proof.subject)}:`,
-        ...proof.lines.map((line) => `  · ${toPlain(line)}`),
-      ]);
-      return ['Evidence:', ...lines.slice(0, MAX_EVIDENCE)];
-    }
     case 'commands':
       return block.lines.map((line) => `  ${plainText(line)}`);
-    case 'fold':
-      if (block.inText === 'all') {
-        const inner = block.blocks.flatMap((one) => blockLines(one, true));
-        return [`${toPlain(block.title)}:`, ...inner];
-      }
-      // The tree replaces the table of the chain.
-      return block.inText === 'proofs'
-        ? block.blocks.flatMap((one) => (one.kind === 'proofs' ? blockLines(one, isBrief) : []))
-        : [];
-    case 'section': {
-      const parts = block.blocks.map((one) => blockLines(one, isBrief));
-      return parts.flatMap((lines, at) => (at === 0 || isBrief ? lines : ['', ...lines]));
-    }
     case 'graph':
-    case 'terms':
-      return [];
+      return [...treeLines(block.rows), ...rest];
+    case 'fold':
+      return isShown(block) ? [`${toPlain(block.title)}:`, ...inner(block.blocks).flat()] : [];
+    case 'section':
+      return inner(block.blocks).flatMap((lines, at) =>
+        at === 0 || isBrief ? lines : ['', ...lines],
+      );
   }
 }
 
-function actionLines({ text, risk, command, rules, others }: Action, lead: string): string[] {
+function actionLines({ text, risk, command, others }: Action, lead: string): string[] {
   const places = others.length > 0 ? `; the first of ${others.length + 1} commands` : '';
   const cost = risk === undefined ? '' : ` (risk: ${toPlain(risk)})`;
-  const block = [...(command === undefined ? [] : [command]), ...(rules ?? [])];
-  const margin = ' '.repeat(lead.length + 1);
   return [
     `${lead} ${toPlain(capitalized(text))}${places}${cost}`,
-    ...block.map((line) => `${margin}${plainText(line)}`),
+    ...(command === undefined ? [] : [`${' '.repeat(lead.length + 1)}${plainText(command)}`]),
   ];
 }
 
@@ -183,7 +175,7 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
     some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
   for (const group of shown) {
     const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
-    const title = plainText(`${TITLE}: ${namesOf(first, others.length)}`);
+    const title = plainText(`${TITLE}: ${first.name}`);
     log[levelOf(group)](shorten(namespaceLine(first, others.length), MAX_ANNOTATION_CHARS), title);
   }
   const left = groups.slice(shown.length).flat();
@@ -200,43 +192,11 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   }
 }
 
-/** Writes "team-1", "team-1 and 30 others". */
-function namesOf({ name }: NamespaceView, others: number): string {
-  return others === 0 ? name : `${name} and ${counted(others, 'other')}`;
-}
-
-/** Writes "preview-pr-42 is stuck: Widget db is held by …", "team-1 and 30 others are stuck: …". */
-function namespaceLine(namespace: NamespaceView, others = 0): string {
-  const { state, stateOfMany, sentence } = namespace;
-  const line = `${namesOf(namespace, others)} ${others === 0 ? state : stateOfMany}`;
-  return plainText(sentence.length === 0 ? line : `${line}: ${toPlain(sentence)}`);
-}
-
-/** Returns the title of a group. `alike`: how many others are equal; undefined in a run over one namespace. */
-function lookTitle(namespace: NamespaceView, alike: number | undefined): string {
-  const { name, diagnosis, examination } = namespace;
-  const cost =
-    examination === undefined
-      ? ''
-      : `, ${examination.requests} requests, ${(examination.ms / 1_000).toFixed(1)} s`;
-  const where = alike === undefined ? '' : ` in ${name}${toPlain(othersLikeIt(alike))}`;
-  return plainText(`What was inspected${where} (${diagnosis?.inspectedTypes ?? 0} types${cost})`);
-}
-
-function lookLines({ diagnosis, conditions, timeline }: NamespaceView): string[] {
-  return [
-    ...(diagnosis?.findings ?? [])
-      .slice(0, MAX_FINDINGS)
-      .flatMap(({ code, subject, message, evidence: lines }) => [
-        `${code}: ${subject.kind} ${subject.name} ${message}`,
-        ...lines.map((line) => `  ${line}`),
-      ]),
-    ...(diagnosis?.notInspected ?? []).map((one) => `not inspected: ${one.what}: ${one.reason}`),
-    ...conditions
-      .filter(({ status }) => status !== 'False')
-      .map((one) => `condition ${one.type}=${one.status} ${one.reason}: ${one.message}`),
-    ...timeline.map(({ at, event }) => `${at} ${event}`),
-  ].map((line) => plainText(shorten(line, 2_000)));
+/** Writes "preview-pr-42 is stuck: Widget db is held by …", "team-1 is stuck, like 30 others: …". */
+function namespaceLine({ name, state, sentence }: NamespaceView, others = 0): string {
+  const like = others === 0 ? '' : `, like ${counted(others, 'other')}`;
+  const cause = sentence.length === 0 ? '' : `: ${toPlain(sentence)}`;
+  return plainText(`${name} ${state}${like}${cause}`);
 }
 
 /** Returns output `root-cause`: one sentence about the chain of the worst namespace; empty without a chain. */

@@ -14,7 +14,6 @@ import {
   capitalized,
   counted,
   diagnosed,
-  formatCount,
   joinWords,
   listExact,
   literal,
@@ -46,6 +45,7 @@ export function subjectWords(subject: Subject, home: string): Words {
 function findingSubject(finding: Finding, home: string): Words {
   if (finding.code === 'content-deleting')
     return ['objects of type ', literal(finding.subject.name)];
+  if (isAboutHome(finding, home)) return ['the namespace'];
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
   return more > 0 ? [...words, ` (and ${counted(more, 'other')} like it)`] : words;
@@ -72,7 +72,7 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
   const subject = findingSubject(finding, home);
   // The sentence about a missing owner has its own words for what was not found and what would not be visible.
   const isGuess = finding.certainty === 'likely' && finding.code !== 'owner-missing';
-  return isGuess ? ['most likely ', ...subject] : subject;
+  return isGuess ? [...subject, ' (most likely)'] : subject;
 }
 
 /** Returns the title of a cause, which is the same in all namespaces. */
@@ -197,36 +197,35 @@ const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'p
 /**
  * Says who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
  * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
- * a change can be the cause of a fault in the cluster. `inComment`: for the author of a pull request.
+ * a change can be the cause of a fault in the cluster.
  */
-export function attributionOf(cause: Cause, run: RunResult, inComment = false): Words {
+export function attributionOf(cause: Cause, run: RunResult): Words {
   const [{ namespace, finding }] = cause;
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
-  const isCluster = finding.scope === 'cluster';
-  const others = isCluster ? othersHeld(cause, run) : [];
+  const others = finding.scope === 'cluster' ? othersHeld(cause, run) : [];
   const names = listExact(
     others.map(({ name }) => name),
     MAX_NAMESPACES_NAMED,
   );
-  const wait = others.length === 1 ? 'namespace waits' : 'namespaces wait';
-  const count = `${formatCount(others.length)} other ${wait} for the same cause: `;
-  const also = others.length === 0 ? [] : [count, ...names, '.'];
+  const also =
+    others.length === 0
+      ? []
+      : [` It also holds ${counted(others.length, 'other namespace')}: `, ...names, '.'];
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
     const order = ` the teardown ${does} things in the wrong order.`;
-    return joinWords([[bold(`You can ${can} this:`), order], also], ' ');
+    return [bold(`You can ${can} this:`), order, ...also];
   }
-  if (isCluster) {
-    const these = namespacesOf(cause).length > 1 ? 'these namespaces' : 'this namespace';
+  if (finding.scope === 'cluster') {
+    const roots = findingsOf(diagnosis, diagnosis.rootCauses);
     const isInnocent =
       others.some(({ since }) => isBefore(since, cause, run)) &&
-      findingsOf(diagnosis, diagnosis.rootCauses).filter(({ scope }) => scope === 'cluster')
-        .length === 1;
-    const merge = inComment ? 'You can merge; ask' : 'Not caused by this change; ask';
-    const answer = isInnocent ? `${merge} your platform team.` : 'Ask your platform team.';
-    const where = `The cause lies in the cluster, outside of ${these}.`;
-    return joinWords([[bold(answer)], [where], also], ' ');
+      roots.filter(({ scope }) => scope === 'cluster').length === 1;
+    const answer = isInnocent
+      ? 'Not caused by this change; ask your platform team.'
+      : 'Ask your platform team.';
+    return [bold(answer), ' The cause lies in the cluster, outside of the namespace.', ...also];
   }
   // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
@@ -271,15 +270,8 @@ const MARKS: Record<Outcome, string> = {
   cancelled: '⚪',
 };
 
-/**
- * Returns the outcome as a predicate, for one namespace or `isMany`, and the addition of a headline: "is stuck",
- * ": still there after 5m 02s".
- */
-export function stateOf(
-  namespace: NamespaceResult,
-  run: RunResult,
-  isMany = false,
-): [string, string] {
+/** Returns the outcome as a predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
+export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
   // A run that does not wait shows the age of the deletion instead of its own duration.
@@ -287,38 +279,33 @@ export function stateOf(
     run.timeoutMs > 0 || age === undefined
       ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
       : `terminating for ${formatAge(age)}`;
-  const [is, was, does] = isMany ? ['are', 'were', 'do'] : ['is', 'was', 'does'];
-  const it = isMany ? 'them' : 'it';
   switch (namespace.outcome) {
     case 'clear':
-      return ['could be deleted', `: nothing that was read would hold ${it}`];
+      return ['could be deleted', ': nothing that was read would hold it'];
     case 'would-hang':
-      return [`would hang if ${isMany ? 'they were' : 'it was'} deleted now`, ''];
+      return ['would hang if it were deleted now', ''];
     case 'deleted':
-      return [`${was} deleted after ${took}`, ''];
+      return [`was deleted after ${took}`, ''];
     case 'not-found':
-      return [`${does} not exist`, ''];
+      return ['does not exist', ''];
     case 'recreated':
-      return [`${was} deleted after ${took} and created again`, ''];
+      return [`was deleted after ${took} and created again`, ''];
     case 'forced':
-      return [`${was} deleted after ${took}, because the gate force-finalized ${it}`, ''];
+      return [`was deleted after ${took}, because the gate force-finalized it`, ''];
     case 'progressing':
-      return [`${is} still being deleted`, `: ${still}`];
+      return ['is still being deleted', `: ${still}`];
     case 'not-terminating': {
       const why = namespace.refusal === undefined ? 'not requested' : 'refused';
-      return [`${is} not terminating: the deletion was ${why}`, ''];
+      return [`is not terminating: the deletion was ${why}`, ''];
     }
     case 'inconclusive':
       return run.kind === 'forecast'
-        ? [
-            `cannot be judged: too little could be read to tell whether ${isMany ? 'they' : 'it'} would hang`,
-            '',
-          ]
-        : [`${is} ${still}; the cause is unknown`, ''];
+        ? ['cannot be judged: too little could be read to tell whether it would hang', '']
+        : [`is ${still}; the cause is unknown`, ''];
     case 'stuck':
-      return [`${is} stuck`, `: ${still}`];
+      return ['is stuck', `: ${still}`];
     case 'cancelled':
-      return [`${was} still there when the run was cancelled, after ${took}`, ''];
+      return [`was still there when the run was cancelled, after ${took}`, ''];
   }
 }
 
@@ -328,15 +315,15 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Writes "Left behind outside the namespace: 3 objects; 1 breaks other namespaces". */
+/** Writes "Left behind outside the namespace: 3 objects; breaking others: 1". */
 export function leftBehindTitle(
   all: readonly LeftBehind[],
   { kind }: Pick<RunResult, 'kind'>,
 ): string {
   const breaking = all.filter(({ breaksOthers }) => breaksOthers).length;
-  const worse =
-    breaking === 0 ? '' : `; ${breaking} ${breaking === 1 ? 'breaks' : 'break'} other namespaces`;
-  return `${kind === 'forecast' ? 'Would be left' : 'Left'} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
+  const left = kind === 'forecast' ? 'Would be left' : 'Left';
+  const worse = breaking === 0 ? '' : `; breaking others: ${breaking}`;
+  return `${left} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
 }
 
 /** Writes "Kubernetes 1.36.3". */

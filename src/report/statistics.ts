@@ -2,13 +2,13 @@ import { plainText, shorten } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { type Cause, causesOf, namespacesOf } from './causes.ts';
-import { markdownTable } from './markdown.ts';
 import { statisticsMetrics } from './open-metrics.ts';
 import type { Report, ReportNamespace } from './report-json.ts';
 import {
   counted,
   diagnosed,
   formatCount,
+  joinWords,
   listWords,
   literal,
   toMarkdown,
@@ -130,8 +130,11 @@ function percentile(values: readonly number[], share: number): number {
 }
 
 const FORMATS = {
-  text: statisticsText,
-  markdown: statisticsMarkdown,
+  text: (all: Statistics) => `${statisticsLines(all).map(toPlain).join('\n')}\n`,
+  markdown: (all: Statistics) =>
+    `${statisticsLines(all)
+      .map((line) => `- ${toMarkdown(line)}`)
+      .join('\n')}\n`,
   csv: statisticsCsv,
   prometheus: statisticsMetrics,
 };
@@ -140,73 +143,49 @@ export function renderStatistics(statistics: Statistics, format: keyof typeof FO
   return FORMATS[format](statistics);
 }
 
-/** The columns for people, in this order. */
-const COLUMNS: Record<string, (cause: CauseCount) => string> = {
-  'root cause': ({ code }) => code,
-  what: ({ what }) => what,
-  namespaces: ({ namespaces }) => formatCount(namespaces),
-  reports: ({ reports }) => formatCount(reports),
-  'share of teardowns': ({ share }) => `${Math.round(share * 100)}%`,
-  'median wait': ({ medianSeconds }) => seconds(medianSeconds),
-  since: ({ since }) => since.slice(0, 10),
-  'last seen': ({ lastSeen }) => lastSeen.slice(0, 10),
-};
-const HEADER = Object.keys(COLUMNS);
-
-function headlines(statistics: Statistics): Words[] {
-  const { deletionSeconds: took, forecasts } = statistics;
-  const outcomes: Words[] = statistics.outcomes.map(({ outcome, count }) => [
+/** Writes the summary, and a line for each cause. */
+function statisticsLines({
+  causes,
+  deletionSeconds: took,
+  forecasts,
+  ...all
+}: Statistics): Words[] {
+  const outcomes: Words[] = all.outcomes.map(({ outcome, count }) => [
     `${formatCount(count)} `,
     diagnosed(outcome),
   ]);
-  return [
-    [
-      `${counted(statistics.teardowns, 'teardown')} in ${counted(statistics.reports, 'report')}`,
-      ...(outcomes.length === 0 ? [] : [': ', ...listWords(outcomes)]),
-      '.',
-    ],
-    [
-      took === undefined
-        ? 'No namespace was deleted, so there is no deletion time.'
-        : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
-    ],
-    ...(forecasts === undefined
+  const teardowns = `${counted(all.teardowns, 'teardown')} in ${counted(all.reports, 'report')}`;
+  const compared =
+    forecasts === undefined
       ? []
       : [
           [
             `${counted(forecasts.compared, 'forecast')} compared with what happened: ${formatCount(forecasts.foreseen)} foreseen, ${formatCount(forecasts.open)} left open, ${formatCount(forecasts.notForeseen)} not foreseen (${counted(forecasts.missedHangs, 'hang')} called clear, ${counted(forecasts.falseAlarms, 'false alarm')}).`,
           ],
-        ]),
+        ];
+  return [
+    joinWords([[teardowns], listWords(outcomes)], ': '),
+    [
+      took === undefined
+        ? 'No namespace was deleted, so there is no deletion time.'
+        : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
+    ],
+    ...compared,
+    ...(causes.length === 0 ? [['Nothing hung.']] : []),
+    ...causes.map(
+      ({ code, what, ...cause }): Words => [
+        literal(code),
+        ', ',
+        diagnosed(shorten(what, MAX_WHAT_CHARS)),
+        `: ${counted(cause.namespaces, 'namespace')} in ${counted(cause.reports, 'report')}, `,
+        `${Math.round(cause.share * 100)}% of the teardowns, median wait ${seconds(cause.medianSeconds)}, `,
+        diagnosed(`since ${cause.since.slice(0, 10)}, last seen ${cause.lastSeen.slice(0, 10)}`),
+      ],
+    ),
   ];
 }
 
-function cells(cause: CauseCount): string[] {
-  return Object.values(COLUMNS).map((cell) => shorten(plainText(cell(cause)), 100));
-}
-
-function statisticsText(statistics: Statistics): string {
-  const rows = [HEADER, ...statistics.causes.map(cells)];
-  const widths = HEADER.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length)));
-  const lines = rows.map((row) =>
-    row
-      .map((text, at) => text.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-  const body = statistics.causes.length === 0 ? ['Nothing hung.'] : lines;
-  return `${[...headlines(statistics).map(toPlain), '', ...body].join('\n')}\n`;
-}
-
-function statisticsMarkdown(statistics: Statistics): string {
-  const rows = statistics.causes.map((cause) => {
-    const [code = '', ...rest] = cells(cause);
-    return [literal(code), ...rest.map((text) => diagnosed(text))].map((word) =>
-      toMarkdown([word]),
-    );
-  });
-  const body = rows.length === 0 ? 'Nothing hung.' : markdownTable(HEADER, rows);
-  return `${[...headlines(statistics).map((words) => toMarkdown(words)), body].join('\n\n')}\n`;
-}
+const MAX_WHAT_CHARS = 100;
 
 /** The columns for spreadsheets: raw numbers, and no text that could be read as a formula. */
 const CSV_COLUMNS: Record<string, (cause: CauseCount) => string | number> = {

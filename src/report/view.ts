@@ -9,11 +9,12 @@ import {
   type NotInspected,
   type RemedyRole,
 } from '../model/finding.ts';
-import { OUTCOMES, protectedBecause } from '../model/outcome.ts';
-import type { NamespaceResult, OrderEntry, RunResult } from '../model/result.ts';
+import { OUTCOMES, type Outcome, protectedBecause } from '../model/outcome.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import {
   type Cause,
   causesOf,
+  groupRoots,
   isStillHeld,
   namespacesOf,
   needsNoSubject,
@@ -54,6 +55,7 @@ import {
 const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
+const MAX_TITLES = 2;
 const MAX_NEXT = 3;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
@@ -71,8 +73,6 @@ export interface Action {
   text: Words;
   risk?: Words | undefined;
   command?: string | undefined;
-  /** Lines of YAML to put into a role. */
-  rules?: string[];
   /** Commands that do the same in other places. */
   others: string[];
 }
@@ -108,9 +108,8 @@ export type View = ReturnType<typeof viewOf>;
 /** The content that is published. */
 export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
-export type Proof = ReturnType<typeof proofOf>;
 /** Equal causes, rendered once for all namespaces. */
-export type CauseView = typeof NOTHING_TOLD;
+export type CauseView = ReturnType<typeof causeView>;
 
 /** Properties with fixed values: a secret that happens to be "progressing" must not break the report. */
 const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
@@ -123,9 +122,9 @@ const VOCABULARY = new Set('outcome verdict code scope mode movement role certai
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? { ...redactDeep(result, redact, VOCABULARY), kind: result.kind } : result;
   const ordered = worstFirst(run.namespaces);
-  const isForecast = run.kind === 'forecast';
   // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
-  const all = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
+  const found = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
+  const all = [...found, ...groupRoots(ordered.flatMap((one) => situationOf(one) ?? []))];
   const told = all.slice(0, MAX_CAUSES);
   const unread = [
     ...(run.leftOut ?? []),
@@ -134,35 +133,23 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
       ...leftBehindUnread,
     ]),
   ];
-  const rules = rulesFor(unread);
-  const situations = situationsOf(ordered, rules, run);
-  const actions = situations.flatMap(({ remedies }) => remedies.flatMap((group) => group.actions));
-  const namespaces = ordered.map((result) => namespaceView(result, all, situations, run));
+  const namespaces = ordered.map((one) => namespaceView(one, found, run));
   const only = namespaces.length === 1 ? namespaces[0] : undefined;
-  const headline = only?.headline ?? headlineOf(ordered, run);
   return {
     run,
     mark: outcomeSign(run.outcome, run.verdict),
-    headline,
-    /** The headline of the comment on a pull request, if that differs. */
-    commentHeadline: isForecast ? forecastWords(ordered, run) : headline,
-    whyTitle: isForecast ? 'What would hold it' : 'Cause',
+    headline: only?.headline ?? headlineOf(ordered, run),
+    whyTitle: run.kind === 'forecast' ? 'What would hold it' : 'Cause',
     /** The causes of most namespaces first; then situations without a cause. */
-    causes: [
-      ...withDistinctTitles(
-        told.map((cause) => causeView(cause, run, orderFor(cause, all))),
-        told,
-      ),
-      ...situations,
-    ],
+    causes: withoutRepeatedFixes(told.map((cause) => causeView(cause, run))),
     /** The number of all causes, rendered or not. */
-    causeCount: all.length + situations.length,
+    causeCount: all.length,
     /** The worst first. */
     namespaces,
     /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
     notSeen: notSeenSentences(unread),
-    /** RBAC rules that would show it, as lines of YAML; empty if a cause has them. */
-    rules: actions.some((one) => one.rules !== undefined) ? [] : rules,
+    /** RBAC rules that would show it, as lines of YAML. */
+    rules: rulesFor(unread),
     /** The number of objects queued behind the causes. */
     queued: queuedWords(ordered.filter(isStillHeld)),
     /** Technical terms that the causes use, explained once each. */
@@ -178,18 +165,6 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   };
 }
 
-/**
- * Returns the objects to delete first, to be rendered with a cause: with the first cause that lies in the
- * namespace, since an order does not fix a fault in the cluster.
- */
-function orderFor(cause: Cause, all: readonly Cause[]): readonly OrderEntry[] {
-  const [{ namespace }] = cause;
-  if (namespace.order === undefined) return [];
-  const mine = all.filter((one) => one.some((root) => root.namespace === namespace));
-  const isHere = ([{ finding }]: Cause): boolean => finding.scope === 'namespace';
-  return cause === (mine.find(isHere) ?? mine[0]) ? namespace.order : [];
-}
-
 const VERDICTS = ['pass', 'warn', 'fail'] as const;
 
 /** Sorts failures first, then by outcome, the worst first, then as given. */
@@ -199,7 +174,15 @@ function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
   return [...namespaces].sort((a, b) => rank(b) - rank(a));
 }
 
-/** Returns the headline of a run over several namespaces, or over none. */
+/** The outcome in the headline of several namespaces, if it is the same for all of them. */
+const SHARED_OUTCOMES: Partial<Record<Outcome, string>> = {
+  deleted: 'deleted',
+  clear: 'could be deleted',
+  stuck: 'stuck',
+  'would-hang': 'would hang',
+};
+
+/** Returns the headline of a run over several namespaces, or over none: "3 of 5 namespaces: stuck (5m 02s)". */
 function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
   if (ordered.length === 0) {
     if (run.outcome === 'cancelled') return ['The run was cancelled before any namespace was read'];
@@ -207,89 +190,34 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
     return ['No namespace that the inputs ask for is terminating'];
   }
   const failed = ordered.filter(({ verdict }) => verdict === 'fail');
-  const outcomes = new Set((failed.length > 0 ? failed : ordered).map(({ outcome }) => outcome));
-  const [only] = outcomes.size === 1 ? outcomes : [];
-  const elapsed = formatDuration(run.elapsedMs);
-  const took = run.timeoutMs > 0 ? ` (${elapsed})` : '';
-  if (only === 'deleted')
-    return [`All ${counted(ordered.length, 'namespace')} were deleted after ${elapsed}`];
-  if (failed.length === 0) {
-    const passed = only === 'clear' ? 'could be deleted' : 'passed';
-    return [`All ${counted(ordered.length, 'namespace')} ${passed}${took}`];
-  }
-  const are = failed.length === 1 ? 'is' : 'are';
-  const did =
-    only === 'stuck' ? `${are} stuck` : only === 'would-hang' ? 'would hang' : 'did not pass';
-  return [`${countOfAll(failed.length, ordered.length)} ${did}${took}`];
+  const told = failed.length > 0 ? failed : ordered;
+  const [outcome, ...others] = new Set(told.map((one) => one.outcome));
+  const shared =
+    others.length === 0 && outcome !== undefined ? SHARED_OUTCOMES[outcome] : undefined;
+  const all = counted(ordered.length, 'namespace');
+  const which = told.length === ordered.length ? all : `${formatCount(told.length)} of ${all}`;
+  const took = run.timeoutMs > 0 ? ` (${formatDuration(run.elapsedMs)})` : '';
+  return [`${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`];
 }
 
-function countOfAll(some: number, all: number): string {
-  return `${some === all ? '' : `${formatCount(some)} of `}${counted(all, 'namespace')}`;
-}
-
-/**
- * Returns the headline of a forecast in a comment: it speaks of the close of the pull request, which its author
- * knows.
- */
-function forecastWords(ordered: readonly NamespaceResult[], { outcome }: RunResult): Words {
-  const same = ordered.filter((one) => one.outcome === outcome);
-  const [only] = ordered.length === 1 ? ordered : [];
-  const told =
-    outcome === 'would-hang'
-      ? 'When this pull request is closed, its environment would hang: '
-      : outcome === 'clear'
-        ? 'When this pull request is closed, nothing that was read would hold its environment: '
-        : 'Too little could be read to tell whether this environment would hang when this pull request is closed: ';
-  return only === undefined
-    ? [told, countOfAll(same.length, ordered.length)]
-    : [told, 'namespace ', literal(only.name)];
-}
-
-/**
- * Adds the kind to equal titles: one finalizer may have a cause for each kind of object. If one object has several
- * finalizers, the commands for one of them serve all.
- */
-function withDistinctTitles(views: readonly CauseView[], causes: readonly Cause[]): CauseView[] {
-  const alike = Map.groupBy(views, ({ title }) => toPlain(title));
-  const byActions = new Map<string, number>();
+/** Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. */
+function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
+  const byCommands = new Map<string, number>();
   return views.map((view, at) => {
-    const isOne = alike.get(toPlain(view.title))?.length === 1;
-    const held = causes[at]?.[0].links[0]?.subject.kind ?? '';
-    const title = isOne ? view.title : [...view.title, ' on ', diagnosed(held)];
     const actions = view.remedies.flatMap((group) => group.actions);
-    const key = actions.map(({ command, text }) => command ?? toPlain(text)).join('\n');
-    const first = byActions.get(key);
-    if (first === undefined) byActions.set(key, at);
-    if (first === undefined || actions.every(({ command }) => command === undefined)) {
-      return { ...view, title };
+    const key = actions.flatMap(({ command }) => command ?? []).join('\n');
+    const first = key === '' ? undefined : byCommands.get(key);
+    if (first === undefined) {
+      byCommands.set(key, at);
+      return view;
     }
     const enough = `The fix of cause ${first + 1} fixes this one, too.`;
-    return { ...view, title, also: joinWords([view.also, [enough]], ' '), remedies: [] };
+    return { ...view, also: joinWords([view.also, [enough]], ' '), remedies: [] };
   });
 }
 
-const NOTHING_TOLD = {
-  title: [] as Words,
-  /** "5 namespaces, for up to 2 days". */
-  extent: [] as Words,
-  /** Clauses that follow the chain to its end, for the first namespace. */
-  clauses: [] as Words[],
-  /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
-  example: [] as Words,
-  /** Other objects that wait here, and what holds them next, as sentences. */
-  also: [] as Words,
-  /** Who can fix it; empty if that is not known. */
-  attribution: [] as Words,
-  /** The same for the author of a pull request. */
-  forAuthor: [] as Words,
-  /** In the order in which they are read; none is empty. */
-  remedies: [] as Remedies[],
-  proofs: [] as Proof[],
-  namespaces: [] as string[],
-};
-
-function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): CauseView {
-  const [{ namespace, finding, links }] = cause;
+function causeView(cause: Cause, run: RunResult) {
+  const [{ namespace, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
   const isGone = !isStillHeld(namespace);
   const isOver = run.kind === 'teardown' && isGone;
@@ -299,23 +227,33 @@ function causeView(cause: Cause, run: RunResult, order: readonly OrderEntry[]): 
   );
   const isMany = names.length > 1;
   return {
-    title:
-      finalizersOf(cause).length > 1
-        ? finding.cause === undefined
-          ? subjectWords(finding.subject, scene.home)
-          : ['controller ', diagnosed(finding.cause)]
-        : titleWords(finding, scene.home),
+    title: causeTitle(cause),
+    /** "5 namespaces, for up to 2 days". */
     extent: extentOf(cause, run),
+    /** Clauses that follow the chain to its end, for the first namespace. */
     clauses: chainClauses(links, scene),
+    /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
     example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
+    /** Other objects that wait here, and what holds them next, as sentences. */
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
+    /** Who can fix it; empty if that is not known. */
     attribution: isGone ? [] : attributionOf(cause, run),
-    forAuthor: isGone ? [] : attributionOf(cause, run, true),
-    // Forcing has ended the cause: no remedy is needed.
-    remedies: isGone ? [] : remediesOf(cause, run, order),
-    proofs: links.map((link, at) => proofOf(link, links[at - 1], scene)),
+    /** In the order in which they are read; none is empty. Forcing has ended a cause: it needs no remedy. */
+    remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
+    proofs: links
+      .map((link, at) => proofOf(link, links[at - 1], scene))
+      .filter(({ lines }) => lines.length > 0),
     namespaces: names,
   };
+}
+
+function causeTitle(cause: Cause): Words {
+  const [{ namespace, finding }] = cause;
+  if (finding.code === 'unexplained' && finding.cause !== undefined) return [finding.cause];
+  if (finalizersOf(cause).length < 2) return titleWords(finding, namespace.name);
+  return finding.cause === undefined
+    ? subjectWords(finding.subject, namespace.name)
+    : ['controller ', diagnosed(finding.cause)];
 }
 
 function extentOf(cause: Cause, run: RunResult): Words {
@@ -327,33 +265,26 @@ function extentOf(cause: Cause, run: RunResult): Words {
   return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
 }
 
-/** Says which other finalizers and objects of the namespace wait for the same cause. */
+/** Names the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links }] = cause;
-  const same = finalizersOf(cause).filter((one) => one !== finding.finalizer);
-  const words = (one: Finding): Words => subjectWords(one.subject, namespace.name);
-  const first = links[0] && toPlain(words(links[0]));
-  const all = cause.flatMap(({ blockers }) => blockers).map(words);
-  const others = [...new Map(all.map((one) => [toPlain(one), one]))];
-  const rest = others.filter(([name]) => name !== first).map(([, one]) => one);
-  const wait = rest.length === 1 ? 'waits' : 'wait';
-  const [names, objects] = [listExact(same, MAX_NAMED), capitalized(listWords(rest, MAX_NAMED))];
-  const more = `The same holds for ${counted(same.length, 'more finalizer')}: `;
-  return joinWords(
-    [
-      same.length === 0 ? [] : [more, ...names, '.'],
-      rest.length === 0 ? [] : [...objects, ` ${wait} for the same cause.`],
-    ],
-    ' ',
-  );
+  const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
+  const finalizers = finalizersOf(cause).filter((one) => one !== finding.finalizer);
+  const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
+  const others = new Map(objects.map((words) => [toPlain(words), words]));
+  for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
+  const also = [
+    ...finalizers.map((one): Words => ['finalizer ', literal(one)]),
+    ...others.values(),
+  ];
+  return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
 }
 
 /** Says what holds the same objects once the cause is fixed. */
 function nextWords([root]: Cause, { now }: Scene): Words {
-  const next = [...new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []))];
-  const more = next.length > MAX_NEXT ? [[`${formatCount(next.length - MAX_NEXT)} more`]] : [];
-  const told = next.slice(0, MAX_NEXT).map((text): Words => [diagnosed(withAges(text, now))]);
-  return next.length === 0 ? [] : ['Next: ', ...joinWords([...told, ...more], '; '), '.'];
+  const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
+  const told = [...next].map((text): Words => [diagnosed(withAges(text, now))]);
+  return told.length === 0 ? [] : ['Next: ', ...listWords(told, MAX_NEXT), '.'];
 }
 
 function finalizersOf(cause: Cause): string[] {
@@ -368,12 +299,14 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const subject = linkWords(link, scene.home, waits);
   // An error of an API server has its status, but not in a condition: the longer text is kept.
   const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
+  const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
   return {
-    subject: capitalized(
-      code === 'object-finalizer' ? [...subject, ', finalizer ', literal(finalizer)] : subject,
-    ),
-    /** "for 4m 51s"; empty where the start is unknown. */
-    age: Number.isNaN(age) ? '' : `for ${formatAge(age)}`,
+    words: [
+      ...capitalized(
+        code === 'object-finalizer' ? [...subject, ', finalizer ', literal(finalizer)] : subject,
+      ),
+      `${duration}:`,
+    ],
     lines: [
       ...lines.map((line): Words => [diagnosed(withAges(line, scene.now))]),
       ...((link.count ?? 1) > 1 && examples.length > 1
@@ -388,7 +321,6 @@ type ByRole = Record<RemedyRole, Action[]>;
 /** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
 function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
   const isForecast = kind === 'forecast';
-  const todo = isForecast ? 'Fix before the deletion' : 'Fix';
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
   const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
@@ -398,11 +330,8 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
     actions,
   });
   return [
-    isBlind ? group('What to do', look) : group(todo, duties),
-    group(
-      isBlind && look.length === 0 ? todo : or.length === 1 ? 'Alternative' : 'Alternatives',
-      or,
-    ),
+    isBlind ? group('What to do', look) : group('Fix', duties),
+    group(isBlind && look.length === 0 ? 'Fix' : 'Alternatives', or),
     group('Prevent it', isForecast ? [] : next),
     group('Look closer', isBlind ? [] : look, true),
   ].filter(({ actions }) => actions.length > 0);
@@ -412,16 +341,23 @@ function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Rem
  * Returns the remedies by their role, those of the root cause first. The remedies of equal causes
  * have the same position in the same rule, so the commands for other namespaces are kept with the first.
  */
-function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]): Remedies[] {
+function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [first, ...rest] = cause;
-  const scene: Scene = { home: first.namespace.name, now: run.finishedAt };
+  const { name: home, outcome, order = [] } = first.namespace;
+  const scene: Scene = { home, now: run.finishedAt };
   const found: ByRole = { now: [], or: [], look: [], next: [] };
   const known = new Map<string, Action>();
-  const isProgressing = first.namespace.outcome === 'progressing';
-  if (isProgressing && !PATIENT.includes(first.finding.code)) found.now.push(waitLongerAction(run));
+  if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
+    const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
+    const text = [`Give the deletion more time${now}: raise the input `, literal('timeout')];
+    found.now.push({ text, others: [] });
+  }
+  // The steps of an ordered deletion have these commands.
+  const steps = new Set(order.map(({ command }) => typeIn(command)));
   const others = rest.slice(0, MAX_INSTANCES).map(findingsWithRemedies);
   for (const [at, finding] of findingsWithRemedies(first).entries()) {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
+      if (command !== undefined && steps.has(typeIn(command))) continue;
       const key = [role, text, risk].join('\n');
       const action: Action = known.get(key) ?? {
         text: findingText(text.replace(/[.:]$/, ''), finding, scene),
@@ -438,33 +374,30 @@ function remediesOf(cause: Cause, run: RunResult, order: readonly OrderEntry[]):
       }
     }
   }
-  return remedyGroups(inOrder(found, order, first.namespace.name), run);
+  return remedyGroups(found, run);
 }
 
-/** Merges the remedies with the order, without repetition; commands for other namespaces are kept with it. */
-function inOrder(found: ByRole, order: readonly OrderEntry[], namespace: string): ByRole {
-  if (order.length === 0) return found;
-  const typeOf = (command = ''): string => command.split(' ', 3).join(' ');
-  const first = order.map(({ why, command }) => ({
-    text: ['Delete these objects, and wait until they are deleted, because ', diagnosed(why)],
-    command,
-    others: found.next
-      .filter((same) => typeOf(same.command) === typeOf(command))
-      .flatMap(({ others }) => others),
-  }));
-  const told = new Set(order.map(({ command }) => typeOf(command)));
-  const next = found.next.filter(({ command }) => !told.has(typeOf(command)));
-  // A remedy outside of the namespace is needed whatever is deleted inside.
-  const isOutside = ({ command }: Action): boolean =>
-    command !== undefined && !told.has(typeOf(command));
-  const outside = found.now.filter(isOutside);
-  const does =
-    outside.length === 0 ? ' does all these steps)' : ' deletes only objects inside the namespace)';
-  const then = actionWith(['Then delete the namespace (', literal('delete: ordered'), does], {
-    command: `kubectl delete namespace ${namespace}`,
-  });
-  const now = found.now.filter((one) => !isOutside(one) && !told.has(typeOf(one.command)));
-  return { ...found, now, next: [...first, ...outside, then, ...next] };
+/** Returns the beginning of a command: "kubectl delete widgets.example.com". */
+function typeIn(command: string): string {
+  return command.split(' ', 3).join(' ');
+}
+
+/** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
+function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
+  if (order.length === 0) return [];
+  const then: Words = [
+    'Then delete the namespace. ',
+    literal('delete: ordered'),
+    ' does these steps',
+  ];
+  return [
+    ...order.map(({ why, command }) => ({
+      text: ['Delete these objects, and wait until they are deleted, because ', diagnosed(why)],
+      command,
+      others: [],
+    })),
+    { text: then, command: `kubectl delete namespace ${name}`, others: [] },
+  ];
 }
 
 function findingsWithRemedies({ blockers, links }: Root): Finding[] {
@@ -474,123 +407,113 @@ function findingsWithRemedies({ blockers, links }: Root): Finding[] {
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
-/** Returns the advice to wait longer. */
-function waitLongerAction({ timeoutMs }: RunResult): Action {
-  const now = timeoutMs > 0 ? ` (now ${formatDuration(timeoutMs)})` : '';
-  return actionWith([
-    `Give the deletion more time${now}, or run the gate again: raise the input `,
-    literal('timeout'),
-  ]);
+/** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
+function situationOf(namespace: NamespaceResult): Root | undefined {
+  const situation = situationIn(namespace);
+  if (situation === undefined) return undefined;
+  const { title, message, quote = '', todo = '', command } = situation;
+  const finding: Finding = {
+    ...{
+      id: '',
+      code: 'unexplained',
+      scope: 'namespace',
+      evidence: [],
+      waitsFor: [],
+      cause: title,
+    },
+    subject: { apiVersion: 'v1', kind: 'Namespace', name: namespace.name },
+    message: `${message}${quote}`,
+    quote,
+    remedies:
+      todo === ''
+        ? []
+        : [{ role: 'look', text: todo, ...(command === undefined ? {} : { command }) }],
+  };
+  return { namespace, finding, links: [finding], blockers: [] };
 }
 
-function actionWith(text: Words, given: Partial<Action> = {}): Action {
-  return { text, others: [], ...given };
+interface Situation {
+  title: string;
+  /** A predicate about the namespace; `quote` follows it. */
+  message: string;
+  quote?: string;
+  todo?: string;
+  command?: string;
 }
 
-/** Returns the situations of namespaces without a root cause; equal situations are merged. */
-function situationsOf(
-  ordered: readonly NamespaceResult[],
-  rules: string[],
-  run: RunResult,
-): CauseView[] {
-  const found = new Map<string, CauseView>();
-  for (const namespace of ordered) {
-    const [title = '', clauses = [], now = []] = situationOf(namespace, rules, run) ?? [];
-    if (clauses.length === 0) continue;
-    const key = JSON.stringify([title, clauses]);
-    const remedies = remedyGroups({ now: [], or: [], look: now, next: [] }, run);
-    const known = found.get(key);
-    if (known === undefined) {
-      const [extent, namespaces] = [[literal(namespace.name)], [namespace.name]];
-      found.set(key, { ...NOTHING_TOLD, title: [title], extent, clauses, remedies, namespaces });
-      continue;
-    }
-    known.namespaces.push(namespace.name);
-    known.extent = [counted(known.namespaces.length, 'namespace')];
-    known.remedies[0]?.actions[0]?.others.push(...now.flatMap(({ command }) => command ?? []));
-  }
-  return [...found.values()];
-}
-
-/** The title of a situation, its clauses and its remedies. */
-type Situation = [title: string, clauses: Words[], now: Action[]];
-
-function situationOf(
-  namespace: NamespaceResult,
-  rules: string[],
-  run: RunResult,
-): Situation | undefined {
-  const { diagnosis, outcome, verdict } = namespace;
+function situationIn(namespace: NamespaceResult): Situation | undefined {
+  const { diagnosis, outcome, verdict, name, refusal } = namespace;
   switch (outcome) {
     case 'not-terminating': {
-      const command = `kubectl delete namespace ${namespace.name} --wait=false`;
-      const kept = protectedBecause(namespace.name);
-      const { refusal } = namespace;
+      const command = `kubectl delete namespace ${name} --wait=false`;
       // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
-        const cure = refusal.includes('cannot delete resource "namespaces"')
-          ? 'Allow the identity of the gate to delete namespaces, or delete it with another identity'
-          : 'Fix what refuses the deletion, then delete it again';
-        const why: Words = ['its deletion was refused: ', literal(refusal)];
-        return ['the deletion was refused', [why], [actionWith([cure], { command })]];
+        const todo = 'Fix what refuses the deletion, or use another identity, and delete it again';
+        return {
+          title: 'deletion refused',
+          message: 'was not deleted: ',
+          quote: refusal,
+          todo,
+          command,
+        };
       }
-      const ask: Words = [
-        'Delete the namespace first, or let the gate delete it with ',
-        literal('delete: true'),
-      ];
-      return [
-        'the deletion was not requested',
-        [['the deletion was not requested, so the gate does not wait']],
-        kept === undefined
-          ? [actionWith(ask, { command })]
-          : [actionWith([`Check the name: ${kept}, and the gate never deletes it`])],
-      ];
+      const kept = protectedBecause(name);
+      return {
+        title: 'deletion not requested',
+        message: 'is not being deleted, so the gate does not wait',
+        ...(kept === undefined
+          ? {
+              todo: 'Delete the namespace first, or set the input delete: then the gate deletes it',
+              command,
+            }
+          : { todo: `Check the name: ${kept}, and the gate never deletes it` }),
+      };
     }
-    case 'recreated': {
-      const who = 'a deploy that ran at the same time, or a controller that creates this namespace';
-      return [
-        'created again',
-        [[`the namespace was created again while it was being deleted, for example by ${who}`]],
-        [],
-      ];
-    }
-    case 'not-found': {
-      const why = 'it was deleted before, its name is misspelt, or this is another cluster';
-      const check = 'Check the name and the cluster; if a missing namespace is no error, set ';
+    case 'recreated':
+      return {
+        title: 'created again',
+        message:
+          'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
+      };
+    case 'not-found':
       if (verdict !== 'fail') return undefined;
-      return [
-        'not there',
-        [[`no namespace of this name was there at the start: ${why}`]],
-        [actionWith([check, literal('if-not-found: ok')])],
-      ];
-    }
+      return {
+        title: 'not there',
+        message:
+          'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
+        todo: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
+      };
     case 'stuck':
     case 'progressing':
     case 'inconclusive':
     case 'would-hang': {
-      const examine = actionWith(['Run the gate again, or see what the namespace reports itself'], {
-        command: `kubectl describe namespace ${namespace.name}`,
-      });
+      const examine = {
+        todo: 'Run the gate again, or see what the namespace reports itself',
+        command: `kubectl describe namespace ${name}`,
+      };
       if (diagnosis === undefined) {
-        const why = 'there was no time to examine the namespace, so its cause is unknown';
-        return ['not examined', [[why]], [examine]];
+        const message = 'was not examined, because there was no time: its cause is unknown';
+        return { title: 'not examined', message, ...examine };
       }
       if (diagnosis.rootCauses.length > 0) return undefined;
-      const isBlind = diagnosis.notInspected.length > 0;
-      const unread =
-        'no object that could be read holds the namespace, but not everything could be read';
-      const grant = 'Allow the identity of the gate to read the rest: add these rules to its role';
-      return [
-        isBlind ? 'not everything could be read' : 'still being deleted',
-        [
-          ...movementClauses(diagnosis, run),
-          ...(isBlind ? [[unread], ...countedClauses(namespace)] : []),
-        ],
-        [
-          ...(outcome === 'progressing' ? [waitLongerAction(run)] : []),
-          ...(rules.length > 0 ? [actionWith([grant], { rules })] : isBlind ? [examine] : []),
-        ],
-      ];
+      const { notInspected } = diagnosis;
+      if (notInspected.length === 0) {
+        const isMoving = outcome === 'progressing';
+        return isMoving
+          ? { title: 'still being deleted', message: 'is still being deleted' }
+          : undefined;
+      }
+      const unread = 'may be held by objects that could not be read';
+      const quote = remainingContent(namespace);
+      const grant = {
+        todo: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
+      };
+      return {
+        title: 'not everything could be read',
+        message: quote === '' ? unread : `${unread}. The namespace controller reports: `,
+        quote,
+        ...(notInspected.some((one) => one.grant) ? grant : examine),
+      };
     }
     default:
       return undefined;
@@ -598,12 +521,12 @@ function situationOf(
 }
 
 /** Quotes the counts of the namespace controller, which may read more than the gate. */
-function countedClauses({ conditions }: NamespaceResult): Words[] {
+function remainingContent({ conditions }: NamespaceResult): string {
   const counts = ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'];
-  const said = conditions
+  return conditions
     .filter(({ type, status }) => counts.includes(type) && status === 'True')
-    .flatMap(({ message }): Words => [', ', literal(message)]);
-  return said.length === 0 ? [] : [['the namespace controller reports: ', ...said.slice(1)]];
+    .map(({ message }) => message)
+    .join('; ');
 }
 
 /** Describes the progress of the namespace, unless a finding does. */
@@ -630,48 +553,36 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
   }
 }
 
-function namespaceView(
-  result: NamespaceResult,
-  causes: readonly Cause[],
-  situations: readonly CauseView[],
-  run: RunResult,
-) {
+function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: RunResult) {
   const { diagnosis, name: home } = result;
-  const isOver = run.kind === 'teardown' && !isStillHeld(result);
-  const scene: Scene = { home, now: run.finishedAt, isOver };
+  const isHeld = isStillHeld(result);
+  const scene: Scene = { home, now: run.finishedAt, isOver: run.kind === 'teardown' && !isHeld };
   const [state, detail] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
   const [unread] = notSeenSentences(diagnosis?.notInspected ?? []);
-  const situation = situations.find(({ namespaces }) => namespaces.includes(home));
   const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
-  const titles = roots.slice(0, 2).map(({ finding }) => titleWords(finding, home));
-  const left = roots.length - titles.length;
-  const others = left > 0 ? [`, and ${counted(left, 'more cause')}`] : [];
   return {
     ...result,
     mark: outcomeSign(result.outcome, result.verdict),
     state,
-    /** The predicate for several namespaces. */
-    stateOfMany: stateOf(result, run, true)[0],
     headline: ['Namespace ', literal(home), ` ${state}${detail}`],
     /** The cause as one sentence without a full stop; empty if it is unknown. */
     sentence:
       first !== undefined
         ? [...asSentence(chainClauses(first.links, scene)), ...more]
-        : diagnosis === undefined
+        : unread === undefined
           ? []
-          : unread === undefined
-            ? asSentence(situation?.clauses ?? [])
-            : ['could not read ', ...unread],
-    /** The titles of its causes, or of its situation. */
-    titles: first === undefined ? (situation?.title ?? []) : [...listWords(titles), ...others],
+          : ['could not read ', ...unread],
+    /** The titles of its causes. */
+    titles: listWords(
+      roots.map(({ finding }) => titleWords(finding, home)),
+      MAX_TITLES,
+    ),
     /** The progress, if no cause describes it. */
-    notes:
-      diagnosis !== undefined && first !== undefined && isStillHeld(result)
-        ? movementClauses(diagnosis, run)
-        : [],
+    notes: diagnosis !== undefined && isHeld ? movementClauses(diagnosis, run) : [],
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
+    steps: stepsOf(result),
   };
 }
 
@@ -767,12 +678,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
-  const [are, they] = total === 1 ? ['is', 'it follows'] : ['are', 'they follow'];
-  const isLast = held.every(({ diagnosis }) =>
-    diagnosis?.findings.every(({ next }) => next === undefined),
-  );
-  const end = isLast ? 'without further action' : 'once what comes next is resolved';
-  return [`${counted(total, 'more object')} ${are} not marked for deletion yet; ${they} ${end}.`];
+  return [`Not marked for deletion yet: ${counted(total, 'more object')}, deleted after the rest.`];
 }
 
 /** Technical terms that the author of a change may not know. At most one line each. */

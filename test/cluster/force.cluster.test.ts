@@ -742,7 +742,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const { refusals } = await run('namespace', made, EVERYTHING);
       await made.end();
       expect(refusals).toMatch(
-        /holds the Service of ValidatingWebhookConfiguration .*configmaps are also in namespace/,
+        /holds the Service of ValidatingWebhookConfiguration .*delete that first/,
       );
       expect(await writes('namespace', made)).toEqual([]);
     });

@@ -82,7 +82,6 @@ export function desk(options: DeskOptions = {}): Desk {
         ...given,
         signal: options.cancelled === undefined ? cancelled : given.signal,
         callTimeoutMs,
-        isUnpaced: true,
       }),
   });
   return {

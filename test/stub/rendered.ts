@@ -59,7 +59,7 @@ export interface Page {
   skeleton: string;
   /** Tag names, once each. */
   elements: Set<string>;
-  /** Addresses of links; those made from mail addresses inside code are no concern. */
+  /** Addresses of links. */
   links: string[];
   /** Attributes as "tag.name", once each. */
   attributes: Set<string>;
@@ -93,12 +93,9 @@ function readPage(html: string): Page {
     if (!('childNodes' in node)) return;
     const tag = node.nodeName;
     const isElement = 'attrs' in node;
-    const isMailInCode =
-      isElement &&
-      tag === 'a' &&
-      within.includes('code') &&
-      node.attrs.some(({ name, value }) => name === 'href' && value.startsWith('mailto:'));
-    if (isElement && !isMailInCode) {
+    // A place where a line may break shows nothing.
+    if (tag === 'wbr') return;
+    if (isElement) {
       page.elements.add(tag);
       for (const { name, value } of node.attrs) {
         page.attributes.add(`${tag}.${name}`);
@@ -106,7 +103,7 @@ function readPage(html: string): Page {
       }
       if (tag === 'code') page.code.push(textOf(node));
     }
-    const isShown = isElement && tag !== 'code' && !isMailInCode;
+    const isShown = isElement && tag !== 'code';
     if (isShown) skeleton.push(`<${tag}>`);
     for (const child of node.childNodes) walk(child, [...within, tag]);
     if (isShown) skeleton.push(`</${tag}>`);

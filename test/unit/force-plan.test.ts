@@ -302,10 +302,10 @@ describe('finalizers that even the exact name does not match', () => {
   });
 
   test.each<[string, Partial<ActivePolicy>, RegExp]>([
-    ['no pattern at all', { namespaces: [] }, /force-namespaces is empty/],
+    ['no pattern at all', { namespaces: [] }, /force-namespaces \(empty\)/],
     ['a pattern for others', { namespaces: ['staging-*'] }, /does not match its name/],
     ['a pattern that says nothing', { namespaces: ['**'] }, /allows every namespace/],
-    ['a label that it lacks', { label: { key: 'a', value: 'b' } }, /it has no such label/],
+    ['a label that it lacks', { label: { key: 'a', value: 'b' } }, /it has a=\(no such label\)/],
     [
       'another value of the label',
       { label: { key: 'ephemeral', value: 'yes' } },

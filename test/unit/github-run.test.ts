@@ -150,9 +150,9 @@ describe('a run without secrets and with a token that cannot write', () => {
 describe('advice for a token that may not write', () => {
   test('names the permission and the file to change', () =>
     expectPairs('comment-advice.txt', (line) => {
-      const { on, token, ...given } = JSON.parse(line);
+      const { on, ...given } = JSON.parse(line);
       const failure: ApiFailure = { kind: 'forbidden', status: 403, ...given };
-      return commentTrouble('could not write', failure, run(HOSTS[on]), token);
+      return commentTrouble('could not write', failure, run(HOSTS[on]));
     }));
 
   test.each([
@@ -174,7 +174,7 @@ describe('advice for a token that may not write', () => {
     for (const kind of kinds) {
       for (const payload of [{}, FORK]) {
         const given = { ...run(env), event: { ...run(env).event, payload } };
-        const trouble = commentTrouble('x', { kind, message: 'y' }, given, 't');
+        const trouble = commentTrouble('x', { kind, message: 'y' }, given);
         const text = [trouble?.message, ...(trouble?.fix ?? [])].join('\n');
         if (place === 'step log') expect(text).not.toContain('summary');
         if (hostName !== 'GitHub') expect(text).not.toContain('GitHub');

@@ -206,12 +206,12 @@ describe('remedies', () => {
     {
       what: 'what has to be done comes first',
       told: titles(ALL),
-      are: ['Fix: a', 'Alternative: b', 'Prevent it: d', 'Look closer: c'],
+      are: ['Fix: a', 'Alternatives: b', 'Prevent it: d', 'Look closer: c'],
     },
     {
       what: 'where nobody knows what, looking comes first',
       told: titles([remedy('or', 'b'), remedy('look', 'c')]),
-      are: ['What to do: c', 'Alternative: b'],
+      are: ['What to do: c', 'Alternatives: b'],
     },
     {
       what: 'the only way out is what to do',
@@ -221,7 +221,7 @@ describe('remedies', () => {
     {
       what: 'a forecast begins with what prevents it',
       told: titles(ALL, 'forecast'),
-      are: ['Fix before the deletion: d, a', 'Alternative: b', 'Look closer: c'],
+      are: ['Fix: d, a', 'Alternatives: b', 'Look closer: c'],
     },
   ])('$what', ({ told, are }) => {
     expect(told).toEqual(are);

@@ -87,7 +87,7 @@ describe('the diagram of the wait-for graph', () => {
       message: 'most likely should act',
     });
     const source = sourceOf(namespaceResult({ name: 'n', diagnosis: diagnosis([owner]) }));
-    expect(source).toContain('most likely Deployment ops/op');
+    expect(source).toContain('Deployment ops/op (most likely)');
   });
 
   test('is left out where there is nothing to draw', () => {

@@ -7,7 +7,7 @@ import {
 } from '../../src/report/markdown.ts';
 import { renderText, rootCauseSentence, summaryText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
-import { commentOf, endOfLog } from '../stub/publishing.ts';
+import { endOfLog } from '../stub/publishing.ts';
 import {
   deadApiService,
   deadlock,
@@ -94,26 +94,6 @@ test('what ends without a diagnosis', async () => {
   ];
   const texts = ends.map((run) => `${renderSummary(viewOf(run), CONTEXT, 10_000)}\n${asText(run)}`);
   await expect(texts.join('\n')).toMatchFileSnapshot('golden/no-diagnosis.txt');
-});
-
-test.each([
-  {
-    outcome: 'would-hang' as const,
-    told: 'When this pull request is closed, its environment would hang: namespace preview-pr-42',
-  },
-  {
-    outcome: 'clear' as const,
-    told: 'When this pull request is closed, nothing that was read would hold its environment: namespace preview-pr-42',
-  },
-  {
-    outcome: 'inconclusive' as const,
-    told: 'Too little could be read to tell whether this environment would hang when this pull request is closed: namespace preview-pr-42',
-  },
-])('the comment on a pull request says what a forecast of $outcome means', ({ outcome, told }) => {
-  const verdict = outcome === 'clear' ? 'pass' : 'fail';
-  const run = runOf([settled(outcome, verdict)], { kind: 'forecast' });
-  const [headline] = commentOf(run, CONTEXT).match(/^### .*$/m) ?? [];
-  expect(headline?.replaceAll('`', '')).toBe(`### ${viewOf(run).mark} ${told}`);
 });
 
 test('report.md says the same as the summary, at length', () => {

@@ -97,7 +97,7 @@ describe('report.xml', () => {
     const xml = junit([deadlock('a')]);
     expect(xml).toContain('<failure type="owner-missing" message="Namespace a is stuck');
     expect(xml).toMatch(/tests="1" failures="1" errors="0" time="[\d.]+" skipped="0"/);
-    expect(xml).toMatch(/\nCause: .*\n(.*\n)+.*kubectl /);
+    expect(xml).toMatch(/\nCause\. .*\n(.*\n)+.*kubectl /);
   });
 
   test('is bounded for 200 causes and for 2,000 namespaces, and stays valid', async () => {

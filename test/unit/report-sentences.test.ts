@@ -87,7 +87,7 @@ describe('the sentences of a chain', () => {
     const message = `is refused what it must do: ${quote}`;
     const told = clauses(HELD, { code: 'owner-failing', subject: OPERATOR, message, quote });
     expect(toMarkdown(asSentences(told))).toContain(
-      'is refused what it must do: <code>cannot patch resource &#34;widgets&#34; in API group &#34;x&#34; &#124; &#64;me &#35;1</code>.',
+      'is refused what it must do: <code>cannot patch resource &#34;widgets&#34; in API group &#34;x&#34; &#124; <wbr>&#64;me &#35;1</code>.',
     );
     expect(toPlain(asSentences(told))).toContain(`${quote}.`);
   });
@@ -104,7 +104,7 @@ describe('the sentences of a chain', () => {
 });
 
 test.each([
-  { certainty: 'likely' as const, told: 'most likely Deployment ops/operator' },
+  { certainty: 'likely' as const, told: 'Deployment ops/operator (most likely)' },
   { certainty: 'proven' as const, told: 'Deployment ops/operator' },
 ])('a link to an owner that is $certainty contains that word', ({ certainty, told }) => {
   const owner = finding({ code: 'owner-failing', subject: OPERATOR, message: 'is', certainty });
