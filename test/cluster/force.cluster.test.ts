@@ -11,7 +11,7 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { byService, createWebhook } from './admission.ts';
 import { mutationsBy } from './audit.ts';
 import type { Ref } from './client.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import {
   bind,
@@ -83,14 +83,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   function world(namespace = 'preview'): World {
-    return new World({
-      client: plane.admin,
-      plane,
-      namespace,
-      alone: false,
-      kubeconfig: (identity) => plane.kubeconfig(identity),
-      leave: () => undefined, // it goes with its cluster
-    });
+    return new World({ ...onPlane(plane), namespace });
   }
 
   /** A terminating namespace in which every ConfigMap is held. */
@@ -262,25 +255,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  describe('many objects', () => {
-    test(
-      '5,000 objects under one finalizer go within the budget',
-      async () => {
-        const names = Array.from({ length: 5_000 }, (_, index) => `held-${index}`);
-        const made = await held(names);
-        await waitUntil('all to be asked to go', async () => {
-          const maps = await made.client.list('v1', 'ConfigMap', made.namespace);
-          return maps.every(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
-        });
-        const { outcome, record } = await run('objects', made);
-        expect(record.actions.map(({ result }) => result)).toEqual(['removed']);
-        expect(outcome).toBe('forced');
-        expect(await writes('objects', made)).toHaveLength(5_000);
-      },
-      FOREVER_MS,
-    );
-  });
-
   describe.concurrent('overdue pods', () => {
     /** Overdue by the server's clock, on a node in this state. */
     async function lost(node: string, ready?: [status: string, agoMs: number]): Promise<World> {
@@ -356,7 +330,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
    * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
    * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
    */
-  describe('by a pattern, a finalizer', () => {
+  describe.concurrent('by a pattern, a finalizer', () => {
     const pattern = (made: World) => ({
       'force-finalizers': `*.${made.domain('example.com')}/*`,
       delete: 'true',
@@ -389,7 +363,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
     }
 
-    test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
+    test.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
       ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
       ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
       [
@@ -562,7 +536,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  test('a terminal run that is killed has announced every write that it made', async () => {
+  test.concurrent('a terminal run that is killed has announced every write that it made', async () => {
     const names = Array.from({ length: 300 }, (_, index) => `held-${index}`);
     const made = await held(names);
     await as('objects');
@@ -998,6 +972,25 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect((await run('objects', made)).outcome).toBe('not-found');
       expect(await writes('objects', made)).toEqual(before);
     });
+  });
+
+  describe('many objects', () => {
+    test(
+      '5,000 objects under one finalizer go within the budget',
+      async () => {
+        const names = Array.from({ length: 5_000 }, (_, index) => `held-${index}`);
+        const made = await held(names);
+        await waitUntil('all to be asked to go', async () => {
+          const maps = await made.client.list('v1', 'ConfigMap', made.namespace);
+          return maps.every(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
+        });
+        const { outcome, record } = await run('objects', made);
+        expect(record.actions.map(({ result }) => result)).toEqual(['removed']);
+        expect(outcome).toBe('forced');
+        expect(await writes('objects', made)).toHaveLength(5_000);
+      },
+      FOREVER_MS,
+    );
   });
 
   describe('the optional guard', () => {

@@ -4,7 +4,7 @@ import { type AuditedRequest, requestsOf } from '../../bench/audit-count.ts';
 import { inParallel, range } from '../../bench/situations.ts';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { Identity } from './identities.ts';
 import {
@@ -113,21 +113,12 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   const fleet = range(200).map((index) => `fleet-${String(index).padStart(3, '0')}`);
 
   beforeAll(async () => {
-    const t0 = Date.now();
-    const say = (what: string) => console.error(what, Date.now() - t0);
     await theBundle();
     plane = await startControlPlane({ version: wantedVersion() });
-    world = new World({
-      client: plane.admin,
-      plane,
-      namespace: 'none',
-      alone: true,
-      kubeconfig: (identity) => plane.kubeconfig(identity),
-    });
+    world = new World({ ...onPlane(plane), namespace: 'none', alone: true });
     for (const kind of ['Widget', 'Gadget', 'Gear']) {
       await world.createType(customType({ group: GROUP, kind }));
     }
-    say('types');
     await installOperators();
     await world.create(apiService(DEAD, 'v1beta1', { namespace: 'default', name: 'gone' }));
     await plane.admin.waitFor(apiServiceRef(DEAD, 'v1beta1'), 'is not available', (registration) =>
@@ -140,7 +131,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       8,
     );
     await inParallel(ways, (way) => hang(way, way), 4);
-    say('created');
     await guard();
     await waitUntil(
       'all of them to hang',
@@ -156,7 +146,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       },
       { timeoutMs: 600_000, everyMs: 2_000 },
     );
-    say('hanging');
     // Its passes every few seconds would change what two runs are told about the same hang.
     await plane.controllerManager.stop();
     await plane.controllerManager.start(['*', '-namespace-controller']);
