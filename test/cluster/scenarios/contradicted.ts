@@ -417,7 +417,6 @@ const duties: Scenario[] = [
     id: 'ending-leads',
     title:
       'the operator is being deleted; its pod runs on, holds its Lease and has ceased to renew it',
-    behaviour: HANGS,
     afterwards: async (world, operator) => {
       const [pod] = await readyPods(world.client, operator);
       await createLease(world, {
