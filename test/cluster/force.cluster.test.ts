@@ -326,121 +326,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  /**
-   * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
-   * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
-   */
-  describe.concurrent('by a pattern, a finalizer', () => {
-    const pattern = (made: World) => ({
-      'force-finalizers': `*.${made.domain('example.com')}/*`,
-      delete: 'true',
-      timeout: '15s',
-    });
-    const MAY_PATCH = (made: World): JsonObject => ({
-      ...{ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: ['get', 'patch'] },
-    });
-
-    /** The namespace has the operator and an object that the operator's finalizer holds. */
-    async function withOperator(options: OperatorOptions = {}): Promise<World> {
-      const made = world();
-      await made.createNamespace();
-      const installed = await install(made, { scope: 'cluster', ...options });
-      await createGuarded(made, installed, 'db');
-      return made;
-    }
-
-    /** Something outside of the namespace with this permission. */
-    async function others(made: World, subject: JsonObject, rule = MAY_PATCH(made)): Promise<void> {
-      await made.createAll(grant({ name: made.name('others') }, [subject], [rule]));
-    }
-
-    /** A workload in a namespace of its own that may only patch: it looks at objects without a watch. */
-    async function patching(made: World, kind: WorkloadKind): Promise<void> {
-      const ops = made.name('ops');
-      await made.createNamespace(ops);
-      await made.create(serviceAccount(ops, 'cleaner'));
-      await others(made, accountSubject(ops, 'cleaner'));
-      await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
-    }
-
-    test.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
-      ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
-      ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
-      [
-        'a user outside of the cluster',
-        (made) => others(made, { kind: 'User', apiGroup: RBAC, name: 'hub' }),
-      ],
-      [
-        'a group outside of the cluster',
-        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
-      ],
-      [
-        'a ServiceAccount whose token is used elsewhere',
-        async (made) => {
-          const ops = made.name('tokens');
-          await made.createNamespace(ops);
-          await made.create(serviceAccount(ops, 'robot'));
-          await others(made, accountSubject(ops, 'robot'), {
-            ...MAY_PATCH(made),
-            resources: ['widgets/status', 'widgets/finalizers'],
-          });
-        },
-      ],
-      [
-        'a controller built into the server, which only managedFields show',
-        async () => undefined,
-        { manager: 'k3s' },
-      ],
-      ['a controller that writes as any program may', async () => undefined, NAMELESS],
-      [
-        'the operator itself, whose pod still has its grace period',
-        async (made) => {
-          await made.create({
-            ...pod(made.namespace, 'last', { nodeName: 'no-such-node', graceSeconds: 600 }),
-            spec: {
-              ...podSpec('widget-operator'),
-              containers: [{ name: 'widget-operator', image: 'example.com/widget-operator:1' }],
-              nodeName: 'no-such-node',
-              terminationGracePeriodSeconds: 600,
-            },
-          });
-          await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
-        },
-      ],
-    ])('is not taken from %s', async (_, arrange, options) => {
-      const made = await withOperator(options);
-      await arrange(made);
-      const { refusals, record } = await run('all', made, pattern(made));
-      const written = await writes('all', made);
-      await made.end();
-      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
-      expect(record.actions).toEqual([]);
-      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
-    });
-
-    test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
-      const made = await withOperator();
-      const { outcome, record } = await run('all', made, pattern(made));
-      expect(record.refused).toEqual([]);
-      expect(outcome).toBe('forced');
-      expect(await writes('all', made)).toEqual([
-        `delete namespaces/${made.namespace}`,
-        'patch widgets/db',
-      ]);
-    });
-
-    test('is not taken where the gate came too late to see its owner', async () => {
-      const made = await withOperator();
-      await made.deleteNamespace();
-      await made.terminating(widgetRef(made, operatorOf(made).group));
-      await made.client.waitFor(workloadRef(operatorOf(made)), 'is gone', (found) => !found);
-      const { refusals } = await run('all', made, { ...pattern(made), timeout: '0s' });
-      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup/);
-      expect(await writes('all', made)).toEqual([]);
-      await made.end();
-    });
-  });
-
   describe.concurrent('behind a proxy that lies', () => {
     const LOST: ReadFailure = { kind: 'server-error', status: 502, message: '502 Bad Gateway' };
 
@@ -971,6 +856,121 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const before = await writes('objects', made);
       expect((await run('objects', made)).outcome).toBe('not-found');
       expect(await writes('objects', made)).toEqual(before);
+    });
+  });
+
+  /**
+   * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
+   * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
+   */
+  describe('by a pattern, a finalizer', () => {
+    const pattern = (made: World) => ({
+      'force-finalizers': `*.${made.domain('example.com')}/*`,
+      delete: 'true',
+      timeout: '15s',
+    });
+    const MAY_PATCH = (made: World): JsonObject => ({
+      ...{ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: ['get', 'patch'] },
+    });
+
+    /** The namespace has the operator and an object that the operator's finalizer holds. */
+    async function withOperator(options: OperatorOptions = {}): Promise<World> {
+      const made = world();
+      await made.createNamespace();
+      const installed = await install(made, { scope: 'cluster', ...options });
+      await createGuarded(made, installed, 'db');
+      return made;
+    }
+
+    /** Something outside of the namespace with this permission. */
+    async function others(made: World, subject: JsonObject, rule = MAY_PATCH(made)): Promise<void> {
+      await made.createAll(grant({ name: made.name('others') }, [subject], [rule]));
+    }
+
+    /** A workload in a namespace of its own that may only patch: it looks at objects without a watch. */
+    async function patching(made: World, kind: WorkloadKind): Promise<void> {
+      const ops = made.name('ops');
+      await made.createNamespace(ops);
+      await made.create(serviceAccount(ops, 'cleaner'));
+      await others(made, accountSubject(ops, 'cleaner'));
+      await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
+    }
+
+    test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
+      ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
+      ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
+      [
+        'a user outside of the cluster',
+        (made) => others(made, { kind: 'User', apiGroup: RBAC, name: 'hub' }),
+      ],
+      [
+        'a group outside of the cluster',
+        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
+      ],
+      [
+        'a ServiceAccount whose token is used elsewhere',
+        async (made) => {
+          const ops = made.name('tokens');
+          await made.createNamespace(ops);
+          await made.create(serviceAccount(ops, 'robot'));
+          await others(made, accountSubject(ops, 'robot'), {
+            ...MAY_PATCH(made),
+            resources: ['widgets/status', 'widgets/finalizers'],
+          });
+        },
+      ],
+      [
+        'a controller built into the server, which only managedFields show',
+        async () => undefined,
+        { manager: 'k3s' },
+      ],
+      ['a controller that writes as any program may', async () => undefined, NAMELESS],
+      [
+        'the operator itself, whose pod still has its grace period',
+        async (made) => {
+          await made.create({
+            ...pod(made.namespace, 'last', { nodeName: 'no-such-node', graceSeconds: 600 }),
+            spec: {
+              ...podSpec('widget-operator'),
+              containers: [{ name: 'widget-operator', image: 'example.com/widget-operator:1' }],
+              nodeName: 'no-such-node',
+              terminationGracePeriodSeconds: 600,
+            },
+          });
+          await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
+        },
+      ],
+    ])('is not taken from %s', async (_, arrange, options) => {
+      const made = await withOperator(options);
+      await arrange(made);
+      const { refusals, record } = await run('all', made, pattern(made));
+      const written = await writes('all', made);
+      await made.end();
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
+      expect(record.actions).toEqual([]);
+      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
+    });
+
+    test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
+      const made = await withOperator();
+      const { outcome, record } = await run('all', made, pattern(made));
+      expect(record.refused).toEqual([]);
+      expect(outcome).toBe('forced');
+      expect(await writes('all', made)).toEqual([
+        `delete namespaces/${made.namespace}`,
+        'patch widgets/db',
+      ]);
+    });
+
+    test('is not taken where the gate came too late to see its owner', async () => {
+      const made = await withOperator();
+      await made.deleteNamespace();
+      await made.terminating(widgetRef(made, operatorOf(made).group));
+      await made.client.waitFor(workloadRef(operatorOf(made)), 'is gone', (found) => !found);
+      const { refusals } = await run('all', made, { ...pattern(made), timeout: '0s' });
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup/);
+      expect(await writes('all', made)).toEqual([]);
+      await made.end();
     });
   });
 

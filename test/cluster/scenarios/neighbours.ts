@@ -3,7 +3,6 @@ import { arrayAt, type JsonObject, valueAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { readyPods } from '../servers/operator-process.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
@@ -37,7 +36,7 @@ import {
   situation,
   writesStatus,
 } from './situation.ts';
-import { createLease, helm, serveHook } from './traces.ts';
+import { createLease, createOwnLease, helm, serveHook } from './traces.ts';
 
 /** Somebody innocent is near, and looks like the one who is wanted. */
 
@@ -167,12 +166,7 @@ const lookalikes: Scenario[] = [
       afterwards: async (world, operator) => {
         await uninstall(world, operator);
         const safe = operatorOf(world, { name: 'safe', namespace: 'backup-system' });
-        const [pod] = await readyPods(world.client, safe);
-        await createLease(world, {
-          namespace: 'backup-system',
-          name: 'f1c5ece8.acme.example',
-          holder: `${pod?.metadata.name}_9d41c0`,
-        });
+        await createOwnLease(world, safe, { name: 'f1c5ece8.acme.example' });
       },
       expect: missing ? either((_, operator) => nobodyLeft(operator)) : either(nobodyKnown),
     }),
@@ -457,44 +451,23 @@ const rights: Scenario[] = [
     id: 'leader-hangs',
     title: 'its own pod holds the Lease, and renews it no more',
     afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
       // What it holds it has taken since it is there.
       await sleep(30_000);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: operator.name,
-        holder: `${pod?.metadata.name}_77aa`,
-        silentForSeconds: 25,
-      });
+      await createOwnLease(world, operator, { silentForSeconds: 25 });
     },
     owner: { code: 'owner-running', says: [/Lease.*renewed/] },
   }),
   situation({
     id: 'late-clock',
     title: 'its pod leads and renews its Lease, on a node whose clock is ten minutes late',
-    afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: operator.name,
-        holder: `${pod?.metadata.name}_77aa`,
-        lateBySeconds: 600,
-      });
-    },
+    afterwards: (world, operator) => createOwnLease(world, operator, { lateBySeconds: 600 }),
     owner: { code: 'owner-running', says: [/no error was found/] },
   }),
   situation({
     id: 'early-clock',
     title: 'its pod holds the Lease and renews it no more, on a node whose clock is an hour ahead',
     afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: operator.name,
-        holder: `${pod?.metadata.name}_77aa`,
-        lateBySeconds: -3_600,
-        isOnce: true,
-      });
+      await createOwnLease(world, operator, { lateBySeconds: -3_600, isOnce: true });
       await sleep(30_000);
     },
     owner: { code: 'owner-running', says: [/has not renewed it since/] },
@@ -630,9 +603,8 @@ const more: Scenario[] = [
     bystanders: [{ name: 'widget-operator-injector', namespace: 'widget-system', rules: [] }],
     afterwards: async (world, { namespace }) => {
       const name = 'widget-operator-injector';
-      const [pod] = await readyPods(world.client, operatorOf(world, { namespace, name }));
-      const holder = `${pod?.metadata.name}_77aa`;
-      await createLease(world, { namespace, name: `${name}-lock`, holder });
+      const injector = operatorOf(world, { namespace, name });
+      await createOwnLease(world, injector, { name: `${name}-lock` });
     },
     owner: { code: 'owner-running', says: [/no error was found/] },
   }),

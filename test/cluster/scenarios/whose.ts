@@ -41,6 +41,7 @@ import {
 import {
   createEvent,
   createLease,
+  createOwnLease,
   createServiceVersion,
   helm,
   installPolicyEngine,
@@ -384,14 +385,7 @@ const leases: Scenario[] = [
     title: 'two nameless workloads have the rights; one of them renews the Lease of the group',
     operator: { ...NAMELESS, name: 'brain', namespace: 'platform' },
     bystanders: [{ ...NAMELESS, name: 'migrator', namespace: 'platform' }],
-    afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: lockOf(operator),
-        holder: `${pod?.metadata.name}_9d41c0`,
-      });
-    },
+    afterwards: (world, operator) => createOwnLease(world, operator, { name: lockOf(operator) }),
     owner: 'owner-running',
   }),
   situation({
