@@ -6,6 +6,7 @@ import { podSpec, typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
   type OperatorBehaviour,
+  type Operator as Process,
   readyPods,
   startOperatorProcess,
 } from '../servers/operator-process.ts';
@@ -151,8 +152,8 @@ function linkTo(
   return [owner(operator, code, words)];
 }
 
-export function guardedRef(world: World, operator: Operator): Ref {
-  return ref(apiVersionOf(operator), operator.kind, world.namespace, GUARDED);
+export function guardedRef(world: World, operator: Process, name = GUARDED): Ref {
+  return ref(apiVersionOf(operator), operator.kind, world.namespace, name);
 }
 
 export function heldBy(world: World, operator: Operator): Link {
