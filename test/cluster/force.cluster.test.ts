@@ -16,6 +16,7 @@ import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import {
   bind,
   connectAs,
+  createAccount,
   type Forced,
   type ForceOptions,
   force,
@@ -622,12 +623,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.deleteNamespace();
       await made.terminating({ apiVersion: `${group}/v1`, kind: 'Widget', namespace, name: 'db' });
 
-      await plane.admin.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { namespace: GATE_NAMESPACE, name: 'short' },
-      });
-      await bind(plane.admin, 'short', 'namespace-teardown-gate-reader');
+      await createAccount(plane.admin, 'short', ['reader']);
       const refused = await run('short', made);
       expect(await writes('short', made)).toEqual([]);
       expect(refused.record.refused).toContainEqual({
@@ -995,13 +991,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   describe('the optional guard', () => {
     beforeAll(async () => {
-      await plane.admin.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { namespace: GATE_NAMESPACE, name: 'guarded' },
-      });
-      for (const role of ['reader', 'force-objects', 'force-namespace'])
-        await bind(plane.admin, 'guarded', `namespace-teardown-gate-${role}`);
+      const roles = ['reader', 'force-objects', 'force-namespace'];
+      await createAccount(plane.admin, 'guarded', roles);
       const name = (text: string) =>
         text.replace('system:serviceaccount:ci:teardown', userOf('guarded'));
       for (const object of await manifest('guard', name)) await plane.admin.create(object);
