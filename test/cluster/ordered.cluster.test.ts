@@ -744,11 +744,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
 
     test('one that is terminating already is explained as it is, and one that is not there is said', () =>
       within('going', async (world) => {
-        await world.create({
-          apiVersion: 'v1',
-          kind: 'ConfigMap',
-          metadata: { namespace: world.namespace, name: 'held', finalizers: ['example.com/hold'] },
-        });
+        await world.create(
+          configMap(world.namespace, 'held', { finalizers: ['example.com/hold'] }),
+        );
         await world.deleteNamespace();
         await world.settled();
         const { result, log } = await gate(world, { forecast: 'true' });

@@ -11,7 +11,8 @@ import { advisesNot } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
-const nodeRef = (world: World, base: string): Ref => ({
+/** A node of this scenario's own. */
+export const nodeRef = (world: World, base: string): Ref => ({
   apiVersion: 'v1',
   kind: 'Node',
   name: world.name(base),

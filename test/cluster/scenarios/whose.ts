@@ -1,4 +1,4 @@
-import { accountSubject, grant, pluralOf, service, serviceAccount } from '../objects.ts';
+import { accountSubject, configMap, grant, pluralOf, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
@@ -731,11 +731,7 @@ const bindings: Scenario[] = [
     title: 'the namespace of the operator is being deleted too, and its Deployment is gone',
     afterwards: async (world, operator) => {
       const { namespace } = operator;
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { namespace, name: 'kept', finalizers: ['example.net/kept'] },
-      });
+      await world.create(configMap(namespace, 'kept', { finalizers: ['example.net/kept'] }));
       await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
       await world.gone(ref('apps/v1', 'Deployment', namespace, operator.name));
     },

@@ -1,7 +1,7 @@
 import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { accountSubject, grant, podSpec, secret } from '../objects.ts';
+import { accountSubject, grant, podSpec, secret, serviceAccount } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -354,11 +354,7 @@ const podless: Scenario[] = [
     owner: { code: 'owner-not-ready', says: [/service ?account/i] },
     cure: async (world, operator) => {
       const { namespace, account: name } = operator;
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { namespace, name },
-      });
+      await world.create(serviceAccount(namespace, name));
       await tryAgain(world, operator);
     },
     mayChange: (_, { namespace, account }) => [
