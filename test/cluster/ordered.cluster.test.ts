@@ -18,6 +18,7 @@ import {
   deployment,
   secret,
   service,
+  volumeClaim,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { createGuarded, install, type Operator } from './scenarios/operator.ts';
@@ -592,16 +593,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         }),
       'a claim that a pod uses': async (world) => {
         const { namespace } = world;
-        await world.create({
-          apiVersion: 'v1',
-          kind: 'PersistentVolumeClaim',
-          metadata: { namespace, name: 'data' },
-          spec: {
-            accessModes: ['ReadWriteOnce'],
-            resources: { requests: { storage: '1Gi' } },
-            storageClassName: 'none',
-          },
-        });
+        await world.create(volumeClaim(namespace, 'data', { storageClassName: 'none' }));
         await world.create({
           apiVersion: 'v1',
           kind: 'Pod',

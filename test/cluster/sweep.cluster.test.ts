@@ -18,6 +18,8 @@ import {
   grant,
   pod,
   serviceAccount,
+  volume,
+  volumeClaim,
 } from './objects.ts';
 import { dropBundle, type GateRun, runGate, theBundle } from './run-gate.ts';
 import { waitUntil } from './wait-until.ts';
@@ -58,7 +60,12 @@ const WAYS: Record<string, (namespace: string) => { labels?: JsonObject; objects
         pod(name, 'pinned', { metadata: { finalizers: [HOLD] } }),
       ],
     }),
-    volume: (name) => ({ objects: [volume(name), claim(name)] }),
+    volume: (name) => ({
+      objects: [
+        volume(`disk-of-${name}`, { namespace: name, name: 'data' }, {}, { finalizers: [HOLD] }),
+        volumeClaim(name, 'data', { volumeName: `disk-of-${name}` }, { finalizers: [HOLD] }),
+      ],
+    }),
     many: (name) => ({
       objects: range(230).map((index) =>
         held(name, 'Widget', `w-${String(index).padStart(3, '0')}`),
@@ -74,35 +81,6 @@ const WAYS: Record<string, (namespace: string) => { labels?: JsonObject; objects
 function held(namespace: string, kind: string, name: string): JsonObject {
   const finalizers = [`${kind.toLowerCase()}s.${GROUP}/cleanup`];
   return customObject(`${GROUP}/v1`, kind, namespace, name, { finalizers });
-}
-
-function volume(namespace: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name: `disk-of-${namespace}`, finalizers: [HOLD] },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      capacity: { storage: '1Gi' },
-      csi: { driver: 'csi.example.com', volumeHandle: namespace },
-      persistentVolumeReclaimPolicy: 'Retain',
-      claimRef: { namespace, name: 'data' },
-    },
-  };
-}
-
-function claim(namespace: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { namespace, name: 'data', finalizers: [HOLD] },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '1Gi' } },
-      storageClassName: '',
-      volumeName: `disk-of-${namespace}`,
-    },
-  };
 }
 
 const title = 'the shipped bundle and many namespaces';
