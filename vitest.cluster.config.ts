@@ -21,7 +21,7 @@ export default defineConfig({
     // Real controllers on a busy machine may miss a moment. What fails twice in a row is broken.
     retry: process.env['CI'] ? 1 : 0,
     // Scenarios mostly wait for controllers; more at once would only make the two slower.
-    maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 8),
+    maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 10),
     reporters: [
       'default',
       [

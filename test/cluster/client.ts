@@ -235,6 +235,11 @@ export function refOf(object: KubeObject): Ref {
   return { apiVersion, kind, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
+/** Differs if one of the objects was changed. */
+export function versionsOf(objects: readonly KubeObject[]): string {
+  return objects.map(({ metadata }) => stringAt(metadata, 'resourceVersion')).join();
+}
+
 export function describe({ kind, namespace, name }: Ref): string {
   return [kind, namespace, name].filter((part) => part !== undefined).join('/');
 }

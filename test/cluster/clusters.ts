@@ -5,7 +5,7 @@ import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { Etcd, restore, whenQuiet } from './etcd.ts';
+import { Etcd, restore, type Stored, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
@@ -128,7 +128,7 @@ interface Lone {
   cluster: Cluster;
   etcd: Etcd;
   /** Before the first scenario. */
-  stored: ReadonlyMap<string, Buffer>;
+  stored: ReadonlyMap<string, Stored>;
 }
 
 async function startLone(scenario: Scenario): Promise<Lone> {
@@ -153,13 +153,17 @@ async function ownCluster(
   options: Parameters<typeof startControlPlane>[0],
   alone: boolean,
 ): Promise<Cluster> {
-  const plane = await startControlPlane(options);
+  return { ...onPlane(await startControlPlane(options)), alone };
+}
+
+/** A cluster that tests share: everything in it goes with its control plane. */
+export function onPlane(plane: ControlPlane): Cluster {
   return {
     client: plane.admin,
     plane,
-    alone,
+    alone: false,
     kubeconfig: (identity) => plane.kubeconfig(identity),
-    leave: () => {}, // it goes with its cluster
+    leave: () => {},
     stop: () => plane.stop(),
   };
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { mutationsBy } from './audit.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import { type Identity, identitySubjects } from './identities.ts';
 import { configMap, grant, RBAC } from './objects.ts';
@@ -29,13 +29,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   /** A namespace that a finalizer holds. */
   async function held(base: string): Promise<World> {
-    const world = new World({
-      client: plane.admin,
-      plane,
-      namespace: base,
-      alone: false,
-      kubeconfig: (identity) => plane.kubeconfig(identity),
-    });
+    const world = new World({ ...onPlane(plane), namespace: base });
     await world.createNamespace();
     await world.create(configMap(world.namespace, 'precious', { finalizers: [HOLD] }));
     await world.deleteNamespace();

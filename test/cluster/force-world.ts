@@ -15,7 +15,7 @@ import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Etcd } from './etcd.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
-import { accountSubject, grant } from './objects.ts';
+import { accountSubject, grant, serviceAccount } from './objects.ts';
 
 /** Where the gate's ServiceAccounts live: never in a namespace under test. */
 export const GATE_NAMESPACE = 'ci';
@@ -48,13 +48,18 @@ export async function prepareIdentities(plane: ControlPlane): Promise<void> {
     rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['patch'] }],
   });
   for (const [name, roles] of Object.entries(ROLES)) {
-    await admin.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { namespace: GATE_NAMESPACE, name },
-    });
-    for (const role of roles) await bind(admin, name, `namespace-teardown-gate-${role}`);
+    await createAccount(admin, name, roles);
   }
+}
+
+/** A ServiceAccount of the gate with these shipped ClusterRoles. */
+export async function createAccount(
+  admin: Client,
+  name: string,
+  roles: readonly string[],
+): Promise<void> {
+  await admin.create(serviceAccount(GATE_NAMESPACE, name));
+  for (const role of roles) await bind(admin, name, `namespace-teardown-gate-${role}`);
 }
 
 export async function bind(admin: Client, account: string, role: string): Promise<void> {

@@ -11,11 +11,12 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { byService, createWebhook } from './admission.ts';
 import { mutationsBy } from './audit.ts';
 import type { Ref } from './client.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import {
   bind,
   connectAs,
+  createAccount,
   type Forced,
   type ForceOptions,
   force,
@@ -83,14 +84,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   function world(namespace = 'preview'): World {
-    return new World({
-      client: plane.admin,
-      plane,
-      namespace,
-      alone: false,
-      kubeconfig: (identity) => plane.kubeconfig(identity),
-      leave: () => undefined, // it goes with its cluster
-    });
+    return new World({ ...onPlane(plane), namespace });
   }
 
   /** A terminating namespace in which every ConfigMap is held. */
@@ -262,25 +256,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  describe('many objects', () => {
-    test(
-      '5,000 objects under one finalizer go within the budget',
-      async () => {
-        const names = Array.from({ length: 5_000 }, (_, index) => `held-${index}`);
-        const made = await held(names);
-        await waitUntil('all to be asked to go', async () => {
-          const maps = await made.client.list('v1', 'ConfigMap', made.namespace);
-          return maps.every(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
-        });
-        const { outcome, record } = await run('objects', made);
-        expect(record.actions.map(({ result }) => result)).toEqual(['removed']);
-        expect(outcome).toBe('forced');
-        expect(await writes('objects', made)).toHaveLength(5_000);
-      },
-      FOREVER_MS,
-    );
-  });
-
   describe.concurrent('overdue pods', () => {
     /** Overdue by the server's clock, on a node in this state. */
     async function lost(node: string, ready?: [status: string, agoMs: number]): Promise<World> {
@@ -349,121 +324,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const made = await lost('silent', ['Unknown', 400_000]);
       expect((await run('objects', made, pods)).outcome).toBe('forced');
       expect(await writes('objects', made)).toEqual(['delete pods/lost']);
-    });
-  });
-
-  /**
-   * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
-   * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
-   */
-  describe('by a pattern, a finalizer', () => {
-    const pattern = (made: World) => ({
-      'force-finalizers': `*.${made.domain('example.com')}/*`,
-      delete: 'true',
-      timeout: '15s',
-    });
-    const MAY_PATCH = (made: World): JsonObject => ({
-      ...{ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: ['get', 'patch'] },
-    });
-
-    /** The namespace has the operator and an object that the operator's finalizer holds. */
-    async function withOperator(options: OperatorOptions = {}): Promise<World> {
-      const made = world();
-      await made.createNamespace();
-      const installed = await install(made, { scope: 'cluster', ...options });
-      await createGuarded(made, installed, 'db');
-      return made;
-    }
-
-    /** Something outside of the namespace with this permission. */
-    async function others(made: World, subject: JsonObject, rule = MAY_PATCH(made)): Promise<void> {
-      await made.createAll(grant({ name: made.name('others') }, [subject], [rule]));
-    }
-
-    /** A workload in a namespace of its own that may only patch: it looks at objects without a watch. */
-    async function patching(made: World, kind: WorkloadKind): Promise<void> {
-      const ops = made.name('ops');
-      await made.createNamespace(ops);
-      await made.create(serviceAccount(ops, 'cleaner'));
-      await others(made, accountSubject(ops, 'cleaner'));
-      await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
-    }
-
-    test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
-      ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
-      ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
-      [
-        'a user outside of the cluster',
-        (made) => others(made, { kind: 'User', apiGroup: RBAC, name: 'hub' }),
-      ],
-      [
-        'a group outside of the cluster',
-        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
-      ],
-      [
-        'a ServiceAccount whose token is used elsewhere',
-        async (made) => {
-          const ops = made.name('tokens');
-          await made.createNamespace(ops);
-          await made.create(serviceAccount(ops, 'robot'));
-          await others(made, accountSubject(ops, 'robot'), {
-            ...MAY_PATCH(made),
-            resources: ['widgets/status', 'widgets/finalizers'],
-          });
-        },
-      ],
-      [
-        'a controller built into the server, which only managedFields show',
-        async () => undefined,
-        { manager: 'k3s' },
-      ],
-      ['a controller that writes as any program may', async () => undefined, NAMELESS],
-      [
-        'the operator itself, whose pod still has its grace period',
-        async (made) => {
-          await made.create({
-            ...pod(made.namespace, 'last', { nodeName: 'no-such-node', graceSeconds: 600 }),
-            spec: {
-              ...podSpec('widget-operator'),
-              containers: [{ name: 'widget-operator', image: 'example.com/widget-operator:1' }],
-              nodeName: 'no-such-node',
-              terminationGracePeriodSeconds: 600,
-            },
-          });
-          await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
-        },
-      ],
-    ])('is not taken from %s', async (_, arrange, options) => {
-      const made = await withOperator(options);
-      await arrange(made);
-      const { refusals, record } = await run('all', made, pattern(made));
-      const written = await writes('all', made);
-      await made.end();
-      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
-      expect(record.actions).toEqual([]);
-      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
-    });
-
-    test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
-      const made = await withOperator();
-      const { outcome, record } = await run('all', made, pattern(made));
-      expect(record.refused).toEqual([]);
-      expect(outcome).toBe('forced');
-      expect(await writes('all', made)).toEqual([
-        `delete namespaces/${made.namespace}`,
-        'patch widgets/db',
-      ]);
-    });
-
-    test('is not taken where the gate came too late to see its owner', async () => {
-      const made = await withOperator();
-      await made.deleteNamespace();
-      await made.terminating(widgetRef(made, operatorOf(made).group));
-      await made.client.waitFor(workloadRef(operatorOf(made)), 'is gone', (found) => !found);
-      const { refusals } = await run('all', made, { ...pattern(made), timeout: '0s' });
-      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup/);
-      expect(await writes('all', made)).toEqual([]);
-      await made.end();
     });
   });
 
@@ -562,7 +422,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  test('a terminal run that is killed has announced every write that it made', async () => {
+  test.concurrent('a terminal run that is killed has announced every write that it made', async () => {
     const names = Array.from({ length: 300 }, (_, index) => `held-${index}`);
     const made = await held(names);
     await as('objects');
@@ -763,12 +623,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.deleteNamespace();
       await made.terminating({ apiVersion: `${group}/v1`, kind: 'Widget', namespace, name: 'db' });
 
-      await plane.admin.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { namespace: GATE_NAMESPACE, name: 'short' },
-      });
-      await bind(plane.admin, 'short', 'namespace-teardown-gate-reader');
+      await createAccount(plane.admin, 'short', ['reader']);
       const refused = await run('short', made);
       expect(await writes('short', made)).toEqual([]);
       expect(refused.record.refused).toContainEqual({
@@ -1000,15 +855,144 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
+  /**
+   * In each, an operator was deleted with the namespace, as the gate saw, and something else that lives may own the
+   * finalizer. Scenarios show more of them: S64, S85, bound-as-group.
+   */
+  describe('by a pattern, a finalizer', () => {
+    const pattern = (made: World) => ({
+      'force-finalizers': `*.${made.domain('example.com')}/*`,
+      delete: 'true',
+      timeout: '15s',
+    });
+    const MAY_PATCH = (made: World): JsonObject => ({
+      ...{ apiGroups: [operatorOf(made).group], resources: ['widgets'], verbs: ['get', 'patch'] },
+    });
+
+    /** The namespace has the operator and an object that the operator's finalizer holds. */
+    async function withOperator(options: OperatorOptions = {}): Promise<World> {
+      const made = world();
+      await made.createNamespace();
+      const installed = await install(made, { scope: 'cluster', ...options });
+      await createGuarded(made, installed, 'db');
+      return made;
+    }
+
+    /** Something outside of the namespace with this permission. */
+    async function others(made: World, subject: JsonObject, rule = MAY_PATCH(made)): Promise<void> {
+      await made.createAll(grant({ name: made.name('others') }, [subject], [rule]));
+    }
+
+    /** A workload in a namespace of its own that may only patch: it looks at objects without a watch. */
+    async function patching(made: World, kind: WorkloadKind): Promise<void> {
+      const ops = made.name('ops');
+      await made.createNamespace(ops);
+      await made.create(serviceAccount(ops, 'cleaner'));
+      await others(made, accountSubject(ops, 'cleaner'));
+      await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
+    }
+
+    test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
+      ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
+      ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
+      [
+        'a user outside of the cluster',
+        (made) => others(made, { kind: 'User', apiGroup: RBAC, name: 'hub' }),
+      ],
+      [
+        'a group outside of the cluster',
+        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
+      ],
+      [
+        'a ServiceAccount whose token is used elsewhere',
+        async (made) => {
+          const ops = made.name('tokens');
+          await made.createNamespace(ops);
+          await made.create(serviceAccount(ops, 'robot'));
+          await others(made, accountSubject(ops, 'robot'), {
+            ...MAY_PATCH(made),
+            resources: ['widgets/status', 'widgets/finalizers'],
+          });
+        },
+      ],
+      [
+        'a controller built into the server, which only managedFields show',
+        async () => undefined,
+        { manager: 'k3s' },
+      ],
+      ['a controller that writes as any program may', async () => undefined, NAMELESS],
+      [
+        'the operator itself, whose pod still has its grace period',
+        async (made) => {
+          await made.create({
+            ...pod(made.namespace, 'last', { nodeName: 'no-such-node', graceSeconds: 600 }),
+            spec: {
+              ...podSpec('widget-operator'),
+              containers: [{ name: 'widget-operator', image: 'example.com/widget-operator:1' }],
+              nodeName: 'no-such-node',
+              terminationGracePeriodSeconds: 600,
+            },
+          });
+          await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
+        },
+      ],
+    ])('is not taken from %s', async (_, arrange, options) => {
+      const made = await withOperator(options);
+      await arrange(made);
+      const { refusals, record } = await run('all', made, pattern(made));
+      const written = await writes('all', made);
+      await made.end();
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
+      expect(record.actions).toEqual([]);
+      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
+    });
+
+    test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
+      const made = await withOperator();
+      const { outcome, record } = await run('all', made, pattern(made));
+      expect(record.refused).toEqual([]);
+      expect(outcome).toBe('forced');
+      expect(await writes('all', made)).toEqual([
+        `delete namespaces/${made.namespace}`,
+        'patch widgets/db',
+      ]);
+    });
+
+    test('is not taken where the gate came too late to see its owner', async () => {
+      const made = await withOperator();
+      await made.deleteNamespace();
+      await made.terminating(widgetRef(made, operatorOf(made).group));
+      await made.client.waitFor(workloadRef(operatorOf(made)), 'is gone', (found) => !found);
+      const { refusals } = await run('all', made, { ...pattern(made), timeout: '0s' });
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup/);
+      expect(await writes('all', made)).toEqual([]);
+      await made.end();
+    });
+  });
+
+  describe('many objects', () => {
+    test(
+      '5,000 objects under one finalizer go within the budget',
+      async () => {
+        const names = Array.from({ length: 5_000 }, (_, index) => `held-${index}`);
+        const made = await held(names);
+        await waitUntil('all to be asked to go', async () => {
+          const maps = await made.client.list('v1', 'ConfigMap', made.namespace);
+          return maps.every(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
+        });
+        const { outcome, record } = await run('objects', made);
+        expect(record.actions.map(({ result }) => result)).toEqual(['removed']);
+        expect(outcome).toBe('forced');
+        expect(await writes('objects', made)).toHaveLength(5_000);
+      },
+      FOREVER_MS,
+    );
+  });
+
   describe('the optional guard', () => {
     beforeAll(async () => {
-      await plane.admin.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { namespace: GATE_NAMESPACE, name: 'guarded' },
-      });
-      for (const role of ['reader', 'force-objects', 'force-namespace'])
-        await bind(plane.admin, 'guarded', `namespace-teardown-gate-${role}`);
+      const roles = ['reader', 'force-objects', 'force-namespace'];
+      await createAccount(plane.admin, 'guarded', roles);
       const name = (text: string) =>
         text.replace('system:serviceaccount:ci:teardown', userOf('guarded'));
       for (const object of await manifest('guard', name)) await plane.admin.create(object);

@@ -12,6 +12,7 @@ import {
 import { findingText } from './compare.ts';
 import { onePerCode } from './one-per-code.ts';
 import { dropBundle, runGate, theBundle } from './run-gate.ts';
+import { LIMIT_MS, TIMEOUT } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { World } from './world.ts';
@@ -83,9 +84,6 @@ const FAILS_LATER = [
   'acts-as-a-team',
   'argo-deletion-error',
 ];
-
-const TIMEOUT = '8s';
-const LIMIT_MS = 200_000;
 
 beforeAll(theBundle);
 afterAll(dropBundle);

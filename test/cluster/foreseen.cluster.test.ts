@@ -20,6 +20,7 @@ import {
   type OperatorOptions,
   uninstall,
 } from './scenarios/operator.ts';
+import { guardedRef } from './scenarios/situation.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook } from './servers/webhook.ts';
 import { inNamespace, type World } from './world.ts';
@@ -85,12 +86,8 @@ const behindConfig =
 async function withStatus(world: World, status: JsonObject): Promise<void> {
   const operator = await elsewhere(world);
   await createGuarded(world, operator, 'a');
-  const { kind, manager } = operator;
-  await world.client.patchStatus(
-    { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace, name: 'a' },
-    status,
-    { fieldManager: manager },
-  );
+  const fieldManager = operator.manager;
+  await world.client.patchStatus(guardedRef(world, operator, 'a'), status, { fieldManager });
 }
 
 function complaining(world: World, message: string): Promise<void> {
@@ -119,12 +116,8 @@ const balanced =
 async function withTask(world: World): Promise<void> {
   const operator = await elsewhere(world);
   await createGuarded(world, operator, 'a');
-  const { kind, manager } = operator;
-  const apiVersion = apiVersionOf(operator);
-  const made = await world.client.get({
-    ...{ apiVersion, kind, namespace: world.namespace, name: 'a' },
-  });
-  const owner = { apiVersion, kind, name: 'a', uid: made.metadata['uid'] as string };
+  const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator, 'a'));
+  const owner = { apiVersion, kind, name: 'a', uid: metadata['uid'] as string };
   await world.create(
     {
       apiVersion: 'batch/v1',
@@ -136,7 +129,7 @@ async function withTask(world: World): Promise<void> {
       },
       spec: { suspend: true, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
     },
-    { fieldManager: manager },
+    { fieldManager: operator.manager },
   );
 }
 
@@ -197,18 +190,15 @@ const refusingUpdates =
     for (const [index, metadata] of objects.entries()) {
       const name = `w-${index}`;
       await createGuarded(world, operator, name);
-      const ref = { apiVersion: apiVersionOf(operator), kind: operator.kind, name };
-      await world.client.patch({ ...ref, namespace: world.namespace }, { metadata });
+      await world.client.patch(guardedRef(world, operator, name), { metadata });
     }
     await createPolicy(world, {
       ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
       ...{ name: 'freeze', expression, message: 'it is frozen' },
     });
-    const { kind } = operator;
-    const last = { kind, namespace: world.namespace, name: `w-${objects.length - 1}` };
     // Of one that is about users nobody but the operator hears.
     if (objects.length > 1)
-      await refusesUpdate(world, { apiVersion: apiVersionOf(operator), ...last });
+      await refusesUpdate(world, guardedRef(world, operator, `w-${objects.length - 1}`));
   };
 
 const HANGS: Record<string, Hang> = {

@@ -6,7 +6,7 @@ import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { gate } from './foresight.ts';
-import { customType, pluralOf } from './objects.ts';
+import { customType, pluralOf, volume, volumeClaim } from './objects.ts';
 import { inNamespace, namespaceRef, type World } from './world.ts';
 
 let cluster: Cluster;
@@ -37,7 +37,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       );
       const wanted = await plant(world, namespace);
       await plant(world, world.name('other'));
-      await world.create(volume(world.name('old'), { namespace, name: 'x' }, 'Delete'));
+      await world.create(volumeOf(world.name('old'), { namespace, name: 'x' }, 'Delete'));
       const foreseen = await gate(world, { forecast: 'true' });
       expect(foreseen.result.leftBehindUnread).toEqual([]);
       // While the node lives, the volume will be detached; so will a snapshot go.
@@ -102,7 +102,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
         await Promise.all(
           names
             .slice(at, at + 50)
-            .map((name) => world.create(volume(name, { namespace: 'others', name }, 'Retain'))),
+            .map((name) => world.create(volumeOf(name, { namespace: 'others', name }, 'Retain'))),
         );
       }
       const crowded = await gate(world, { forecast: 'true' });
@@ -126,19 +126,9 @@ function namesOf({ leftBehind = [] }: NamespaceResult): string[] {
   return leftBehind.map(({ kind, name }) => `${kind} ${name}`).sort();
 }
 
-function volume(name: string, claimRef: JsonObject, policy: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      capacity: { storage: '1Gi' },
-      csi: { driver: 'csi.example.com', volumeHandle: name },
-      persistentVolumeReclaimPolicy: policy,
-      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claimRef },
-    },
-  };
+function volumeOf(name: string, claimed: JsonObject, policy: string): JsonObject {
+  const reference = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claimed };
+  return volume(name, reference, { persistentVolumeReclaimPolicy: policy });
 }
 
 const NFS = { nfs: { server: '192.0.2.1', path: '/' } };
@@ -161,7 +151,7 @@ async function bound(
 ): Promise<string> {
   const { namespace } = world;
   const name = `${namespace}-${claim}${suffix}`;
-  const made = volume(name, { namespace, name: claim }, policy);
+  const made = volumeOf(name, { namespace, name: claim }, policy);
   const { csi, ...spec } = made['spec'] as JsonObject;
   const annotations = driver && { 'pv.kubernetes.io/provisioned-by': driver };
   await world.create({
@@ -169,17 +159,7 @@ async function bound(
     metadata: { name, ...(annotations && { annotations }) },
     spec: { ...spec, ...(source ?? { csi }) } as JsonObject,
   });
-  await world.create({
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { namespace, name: claim },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '1Gi' } },
-      storageClassName: '',
-      volumeName: name,
-    },
-  });
+  await world.create(volumeClaim(namespace, claim, { volumeName: name }));
   await phaseOf(world, name, 'Bound');
   return name;
 }
@@ -203,7 +183,7 @@ async function plant(world: World, namespace: string): Promise<string[]> {
   const rbac = 'rbac.authorization.k8s.io';
   const account = { kind: 'ServiceAccount', namespace, name: 'op' };
   const elsewhere = { kind: 'ServiceAccount', namespace: 'default', name: 'op' };
-  await world.create(volume(`kept-${suffix}`, { namespace, name: 'data' }, 'Retain'));
+  await world.create(volumeOf(`kept-${suffix}`, { namespace, name: 'data' }, 'Retain'));
   await world.create({
     apiVersion: 'storage.k8s.io/v1',
     kind: 'VolumeAttachment',

@@ -131,6 +131,48 @@ export function workloadApi(kind: WorkloadKind): string {
   return kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1';
 }
 
+export function volumeClaim(
+  namespace: string,
+  name: string,
+  spec: JsonObject = {},
+  metadata: Common = {},
+): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { ...metadata, namespace, name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName: '',
+      ...spec,
+    },
+  };
+}
+
+/** Retained, and for this claim. */
+export function volume(
+  name: string,
+  claimRef: JsonObject,
+  spec: JsonObject = {},
+  metadata: Common = {},
+): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { ...metadata, name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '1Gi' },
+      csi: { driver: 'csi.example.com', volumeHandle: name },
+      persistentVolumeReclaimPolicy: 'Retain',
+      storageClassName: '',
+      claimRef,
+      ...spec,
+    },
+  };
+}
+
 export function service(namespace: string, name: string, extra: JsonObject = {}): JsonObject {
   return {
     apiVersion: 'v1',

@@ -19,7 +19,7 @@ export function onePerCode(scenarios: readonly Scenario[]): Scenario[] {
 }
 
 /** In so many runs of `sample`, a day apart, each scenario has its turn. */
-const PARTS = 6;
+const PARTS = 12;
 
 /**
  * One for every finding code, what the versions of Kubernetes show in different ways, and a part of the others, each

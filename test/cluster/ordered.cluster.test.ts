@@ -18,9 +18,11 @@ import {
   deployment,
   secret,
   service,
+  volumeClaim,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { createGuarded, install, type Operator } from './scenarios/operator.ts';
+import { guardedRef } from './scenarios/situation.ts';
 import {
   available,
   connect,
@@ -29,6 +31,7 @@ import {
   register,
   startExtensionApi,
 } from './servers/extension-api.ts';
+import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
 
@@ -302,12 +305,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
             beforeSend: async ({ method, path, dryRun }) => {
               if (method !== 'DELETE' || dryRun || !path.endsWith('/a') || old !== undefined)
                 return;
-              const one = {
-                apiVersion: apiVersionOf(operator),
-                kind: operator.kind,
-                namespace: world.namespace,
-                name: 'a',
-              };
+              const one = guardedRef(world, operator, 'a');
               old = stringAt(await world.client.get(one), 'metadata', 'uid');
               await world.client.delete(one);
               await world.client.waitFor(one, 'is gone', (found) => found === undefined);
@@ -345,24 +343,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
 
     test('of many objects, each with its UID as precondition', async () => {
       await within('many', async (world) => {
-        const operator = await inside(world);
-        const names = Array.from({ length: 120 }, (_, index) => `w-${index}`);
-        const apiVersion = apiVersionOf(operator);
-        for (let at = 0; at < names.length; at += 20) {
-          await Promise.all(
-            names.slice(at, at + 20).map((name) =>
-              world.create(
-                customObject(apiVersion, 'Widget', world.namespace, name, {
-                  finalizers: [operator.finalizer],
-                }),
-                { fieldManager: operator.manager },
-              ),
-            ),
-          );
-        }
+        await manyWidgets(world, 120, {});
         const { result, writes } = await gate(world, { delete: 'ordered', timeout: '180s' });
         expect(result.outcome).toBe('deleted');
-        expect(new Set(result.deletions?.map(({ uid }) => uid)).size).toBe(names.length);
+        expect(new Set(result.deletions?.map(({ uid }) => uid)).size).toBe(120);
         expect(writes.every(({ verb }) => verb === 'delete')).toBe(true);
       });
     });
@@ -409,12 +393,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       await within('strange', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
-        const { kind, finalizer } = operator;
-        const apiVersion = apiVersionOf(operator);
-        await world.client.patch(
-          { apiVersion, kind, namespace: world.namespace, name: 'a' },
-          { metadata: { finalizers: [finalizer, 'archive.example.org/copy'] } },
-        );
+        await world.client.patch(guardedRef(world, operator, 'a'), {
+          metadata: { finalizers: [operator.finalizer, 'archive.example.org/copy'] },
+        });
         const { result } = await gate(world, times);
         expect(rootsOf(result)).toEqual([expect.stringMatching(/^owner-unknown Widget a /)]);
       });
@@ -458,9 +439,11 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    /** Widgets that their operator has to clean up, and which it does not clean up yet. */
-    async function manyWidgets(world: World, count: number): Promise<void> {
-      const operator = await inside(world, {}, { cleanUp: () => 'not yet' });
+    const NOT_YET: OperatorBehaviour = { cleanUp: () => 'not yet' };
+
+    /** Widgets that their operator has to clean up. */
+    async function manyWidgets(world: World, count: number, behaviour = NOT_YET): Promise<void> {
+      const operator = await inside(world, {}, behaviour);
       const apiVersion = apiVersionOf(operator);
       const metadata = { finalizers: [operator.finalizer] };
       const names = Array.from({ length: count }, (_, index) => `w-${index}`);
@@ -610,16 +593,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         }),
       'a claim that a pod uses': async (world) => {
         const { namespace } = world;
-        await world.create({
-          apiVersion: 'v1',
-          kind: 'PersistentVolumeClaim',
-          metadata: { namespace, name: 'data' },
-          spec: {
-            accessModes: ['ReadWriteOnce'],
-            resources: { requests: { storage: '1Gi' } },
-            storageClassName: 'none',
-          },
-        });
+        await world.create(volumeClaim(namespace, 'data', { storageClassName: 'none' }));
         await world.create({
           apiVersion: 'v1',
           kind: 'Pod',
@@ -762,11 +736,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
 
     test('one that is terminating already is explained as it is, and one that is not there is said', () =>
       within('going', async (world) => {
-        await world.create({
-          apiVersion: 'v1',
-          kind: 'ConfigMap',
-          metadata: { namespace: world.namespace, name: 'held', finalizers: ['example.com/hold'] },
-        });
+        await world.create(
+          configMap(world.namespace, 'held', { finalizers: ['example.com/hold'] }),
+        );
         await world.deleteNamespace();
         await world.settled();
         const { result, log } = await gate(world, { forecast: 'true' });
@@ -819,12 +791,7 @@ function microTime(): string {
 function keepMaking(world: World, parent: Operator, name: string, child: Operator): void {
   const stop = new AbortController();
   world.atEnd(() => stop.abort());
-  const ref = {
-    apiVersion: apiVersionOf(parent),
-    kind: parent.kind,
-    namespace: world.namespace,
-    name,
-  };
+  const ref = guardedRef(world, parent, name);
   void (async () => {
     while (!stop.signal.aborted) {
       const there = await world.client.find(ref).catch(() => undefined);
@@ -851,9 +818,7 @@ function ownerOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
 }
 
 function seen(world: World, operator: Operator, name: string): Promise<unknown> {
-  const { kind } = operator;
-  const ref = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace, name };
-  return world.client.waitFor(ref, 'is there', Boolean);
+  return world.client.waitFor(guardedRef(world, operator, name), 'is there', Boolean);
 }
 
 function within(name: string, work: (world: World) => Promise<void>): Promise<void> {

@@ -8,7 +8,7 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { recordTo } from '../stage/gate-run.ts';
 import { foreignKubeconfig, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { bind, connectAs, GATE_NAMESPACE, manifest, prepareIdentities } from './force-world.ts';
+import { bind, connectAs, createAccount, manifest, prepareIdentities } from './force-world.ts';
 import { configMap } from './objects.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -25,19 +25,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
     await prepareIdentities(plane);
     const { admin } = plane;
     for (const object of await manifest('forecast')) await admin.apply(object);
-    await admin.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { namespace: GATE_NAMESPACE, name: ACCOUNT },
-    });
-    for (const role of ['forecast', 'reader']) {
-      await bind(admin, ACCOUNT, `namespace-teardown-gate-${role}`);
-    }
-    await admin.create({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { namespace: GATE_NAMESPACE, name: 'admin' },
-    });
+    await createAccount(admin, ACCOUNT, ['forecast', 'reader']);
+    await createAccount(admin, 'admin', []);
     await bind(admin, 'admin', 'cluster-admin');
     await admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
     await admin.create(configMap(NAMESPACE, 'settings'));

@@ -8,9 +8,9 @@ import type { Expectation, Scenario } from './scenario.ts';
 import { World } from './world.ts';
 
 /** Long enough for two looks, short enough for a catalogue. */
-const TIMEOUT = '8s';
+export const TIMEOUT = '5s';
 /** The same where the gate itself deletes: the namespace controller begins 5 s later, and later still under load. */
-export const DELETING_TIMEOUT = '40s';
+export const DELETING_TIMEOUT = '25s';
 /** The gate promises to end within its time-out and 60 s; this only ends a gate that breaks it. */
 export const LIMIT_MS = 200_000;
 const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);

@@ -4,7 +4,7 @@ import { type AuditedRequest, requestsOf } from '../../bench/audit-count.ts';
 import { inParallel, range } from '../../bench/situations.ts';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { Identity } from './identities.ts';
 import {
@@ -18,6 +18,8 @@ import {
   grant,
   pod,
   serviceAccount,
+  volume,
+  volumeClaim,
 } from './objects.ts';
 import { dropBundle, type GateRun, runGate, theBundle } from './run-gate.ts';
 import { waitUntil } from './wait-until.ts';
@@ -58,7 +60,12 @@ const WAYS: Record<string, (namespace: string) => { labels?: JsonObject; objects
         pod(name, 'pinned', { metadata: { finalizers: [HOLD] } }),
       ],
     }),
-    volume: (name) => ({ objects: [volume(name), claim(name)] }),
+    volume: (name) => ({
+      objects: [
+        volume(`disk-of-${name}`, { namespace: name, name: 'data' }, {}, { finalizers: [HOLD] }),
+        volumeClaim(name, 'data', { volumeName: `disk-of-${name}` }, { finalizers: [HOLD] }),
+      ],
+    }),
     many: (name) => ({
       objects: range(230).map((index) =>
         held(name, 'Widget', `w-${String(index).padStart(3, '0')}`),
@@ -76,35 +83,6 @@ function held(namespace: string, kind: string, name: string): JsonObject {
   return customObject(`${GROUP}/v1`, kind, namespace, name, { finalizers });
 }
 
-function volume(namespace: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name: `disk-of-${namespace}`, finalizers: [HOLD] },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      capacity: { storage: '1Gi' },
-      csi: { driver: 'csi.example.com', volumeHandle: namespace },
-      persistentVolumeReclaimPolicy: 'Retain',
-      claimRef: { namespace, name: 'data' },
-    },
-  };
-}
-
-function claim(namespace: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { namespace, name: 'data', finalizers: [HOLD] },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '1Gi' } },
-      storageClassName: '',
-      volumeName: `disk-of-${namespace}`,
-    },
-  };
-}
-
 const title = 'the shipped bundle and many namespaces';
 describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   let plane: ControlPlane;
@@ -113,21 +91,12 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   const fleet = range(200).map((index) => `fleet-${String(index).padStart(3, '0')}`);
 
   beforeAll(async () => {
-    const t0 = Date.now();
-    const say = (what: string) => console.error(what, Date.now() - t0);
     await theBundle();
     plane = await startControlPlane({ version: wantedVersion() });
-    world = new World({
-      client: plane.admin,
-      plane,
-      namespace: 'none',
-      alone: true,
-      kubeconfig: (identity) => plane.kubeconfig(identity),
-    });
+    world = new World({ ...onPlane(plane), namespace: 'none', alone: true });
     for (const kind of ['Widget', 'Gadget', 'Gear']) {
       await world.createType(customType({ group: GROUP, kind }));
     }
-    say('types');
     await installOperators();
     await world.create(apiService(DEAD, 'v1beta1', { namespace: 'default', name: 'gone' }));
     await plane.admin.waitFor(apiServiceRef(DEAD, 'v1beta1'), 'is not available', (registration) =>
@@ -140,7 +109,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       8,
     );
     await inParallel(ways, (way) => hang(way, way), 4);
-    say('created');
     await guard();
     await waitUntil(
       'all of them to hang',
@@ -156,7 +124,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       },
       { timeoutMs: 600_000, everyMs: 2_000 },
     );
-    say('hanging');
     // Its passes every few seconds would change what two runs are told about the same hang.
     await plane.controllerManager.stop();
     await plane.controllerManager.start(['*', '-namespace-controller']);

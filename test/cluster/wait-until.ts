@@ -28,3 +28,17 @@ export async function waitUntil<T>(
     await sleep(everyMs);
   }
 }
+
+/** Pauses between looks at what has just changed, and at what stays as it is: many of these stand by for a test. */
+const LOOK_MS = { first: 200, factor: 1.4, most: 1_000 };
+
+/** Looks again and again until the signal. `look` returns what it has seen; the pauses grow while that stays the same. */
+export async function whileLooking(stop: AbortSignal, look: () => Promise<string>): Promise<void> {
+  let pause = LOOK_MS.first;
+  for (let before: string | undefined; !stop.aborted; ) {
+    const seen = await look();
+    pause = seen === before ? Math.min(pause * LOOK_MS.factor, LOOK_MS.most) : LOOK_MS.first;
+    before = seen;
+    await sleep(pause, undefined, { signal: stop }).catch(() => {});
+  }
+}

@@ -7,6 +7,8 @@ import {
   secret,
   service,
   serviceAccount,
+  volume,
+  volumeClaim,
 } from '../cluster/objects.ts';
 import type { Installation } from './bed.ts';
 import { movedTo } from './manifests.ts';
@@ -101,10 +103,10 @@ const csiSnapshotter: Product = {
       driver: DRIVER,
       deletionPolicy: 'Delete',
     },
-    volume(namespace),
+    volumeFor(namespace),
   ],
   environment: (namespace) => [
-    claim(namespace, 'data', { storageClassName: '', volumeName: `volume-${namespace}` }),
+    volumeClaim(namespace, 'data', { volumeName: `volume-${namespace}` }),
     custom(
       SNAPSHOT_API,
       'VolumeSnapshot',
@@ -156,30 +158,9 @@ function onlySidecar(name: string): (object: JsonObject) => JsonObject {
   };
 }
 
-function volume(namespace: string, storageClassName = ''): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name: `volume-${namespace}` },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      capacity: { storage: '1Gi' },
-      claimRef: { namespace, name: 'data' },
-      csi: { driver: DRIVER, volumeHandle: `volume-${namespace}` },
-      persistentVolumeReclaimPolicy: 'Retain',
-      storageClassName,
-    },
-  };
-}
-
-function claim(namespace: string, name: string, spec: JsonObject): JsonObject {
-  return custom(
-    'v1',
-    'PersistentVolumeClaim',
-    namespace,
-    { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
-    name,
-  );
+function volumeFor(namespace: string, storageClassName = ''): JsonObject {
+  const csi = { driver: DRIVER, volumeHandle: `volume-${namespace}` };
+  return volume(`volume-${namespace}`, { namespace, name: 'data' }, { csi, storageClassName });
 }
 
 const PROVISIONER = 'github.com/kubernetes-csi/external-provisioner/v6';
@@ -217,14 +198,14 @@ const csiProvisioner: Product = {
       metadata: { name: `class-${namespace}` },
       provisioner: DRIVER,
     },
-    volume(namespace, `class-${namespace}`),
+    volumeFor(namespace, `class-${namespace}`),
   ],
   environment: (namespace) => [
-    claim(namespace, 'data', {
+    volumeClaim(namespace, 'data', {
       storageClassName: `class-${namespace}`,
       volumeName: `volume-${namespace}`,
     }),
-    claim(namespace, 'copy', {
+    volumeClaim(namespace, 'copy', {
       storageClassName: `class-${namespace}`,
       dataSource: { kind: 'PersistentVolumeClaim', name: 'data' },
     }),

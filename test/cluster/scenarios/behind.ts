@@ -3,7 +3,7 @@ import { conditionsOf } from '../../../src/model/facts.ts';
 import type { Ref } from '../client.ts';
 import type { Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
-import type { World } from '../world.ts';
+import { namespaceRef, type World } from '../world.ts';
 import { createPart, partChain, parts } from './chains.ts';
 import { type OperatorOptions, operatorOf } from './operator.ts';
 import {
@@ -20,11 +20,7 @@ import {
 /** Objects that stand for another namespace, which is terminating, and objects that only name one. */
 
 /** Another namespace, held by a Part whose controller is scaled to zero. */
-const other = (world: World, name = world.name('child')): Ref => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  name,
-});
+const other = (world: World, name = world.name('child')): Ref => namespaceRef(name);
 
 type Stands = Pick<Situation, 'own' | 'behaviour' | 'spec' | 'owner' | 'complains'> & {
   /** Its name, where the object has the same one. */
@@ -82,7 +78,7 @@ const waitsFor = (nameOf: (spec: JsonObject, name: string) => string): OperatorB
   cleanUp: async (object, client) => {
     const told = { ...(object['spec'] as JsonObject), ...(object['status'] as JsonObject) };
     const name = nameOf(told, object.metadata.name);
-    const found = await client.find({ apiVersion: 'v1', kind: 'Namespace', name });
+    const found = await client.find(namespaceRef(name));
     return found === undefined ? undefined : `waiting for namespace ${name} to be deleted`;
   },
 });

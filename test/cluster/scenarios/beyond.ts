@@ -8,7 +8,7 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, pod, podSpec, typeRef } from '../objects.ts';
+import { configMap, customObject, customType, pod, typeRef } from '../objects.ts';
 import type { Link, RunningGate, Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
@@ -367,12 +367,9 @@ function vanishing(
     versions: ['1.36.3'], // before 1.33 everything is asked to go at once
     setUp: async (world) => {
       await world.createNamespace();
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { namespace: world.namespace, name: 'worker-0', finalizers: [INVENTED] },
-        spec: podSpec(),
-      });
+      await world.create(
+        pod(world.namespace, 'worker-0', { metadata: { finalizers: [INVENTED] } }),
+      );
       for (let index = 0; index < 30; index++) await world.create(make(index)(world));
     },
     settle: settledWithPod,

@@ -92,7 +92,6 @@ export const cannot: Scenario[] = [
     id: 'may-not-report',
     title: 'the operator hangs, and all that is refused is an Event that it wants to write',
     operator: mayCreate('events'),
-    behaviour: HANGS,
     settle: async (world, operator) => {
       await settledByFinalizer(world);
       const refused = await world.client.call(
@@ -231,7 +230,6 @@ export const cannot: Scenario[] = [
   situation({
     id: 'harmless-words',
     title: 'a healthy phase and conditions that are well, with words of failure',
-    behaviour: HANGS,
     settle: async (world, operator) => {
       await settledByFinalizer(world);
       const lastTransitionTime = new Date().toISOString();
@@ -252,7 +250,6 @@ export const cannot: Scenario[] = [
   situation({
     id: 'own-field',
     title: 'the status says in a field of its own, in another language, what failed',
-    behaviour: HANGS,
     settle: async (world, operator) => {
       await world.terminating(guardedRef(world, operator));
       await sleep(1_500);
@@ -265,7 +262,6 @@ export const cannot: Scenario[] = [
   situation({
     id: 'error-before',
     title: 'the status has an error from before the deletion, and nobody has written it since',
-    behaviour: HANGS,
     afterwards: async (world, operator) => {
       const error = { message: 'rpc error: code = DeadlineExceeded desc = deadline exceeded' };
       await writesStatus({ error }, operator.manager)(world, operator);
@@ -276,7 +272,6 @@ export const cannot: Scenario[] = [
   situation({
     id: 'other-language',
     title: 'the status says in another language what goes on',
-    behaviour: HANGS,
     settle: says('バケットを空にしています', 'Emptying'),
     owner: { code: 'owner-running', says: [/says: バケット/] },
   }),

@@ -9,7 +9,7 @@ import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import { install, type Operator, type OperatorOptions, operatorOf, start } from './operator.ts';
-import { settledOverdue } from './pods-and-nodes.ts';
+import { nodeRef, settledOverdue } from './pods-and-nodes.ts';
 import {
   GUARDED,
   guardedRef,
@@ -25,11 +25,7 @@ import {
 
 /** Controllers that only wait for something else in the namespace, and what they wait for. */
 
-const nodeOf = (world: World): Ref => ({
-  apiVersion: 'v1',
-  kind: 'Node',
-  name: world.name('node-dead'),
-});
+const nodeOf = (world: World): Ref => nodeRef(world, 'node-dead');
 
 const lostNode = (world: World): Link => ({
   code: 'pod-node-unavailable',

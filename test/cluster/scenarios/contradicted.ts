@@ -38,7 +38,7 @@ import {
   situation,
   writesStatus,
 } from './situation.ts';
-import { createEvent, createLease, helm, serveOwnWebhook } from './traces.ts';
+import { createEvent, createLease, createOwnLease, helm, serveOwnWebhook } from './traces.ts';
 
 /** One source points to somebody, and another one says that it is not this one, or that it may be others as well. */
 
@@ -417,15 +417,8 @@ const duties: Scenario[] = [
     id: 'ending-leads',
     title:
       'the operator is being deleted; its pod runs on, holds its Lease and has ceased to renew it',
-    behaviour: HANGS,
     afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: operator.group,
-        holder: `${pod?.metadata.name}_9d41c0`,
-        silentForSeconds: 300,
-      });
+      await createOwnLease(world, operator, { name: operator.group, silentForSeconds: 300 });
       await isEnding(world, operator);
     },
     owner: { code: 'owner-running', says: [/is being deleted itself/] },

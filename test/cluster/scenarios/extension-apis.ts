@@ -1,4 +1,4 @@
-import { apiServiceRef, configMap, deployment } from '../objects.ts';
+import { apiServiceRef, configMap, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import {
   available,
@@ -300,15 +300,9 @@ const s10: Scenario = {
       stopsAfterMs: 3_000,
     });
     await world.create(deployment(namespace, 'extension-api'));
-    await world.create({
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { namespace, name: 'extension-api' },
-      spec: {
-        selector: { app: 'extension-api' },
-        ports: [{ port: 443, targetPort: server.port }],
-      },
-    });
+    const ports = [{ port: 443, targetPort: server.port }];
+    const selector = { app: 'extension-api' };
+    await world.create(service(namespace, 'extension-api', { selector, ports }));
     await register(world, api, server);
     await available(world, GROUP);
   },

@@ -1,7 +1,7 @@
 import { stringsAt } from '../../../src/base/json.ts';
 import type { ForceRecord } from '../../../src/model/result.ts';
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
-import { customObject, customType, deployment, pod, typeRef } from '../objects.ts';
+import { configMap, customObject, customType, deployment, pod, typeRef } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { METRICS, seed2c } from './dead-apis.ts';
@@ -239,15 +239,8 @@ const futile: Scenario = {
   title: 'a write to the namespace that empties spec.finalizers has no effect',
   setUp: async (world) => {
     await world.createNamespace();
-    await world.create({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: {
-        namespace: world.namespace,
-        name: 'precious',
-        finalizers: ['some.random/finalizer'],
-      },
-    });
+    const finalizers = ['some.random/finalizer'];
+    await world.create(configMap(world.namespace, 'precious', { finalizers }));
   },
   meanwhile: async (world, gate) => {
     await gate.says(new RegExp(world.namespace));

@@ -32,12 +32,11 @@ import {
   start,
 } from './operator.ts';
 import {
-  either,
+  asleepOrUnknown,
   forcesByPattern,
   guardedRef,
   HANGS,
   heldBy,
-  NOBODY_IS_MISSING,
   nobodyKnown,
   nothingForced,
   owner,
@@ -214,7 +213,6 @@ const admission: Scenario[] = [
     id: 'spares-the-owner',
     title: 'a dead webhook refuses updates by anybody but the operator, which hangs',
     identity: 'teardown-force',
-    behaviour: HANGS,
     afterwards: (world, { group, kind, namespace, account }) => {
       const user = `system:serviceaccount:${namespace}:${account}`;
       const expression = `request.userInfo.username != "${user}"`;
@@ -555,7 +553,6 @@ const owners: Scenario[] = [
     id: 'failed-before',
     title: 'a backup that had failed is deleted, and its status is touched; the operator hangs',
     operator: backups,
-    behaviour: HANGS,
     afterwards: failed,
     settle: writes(() => ({ lastSeen: now() })),
     owner: 'owner-running',
@@ -596,10 +593,7 @@ const owners: Scenario[] = [
     own: true,
     operator: { name: 'agent', replicas: 0 },
     bystanders: [{ ...ADMIN, name: 'agent', namespace: 'monitoring' }],
-    expect: (world, operator) => ({
-      ...either((_, asleep) => owner(asleep, 'owner-scaled-to-zero'), nobodyKnown)(world, operator),
-      never: [NOBODY_IS_MISSING],
-    }),
+    expect: asleepOrUnknown,
     cure: scaleUp,
   }),
   situation({

@@ -1,3 +1,4 @@
+import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
 import type { Expectation, Link } from '../scenario.ts';
 import type { World } from '../world.ts';
@@ -25,36 +26,18 @@ export const resourceType = (apiVersion: string, name: string): Ref => ({
 
 export type Words = Pick<Link, 'says' | 'advises' | 'count' | 'certainty'>;
 
-export const objectFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
-  code: 'object-finalizer',
-  subject,
-  finalizer,
-  ...words,
-});
-export const namespaceFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
-  code: 'namespace-finalizer',
-  subject,
-  finalizer,
-  ...words,
-});
-export const specFinalizer = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
-  code: 'namespace-spec-finalizer',
-  subject,
-  finalizer,
-  ...words,
-});
-export const ownerUnknown = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
-  code: 'owner-unknown',
-  subject,
-  finalizer,
-  ...words,
-});
-export const ownerMissing = (subject: Ref, finalizer: string, words: Words = {}): Link => ({
-  code: 'owner-missing',
-  subject,
-  finalizer,
-  ...words,
-});
+/** Returns what makes links of this code, which are about a finalizer. */
+const about =
+  (code: FindingCode) =>
+  (subject: Ref, finalizer: string, words: Words = {}): Link => ({
+    ...{ code, subject, finalizer },
+    ...words,
+  });
+export const objectFinalizer = about('object-finalizer');
+export const namespaceFinalizer = about('namespace-finalizer');
+export const specFinalizer = about('namespace-spec-finalizer');
+export const ownerUnknown = about('owner-unknown');
+export const ownerMissing = about('owner-missing');
 
 /** It hangs, and these chains, each from what holds it to a root cause, are all that is found. */
 export const stuck = (...chains: Link[][]): Expectation => ({ outcome: 'stuck', chains });

@@ -93,7 +93,6 @@ export const misread: Scenario[] = [
         (found) => JSON.stringify(found?.['rules'] ?? []) !== '[]',
       );
     },
-    behaviour: HANGS,
     owner: 'owner-running',
   }),
   situation({

@@ -131,7 +131,6 @@ const policies: Scenario[] = [
     id: 'S71',
     title: 'a policy lets only the account of the operator change the type; the operator runs',
     identity: 'teardown-force', // may try the removal as a dry run, and is refused
-    behaviour: HANGS,
     afterwards: onlyFor(account),
     owner: 'owner-running',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),

@@ -1,7 +1,9 @@
+import { stringAt } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
 import { pod } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
+import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
@@ -9,15 +11,26 @@ import { advisesNot } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
-const nodeRef = (world: World, base: string): Ref => ({
+/** A node of this scenario's own. */
+export const nodeRef = (world: World, base: string): Ref => ({
   apiVersion: 'v1',
   kind: 'Node',
   name: world.name(base),
 });
 
 /** Overdue: the one second of grace is over, and the controller has noticed. */
-export const settledOverdue = (world: World): Promise<unknown> =>
-  world.settled({ [CONTENT_FAILURE]: ['True', /unexpected items still remain .*Resource=pods/] });
+export async function settledOverdue(world: World): Promise<void> {
+  await world.settled({
+    [CONTENT_FAILURE]: ['True', /unexpected items still remain .*Resource=pods/],
+  });
+  await waitUntil('its pods to be overdue', async () => {
+    const pods = await world.client.list('v1', 'Pod', world.namespace);
+    return pods.every((one) => isPast(stringAt(one, 'metadata', 'deletionTimestamp')));
+  });
+}
+
+/** Since more than a second: the gate's last look is then later than the kubelet may take. */
+const isPast = (at = ''): boolean => !(Date.parse(at) + 1_000 > Date.now());
 
 const unavailable = (world: World, node: string, ...says: RegExp[]): Link => ({
   code: 'pod-node-unavailable',

@@ -6,6 +6,7 @@ import { podSpec, typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
   type OperatorBehaviour,
+  type Operator as Process,
   readyPods,
   startOperatorProcess,
 } from '../servers/operator-process.ts';
@@ -34,6 +35,7 @@ export interface Situation
   extends Omit<Scenario, 'setUp' | 'settle' | 'expect' | 'cure' | 'mayChange'> {
   /** Whose finalizer it is. `namespace` without the suffix of the run; unless given, `widget-system`. */
   operator?: OperatorOptions | ((world: World) => OperatorOptions);
+  /** Unless given, an operator of which the gate says that it runs hangs. */
   behaviour?: OperatorBehaviour;
   /** No node takes its pods. */
   unscheduled?: true;
@@ -63,7 +65,10 @@ export const HANGS = { hangs: true };
 export const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
 
 export function situation(told: Situation): Scenario {
-  const { operator: options, behaviour, bystanders, before, afterwards, owner, ...rest } = told;
+  const { operator: options, bystanders, before, afterwards, owner, ...rest } = told;
+  // An operator that runs and would work removes its finalizer.
+  const isRunning = typeof owner !== 'function' && linkCode(owner) === 'owner-running';
+  const behaviour = told.behaviour ?? (isRunning ? HANGS : undefined);
   const { unscheduled, complains } = told;
   const ours = (world: World): OperatorOptions =>
     away(world, typeof options === 'function' ? options(world) : options);
@@ -112,7 +117,7 @@ export function situation(told: Situation): Scenario {
         ],
       };
     },
-    cure: (world) => (told.cure ?? usualCure(told, ours(world)))(world, theOperator(world)),
+    cure: (world) => (told.cure ?? usualCure(behaviour, ours(world)))(world, theOperator(world)),
     mayChange: (world) => told.mayChange?.(world, theOperator(world)) ?? [],
   };
 }
@@ -127,10 +132,13 @@ function away(world: World, options: OperatorOptions = {}): OperatorOptions {
   return { scope: 'cluster', ...options, namespace };
 }
 
-function usualCure({ behaviour }: Situation, { replicas }: OperatorOptions): Step {
+function usualCure(behaviour: OperatorBehaviour | undefined, { replicas }: OperatorOptions): Step {
   if (behaviour?.hangs) return restart;
   return replicas === 0 ? scaleUp : releaseGuarded;
 }
+
+const linkCode = (told: FindingCode | Omit<Link, 'subject'> | undefined) =>
+  typeof told === 'object' ? told.code : told;
 
 function linkTo(
   told: FindingCode | Omit<Link, 'subject'> | undefined,
@@ -144,8 +152,8 @@ function linkTo(
   return [owner(operator, code, words)];
 }
 
-export function guardedRef(world: World, operator: Operator): Ref {
-  return ref(apiVersionOf(operator), operator.kind, world.namespace, GUARDED);
+export function guardedRef(world: World, operator: Process, name = GUARDED): Ref {
+  return ref(apiVersionOf(operator), operator.kind, world.namespace, name);
 }
 
 export function heldBy(world: World, operator: Operator): Link {

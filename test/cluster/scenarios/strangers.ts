@@ -23,7 +23,6 @@ import {
   either,
   GUARDED,
   guardedRef,
-  HANGS,
   heldBy,
   missingOrUnknown,
   owner,
@@ -314,7 +313,6 @@ const scopes: Scenario[] = [
     id: 'other-pause',
     title: 'an annotation of another project under the same roof says paused; the operator runs',
     operator: { group: 'widgets.bob.github.io' },
-    behaviour: HANGS,
     afterwards: (world, operator) =>
       world.client.patch(guardedRef(world, operator), {
         metadata: { annotations: { 'deploys.alice.github.io/paused': 'true' } },

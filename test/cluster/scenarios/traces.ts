@@ -2,6 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import { byService, createWebhook } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
 import { customType, pluralOf, service } from '../objects.ts';
+import { type Operator as Process, readyPods } from '../servers/operator-process.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -55,6 +56,17 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
       .catch(() => undefined); // the server restarts, or the scenario has ended
   }, 3_000);
   world.atEnd(() => clearInterval(renewal));
+}
+
+/** One of the operator's pods leads by it; unless given, it is called as the operator. */
+export async function createOwnLease(
+  world: World,
+  operator: Process,
+  options: Partial<LeaseOptions> = {},
+): Promise<void> {
+  const { namespace, name } = operator;
+  const [pod] = await readyPods(world.client, operator);
+  await createLease(world, { namespace, name, holder: `${pod?.metadata.name}_77aa`, ...options });
 }
 
 export interface EventOptions {

@@ -1,4 +1,4 @@
-import { customObject, customType, typeRef } from '../objects.ts';
+import { customObject, customType, service, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
@@ -45,12 +45,7 @@ const s13: Scenario = {
   setUp: async (world) => {
     const { namespace } = world;
     await world.createNamespace();
-    await world.create({
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { namespace, name: 'conv' },
-      spec: { selector: { app: 'conv' }, ports: [{ port: 443 }] },
-    });
+    await world.create(service(namespace, 'conv', { selector: { app: 'conv' } }));
     await createUnconvertible(world, { namespace, name: 'conv' }, namespace);
   },
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /service "conv" not found/] }),

@@ -1,6 +1,6 @@
 import { type JsonObject, stringsAt } from '../../../src/base/json.ts';
 import { refOf } from '../client.ts';
-import { pod } from '../objects.ts';
+import { pod, volume, volumeClaim } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
@@ -24,34 +24,18 @@ const VSPHERE = 'cns.vmware.com/pvc-protection';
 export const claimRef = (world: World) =>
   ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
 
-export function claim(world: World, volumeName?: string, finalizers: string[] = []): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { namespace: world.namespace, name: 'data', finalizers },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '1Gi' } },
-      storageClassName: '',
-      ...(volumeName === undefined ? {} : { volumeName }),
-    },
-  };
-}
+export const claim = (world: World, volumeName?: string, finalizers: string[] = []): JsonObject =>
+  volumeClaim(world.namespace, 'data', volumeName === undefined ? {} : { volumeName }, {
+    finalizers,
+  });
 
-function volume(world: World, finalizers: string[] = []): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name: world.name('pv-data'), finalizers },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      capacity: { storage: '1Gi' },
-      csi: { driver: 'csi.vsphere.vmware.com', volumeHandle: 'disk-1' },
-      persistentVolumeReclaimPolicy: 'Retain',
-      claimRef: { namespace: world.namespace, name: 'data' },
-    },
-  };
-}
+const diskOf = (world: World, finalizers: string[] = []): JsonObject =>
+  volume(
+    world.name('pv-data'),
+    { namespace: world.namespace, name: 'data' },
+    { csi: { driver: 'csi.vsphere.vmware.com', volumeHandle: 'disk-1' } },
+    { finalizers },
+  );
 
 const volumeRef = (world: World) => ({
   apiVersion: 'v1',
@@ -125,7 +109,7 @@ const s26: Scenario = {
   title: 'a claim with a finalizer of its driver, whose volume is still attached to a node',
   setUp: async (world) => {
     await world.createNamespace();
-    await world.create(volume(world));
+    await world.create(diskOf(world));
     await world.create(claim(world, world.name('pv-data'), [VSPHERE]), {
       fieldManager: 'vsphere-syncer',
     });
@@ -167,7 +151,7 @@ const s27: Scenario = {
   title: 'a PersistentVolume stays, the namespace goes',
   ...holdUntilWatched(async (world) => {
     await world.createNamespace();
-    await world.create(volume(world, ['external-attacher/csi-vsphere']));
+    await world.create(diskOf(world, ['external-attacher/csi-vsphere']));
     await world.create(claim(world, world.name('pv-data')));
     await statusSays(world, claimRef(world), 'is bound', '"Bound"');
     await world.client.delete(volumeRef(world));

@@ -1,4 +1,4 @@
-import { accountSubject, grant, pluralOf, service, serviceAccount } from '../objects.ts';
+import { accountSubject, configMap, grant, pluralOf, service, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
@@ -28,7 +28,6 @@ import {
   KEPT,
   keeper,
   missingOrUnknown,
-  NOBODY_IS_MISSING,
   nobodyKnown,
   nothingForced,
   owner,
@@ -42,6 +41,7 @@ import {
 import {
   createEvent,
   createLease,
+  createOwnLease,
   createServiceVersion,
   helm,
   installPolicyEngine,
@@ -91,13 +91,12 @@ const policyEngines: Scenario[] = [
     id: 'S60-asleep',
     title: 'the same, and the policy engine has 0 replicas',
     owner: 'owner-unknown',
-    expect: (world) => ({ never: [policyEngine(world), NOBODY_IS_MISSING] }),
+    expect: (world) => ({ never: [policyEngine(world)] }),
   }),
   situation({
     id: 'S60-its-own',
     title: 'a nameless operator runs; the webhook on its own type leads to it',
     operator: { ...NAMELESS, name: 'acme-brain', namespace: 'acme' },
-    behaviour: HANGS,
     afterwards: serveOwnWebhook,
     owner: 'owner-running',
   }),
@@ -135,7 +134,6 @@ const foreignFinalizers: Scenario[] = [
     id: 'S61-alive',
     title: 'the backup operator runs; the operator of the type has 0 replicas',
     operator: backup(),
-    behaviour: HANGS,
     bystanders: [{ ...widgetOperator, replicas: 0 }],
     afterwards: reportsStatus,
     owner: 'owner-running',
@@ -177,7 +175,6 @@ const leftovers: Scenario[] = [
     title: 'the operator runs as cluster-admin; the rights of its old install are left',
     own: true,
     operator: { ...ADMIN, namespace: 'platform', account: 'platform' },
-    behaviour: HANGS,
     afterwards: oldInstall,
     owner: 'owner-running',
   }),
@@ -197,7 +194,6 @@ const leftovers: Scenario[] = [
     behaviour: HANGS,
     afterwards: oldInstall,
     owner: 'owner-unknown',
-    expect: () => ({ never: [NOBODY_IS_MISSING] }),
   }),
 ];
 
@@ -233,7 +229,6 @@ const twice: Scenario[] = [
     id: 'S63-awake',
     title: 'two installs: the one for this namespace runs, the one for team-b has 0 replicas',
     operator: (world) => ({ container: watches(`team-a,${world.namespace}`) }),
-    behaviour: HANGS,
     bystanders: [{ namespace: 'team-b-system', replicas: 0, container: watches('team-b') }],
     owner: 'owner-running',
   }),
@@ -267,7 +262,6 @@ const workloads: Scenario[] = [
     id: 'S64',
     title: 'the operator is a bare Pod, Running; a pattern must not force it',
     operator: { workload: 'Pod' },
-    behaviour: HANGS,
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
@@ -276,14 +270,12 @@ const workloads: Scenario[] = [
     id: 'S64-replicaset',
     title: 'the operator is a ReplicaSet of its own, running',
     operator: { workload: 'ReplicaSet' },
-    behaviour: HANGS,
     owner: 'owner-running',
   }),
   situation({
     id: 'S64-job',
     title: 'the operator is a Job whose pod runs',
     operator: { workload: 'Job' },
-    behaviour: HANGS,
     owner: 'owner-running',
   }),
   situation({
@@ -351,10 +343,7 @@ const leases: Scenario[] = [
         holder: 'brain-7c9f6d5b4-x2xvq_1f0c',
         silentForSeconds: 600,
       }),
-    expect: (world, operator) => ({
-      ...asleepOrUnknown(world, operator),
-      never: [NOBODY_IS_MISSING],
-    }),
+    expect: asleepOrUnknown,
   }),
   situation({
     id: 'S65-no-lease',
@@ -362,7 +351,6 @@ const leases: Scenario[] = [
     own: true,
     operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
     owner: 'owner-unknown',
-    expect: () => ({ never: [NOBODY_IS_MISSING] }),
   }),
   situation({
     id: 'S65-outside',
@@ -390,23 +378,14 @@ const leases: Scenario[] = [
           },
         ],
       ],
-      never: [NOBODY_IS_MISSING],
     }),
   }),
   situation({
     id: 'lease-of-the-group',
     title: 'two nameless workloads have the rights; one of them renews the Lease of the group',
     operator: { ...NAMELESS, name: 'brain', namespace: 'platform' },
-    behaviour: HANGS,
     bystanders: [{ ...NAMELESS, name: 'migrator', namespace: 'platform' }],
-    afterwards: async (world, operator) => {
-      const [pod] = await readyPods(world.client, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: lockOf(operator),
-        holder: `${pod?.metadata.name}_9d41c0`,
-      });
-    },
+    afterwards: (world, operator) => createOwnLease(world, operator, { name: lockOf(operator) }),
     owner: 'owner-running',
   }),
   situation({
@@ -460,7 +439,6 @@ const elsewhere: Scenario[] = [
     title: 'Argo CD runs in `gitops`; its finalizer came with a manifest',
     own: true,
     operator: argo,
-    behaviour: HANGS,
     bystanders: [argoServer],
     owner: 'owner-running',
   }),
@@ -530,7 +508,6 @@ const sharedAccounts: Scenario[] = [
     id: 'S81-awake',
     title: 'the same, and it is another of the three that has 0 replicas',
     operator: gizmo('operator'),
-    behaviour: HANGS,
     bystanders: [gizmo('metrics', { rules: [], replicas: 0 }), gizmo('webhooks', { rules: [] })],
     owner: 'owner-running',
   }),
@@ -717,7 +694,6 @@ const bindings: Scenario[] = [
     id: 'bound-as-group',
     title: 'the operator runs with the rights of all accounts of its namespace',
     operator: { boundAs: 'Group' },
-    behaviour: HANGS,
     inputs: forcesByPattern,
     owner: 'owner-running',
     expect: () => nothingForced,
@@ -755,11 +731,7 @@ const bindings: Scenario[] = [
     title: 'the namespace of the operator is being deleted too, and its Deployment is gone',
     afterwards: async (world, operator) => {
       const { namespace } = operator;
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: { namespace, name: 'kept', finalizers: ['example.net/kept'] },
-      });
+      await world.create(configMap(namespace, 'kept', { finalizers: ['example.net/kept'] }));
       await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: namespace });
       await world.gone(ref('apps/v1', 'Deployment', namespace, operator.name));
     },

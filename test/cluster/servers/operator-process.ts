@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, stringAt, stringsAt } from '../../../src/base/json.ts';
-import { ApiError, type Client, type KubeObject, type Ref, refOf } from '../client.ts';
+import { ApiError, type Client, type KubeObject, type Ref, refOf, versionsOf } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
+import { whileLooking } from '../wait-until.ts';
 import type { World } from '../world.ts';
 
 /** Whose process it is. */
@@ -40,8 +41,6 @@ export interface OperatorBehaviour {
   alsoAfter?: readonly { apiVersion: string; kind: string; namespace?: string }[];
 }
 
-const STEP_MS = 300;
-
 /**
  * What runs in an operator's pods: it removes its finalizer from terminating objects, with the token of
  * its own ServiceAccount, and tells in the object's status and in an Event what went wrong. It works as
@@ -68,23 +67,20 @@ async function work(
   hung: ReadonlySet<string>,
   stop: AbortSignal,
 ): Promise<void> {
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stop }).catch(() => {});
-  await pause(behaviour.afterMs ?? 0);
+  await sleep(behaviour.afterMs ?? 0, undefined, { signal: stop }).catch(() => {});
   const round: Round = { world, operator, behaviour, told: new Set() };
   let instance: { uid: string; client: Client } | undefined;
-  while (!stop.aborted) {
+  await whileLooking(stop, async () => {
     const pods = await readyPods(world.client, operator).catch(() => []); // a server that restarts
     const pod = pods.find((one) => !hung.has(uidOf(one)));
     if (pod === undefined || uidOf(pod) !== instance?.uid) {
       await instance?.client.close();
       instance = undefined;
     }
-    if (pod !== undefined) {
-      instance ??= await startInstance(world, pod).catch(() => undefined); // no such account any more
-      if (instance) await reconcile(round, instance.client);
-    }
-    await pause(STEP_MS);
-  }
+    if (pod === undefined) return versionsOf(pods);
+    instance ??= await startInstance(world, pod).catch(() => undefined); // no such account any more
+    return versionsOf(pods) + (instance ? await reconcile(round, instance.client) : '');
+  });
   await instance?.client.close();
 }
 
@@ -102,14 +98,17 @@ async function startInstance(world: World, pod: KubeObject) {
   return { uid: uidOf(pod), client: world.client.as(token) };
 }
 
-async function reconcile(round: Round, client: Client): Promise<void> {
+/** Returns what it has seen. */
+async function reconcile(round: Round, client: Client): Promise<string> {
   const { world, operator, behaviour } = round;
   const { kind, finalizer } = operator;
   const own = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace };
+  let seen = '';
   for (const type of [own, ...(behaviour.alsoAfter ?? [])]) {
     const objects = await client
       .list(type.apiVersion, type.kind, type.namespace)
       .catch((): KubeObject[] => []); // it may not, or not yet
+    seen += versionsOf(objects);
     for (const object of objects) {
       const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
       if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
@@ -122,6 +121,7 @@ async function reconcile(round: Round, client: Client): Promise<void> {
       await tell(client, operator, refOf(object), problem);
     }
   }
+  return seen;
 }
 
 async function hasHadItsPass({ client, namespaceRef }: World): Promise<boolean> {

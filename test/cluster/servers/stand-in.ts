@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
-import type { Client, Ref } from '../client.ts';
+import { type Client, type KubeObject, type Ref, refOf, versionsOf } from '../client.ts';
+import { whileLooking } from '../wait-until.ts';
 import type { World } from '../world.ts';
 
 /** What the stand-in for a kubelet (and a scheduler) does in a namespace. */
@@ -19,7 +19,6 @@ export interface StandInOptions {
   ready?: 'True' | 'False';
 }
 
-const STEP_MS = 200;
 /** The node lifecycle controller gives up on a node after 50 s; a kubelet renews every 10 s. */
 const RENEW_EVERY_MS = 8_000;
 
@@ -68,27 +67,30 @@ export async function createDeadNode(world: World, node: string): Promise<void> 
 async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
   let renewedAt = Date.now();
   const stopping = new Map<string, number>();
-  while (!stop.aborted) {
+  await whileLooking(stop, async () => {
     if (Date.now() - renewedAt > RENEW_EVERY_MS) {
       renewedAt = Date.now();
       await reportNode(client, options.node, options.ready).catch(() => {}); // deleted meanwhile
     }
+    let seen = '';
     for (const namespace of options.namespaces ?? []) {
-      await takeCareOfPods(client, options, namespace, stopping).catch(() => {}); // restarted API servers
+      const pods = await client.list('v1', 'Pod', namespace).catch(() => []); // restarted API servers
+      seen += versionsOf(pods);
+      await takeCareOfPods(client, options, pods, stopping).catch(() => {});
     }
-    await sleep(STEP_MS, undefined, { signal: stop }).catch(() => {});
-  }
+    return seen;
+  });
 }
 
 async function takeCareOfPods(
   client: Client,
   { node, confirms = true, stopsAfterMs = 0, podIP }: StandInOptions,
-  namespace: string,
+  pods: readonly KubeObject[],
   /** When each pod was told to stop, by UID. */
   stopping: Map<string, number>,
 ): Promise<void> {
-  for (const pod of await client.list('v1', 'Pod', namespace)) {
-    const ref: Ref = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod.metadata.name };
+  for (const pod of pods) {
+    const ref = refOf(pod);
     const nodeName = stringAt(pod, 'spec', 'nodeName');
     if (pod.metadata['deletionTimestamp'] !== undefined) {
       const uid = stringAt(pod, 'metadata', 'uid') ?? '';
