@@ -31,7 +31,7 @@ type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFa
 const SETTLE_MS = 1_000;
 /**
  * Time within which a write that was sent before ours arrives: GitHub ends a request after 10 s ("Timeouts" in
- * its REST documentation), and the client sends writes a second apart.
+ * its REST documentation). The rest is a margin.
  */
 const LATE_MS = 12_000;
 const MAX_ROUNDS = 12;
