@@ -223,7 +223,7 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
       others.some(({ since }) => isBefore(since, cause, run)) &&
       roots.filter(({ scope }) => scope === 'cluster').length === 1;
     const answer = isInnocent
-      ? 'Not caused by this change; ask your platform team.'
+      ? 'Not caused by this change: you can merge; ask your platform team.'
       : 'Ask your platform team.';
     return [bold(answer), ' The cause lies in the cluster, outside of the namespace.', ...also];
   }
