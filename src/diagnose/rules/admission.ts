@@ -5,20 +5,13 @@ import type {
   PolicyBindingFacts,
   PolicyFacts,
   ResourceType,
+  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
 import type { AdmissionRequest } from '../admission-expressions.ts';
-import {
-  actorsBehind,
-  type Backend,
-  backendOf,
-  backendRemedies,
-  backendTies,
-  CALL_FAILURE_TEXTS,
-  remediesOf,
-} from '../backends.ts';
+import { actorsBehind, backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -32,7 +25,6 @@ import {
   type RuleResult,
   resultId,
   servedType,
-  serviceText,
   shortQuote,
   typeName,
   webhooksOf,
@@ -72,11 +64,9 @@ export function admissionResult(
   const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
     ? webhookDenied(context, error, webhook, request)
-    : unreachableWebhook(context, webhook, {
-        name: error.webhook,
+    : unreachableWebhook(context, webhook, error.webhook, request, {
         service: webhook?.service ?? error.service,
         failure: error.cause,
-        request,
         evidence: [error.text],
       });
 }
@@ -215,72 +205,46 @@ function findWebhook(
   return selecting[0] ?? called[0] ?? named[0];
 }
 
-interface Call {
-  /** `webhooks[].name` */
-  name: string;
-  service: WebhookFacts['service'];
-  failure: CallFailure;
-  request: string;
-  evidence: string[];
-}
-
 function unreachableWebhook(
   context: Context,
   webhook: WebhookFacts | undefined,
-  call: Call,
+  name: string,
+  request: string,
+  call: { service: ServiceRef | undefined; failure: CallFailure; evidence: string[] },
 ): RuleResult {
-  const { name, service, failure, request } = call;
-  const backend = service === undefined ? undefined : backendOf(context, service, failure);
-  const where =
-    backend === undefined
-      ? `${name} ${failure === 'service-not-found' ? 'has no Service' : CALL_FAILURE_TEXTS[failure]}`
-      : `${name} is served by ${serviceText(backend.service)}, ${backend.text}`;
-  return {
-    code: 'admission-webhook-failing',
-    subject: configurationSubject(webhook, name),
-    message: `cannot be called for ${request}: its webhook ${where}`,
-    evidence: [
-      ...call.evidence,
-      webhook === undefined
-        ? 'the webhook configuration that has it could not be read'
-        : `${webhook.configuration.kind} ${webhook.configuration.name}: failurePolicy ${webhook.failurePolicy}`,
-    ],
-    scope: backend?.isInside === true ? 'namespace' : 'cluster',
-    remedies: webhookRemedies(context, webhook, call, backend),
-    ...backendTies(context, backend),
-  };
-}
-
-function webhookRemedies(
-  context: Context,
-  webhook: WebhookFacts | undefined,
-  { name, failure }: Call,
-  backend: Backend | undefined,
-): Remedy[] {
-  if (webhook === undefined) {
-    return [...backendRemedies(backend, failure), findConfiguration(name)];
-  }
-  const { kind, name: configuration, uid } = webhook.configuration;
+  const { kind, name: configuration } = configurationSubject(webhook, name);
   const type = objectArgs({ kind, name: configuration });
-  const place = `/webhooks/${webhook.index}`;
-  const siblings = webhooksOf(context).filter((other) => other.configuration.uid === uid).length;
+  const place = `/webhooks/${webhook?.index}`;
   const ignore = withRole('or', {
     text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
     command: patchCommand(type, [
-      { op: 'test', path: `${place}/name`, value: webhook.name },
+      { op: 'test', path: `${place}/name`, value: name },
       { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' },
     ]),
     risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
   });
-  const remove = {
-    before: `delete ${kind} ${configuration} before the namespace that serves it`,
-    late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
-    gone: `If this software was removed for good, delete ${kind} ${configuration}`,
-    command: kubectl('delete', ...type),
-    risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
-  };
-  const again = backendRemedies(backend, failure);
-  return remediesOf(context, backend, remove, { again, or: [ignore] });
+  const result = unansweredCall(context, {
+    code: 'admission-webhook-failing',
+    subject: configurationSubject(webhook, name),
+    ...call,
+    says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
+    evidence: [
+      ...call.evidence,
+      webhook === undefined
+        ? 'the webhook configuration that has it could not be read'
+        : `${kind} ${configuration}: failurePolicy ${webhook.failurePolicy}`,
+    ],
+    or: [ignore],
+    stop: {
+      before: `delete ${kind} ${configuration} before the namespace that serves it`,
+      late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
+      gone: `If this software was removed for good, delete ${kind} ${configuration}`,
+      command: kubectl('delete', ...type),
+      risk: 'all its webhooks stop for the whole cluster',
+    },
+  });
+  // Its configuration, which the commands name, is not known.
+  return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -493,7 +457,7 @@ function deadWebhook(
   if (backend?.isDead !== true) return undefined;
   const evidence = [`it matches ${request} there and fails closed`];
   const { failure } = backend;
-  return unreachableWebhook(context, webhook, { name, service, failure, request, evidence });
+  return unreachableWebhook(context, webhook, name, request, { service, failure, evidence });
 }
 
 /**

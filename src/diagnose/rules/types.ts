@@ -6,7 +6,7 @@ import type {
   ResourceType,
   TypeContent,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, backendTies, remediesOf } from '../backends.ts';
+import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -273,48 +273,31 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     ({ type: { group, kind } }) => group === error.group && kind === error.objectKind,
   )?.type;
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
-  const service = error.service ?? valueIn(context.now.definitions[name])?.conversionService;
-  const backend = service && backendOf(context, service, error.cause);
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
-  const words = said && shortQuote(said);
-  const server =
-    backend === undefined
-      ? 'a webhook that does not respond'
-      : `${serviceText(backend.service)}, ${backend.text}`;
-  return {
+  const quote = said && shortQuote(said);
+  const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
+  return unansweredCall(context, {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
-    message: `has objects that cannot be read or deleted: they need conversion by ${words === undefined ? server : `a webhook that refuses it: ${words}`}`,
-    quote: words,
+    service: error.service ?? valueIn(context.now.definitions[name])?.conversionService,
+    failure: error.cause,
+    says: (server) =>
+      `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
+    quote,
     evidence: [error.text],
-    scope: 'cluster',
-    remedies: conversionRemedies(context, name, error.cause, backend, words),
+    stop: {
+      before: `let the API server do without the conversion webhook of ${name}, or delete its objects and the CRD before the namespace of the webhook`,
+      late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with the namespace`,
+      gone: `If this software was removed for good, let the API server do without the conversion webhook of ${name}`,
+      command: patchCommand(nameArgs('crd', name), [
+        { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
+      ]),
+      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
+    },
+    ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
     blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
-    ...backendTies(context, backend),
-  };
-}
-
-function conversionRemedies(
-  context: Context,
-  crd: string,
-  failure: CallFailure,
-  backend: Backend | undefined,
-  words: string | undefined,
-): Remedy[] {
-  const stop = {
-    before: `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
-    late: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
-    gone: `If this software was removed for good, let the API server do without the conversion webhook of ${crd}`,
-    command: patchCommand(nameArgs('crd', crd), [
-      { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
-    ]),
-    risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
-  };
-  const fix = `Fix the error of its conversion webhook: "${words}"; Kubernetes then tries again within a minute`;
-  const again =
-    words === undefined ? backendRemedies(backend, failure) : [withRole('now', { text: fix })];
-  return remediesOf(context, backend, stop, { again, isSameBefore: false });
+  });
 }
 
 /**
