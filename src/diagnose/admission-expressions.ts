@@ -92,7 +92,8 @@ function environmentOf(request: AdmissionRequest): Scope {
         namespace: resource === 'namespaces' ? object.name : object.namespace,
         operation,
         userInfo: partial(requester === 'unnamed' ? { username: UNNAMED_USER } : { ...requester }),
-        subResource,
+        // An empty one is absent.
+        subResource: subResource || ABSENT,
         kind: complete({ group, version, kind }),
         resource: complete({ group, version, resource }),
         // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).

@@ -90,7 +90,7 @@ export const CALL_FAILURE_TEXTS: Record<CallFailure, string> = {
   'service-not-found': 'does not exist',
   'no-endpoints': 'has no ready endpoints',
   refused: 'refuses the connection',
-  certificate: 'has a certificate that the API server does not accept',
+  certificate: 'has a certificate that the API server does not accept by its caBundle',
   timeout: 'does not respond in time',
   other: 'does not respond as expected',
 };

@@ -49,9 +49,9 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    S67-degraded acts-as-a-team argo-deletion-error behind-status chain-circle
-    chain-cluster-scoped counts-no-errors deployed-as-a-team fails-to-go gone-by-cluster
-    gone-by-place gone-elsewhere may-not-report not-ready-true other-language own-field
+    S67-degraded behind-status chain-circle
+    chain-cluster-scoped counts-no-errors fails-to-go gone-by-cluster
+    gone-elsewhere not-ready-true other-language own-field
     reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere
     gone-in-words`,
   'the last error is of other work, and no refusal': `
