@@ -3,7 +3,6 @@ import type {
   LabelRequirement,
   ObjectFacts,
   PolicyBindingFacts,
-  PolicyFacts,
   ResourceType,
   ServiceRef,
   Trial,
@@ -111,11 +110,11 @@ export function judgeAdmission(
     // How a policy decides for other users is evaluated below.
     if (guard?.policy !== undefined) continue;
     const asked = guard && isGuardAsked(guard, request);
-    if (asked) add(admissionResult(context, error, does));
     if (asked === undefined)
       judgement.questions.push(
         `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
       );
+    else if (asked) add(admissionResult(context, error, does));
   }
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
@@ -148,10 +147,9 @@ function judgedForUser(
   if (!guard.dependsOnUser) return undefined;
   const { binding, policy } = guard;
   if (policy === undefined) {
-    const perhaps = asked ? '' : 'perhaps ';
     return isGuardAsked(guard, { ...request, requester: 'unnamed' }) === true
       ? undefined
-      : `is asked ${perhaps}by its match conditions, and was not asked about the dry run of this gate`;
+      : 'may be asked, by its match conditions, and was not asked about the dry run of this gate';
   }
   const denial = denialOf(policy, request);
   if (denial === 'none') return undefined;
@@ -329,23 +327,33 @@ function policyDenied(
     (/\bValidatingAdmissionPolicy '/.test(error.text)
       ? 'ValidatingAdmissionPolicy'
       : 'MutatingAdmissionPolicy');
-  const { paramKind } = policy ?? {};
   // Without a namespace, parameters are searched in the namespace of the object.
   const isLost =
     NO_PARAMS.test(error.text) &&
     binding?.paramRef?.namespace === undefined &&
-    paramKind !== undefined &&
-    servedType(context, paramKind)?.namespaced === true &&
-    !request.startsWith('CREATE');
+    policy?.paramKind !== undefined &&
+    servedType(context, policy.paramKind)?.namespaced === true;
+  const subject = { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy };
   return {
     code: 'admission-denied',
-    subject: { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy },
+    subject,
     message: `denies ${request}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     certainty: 'likely',
-    remedies: policyRemedies(context, kind, error, binding, isLost),
+    remedies: [
+      ...(isLost ? [] : [satisfyRemedy(`${kind} ${error.policy}`, error.message)]),
+      showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
+      ...(binding === undefined
+        ? []
+        : [
+            withRole(
+              isLost ? 'now' : 'or',
+              exemptionFromBinding(context, `${kind}Binding`, binding),
+            ),
+          ]),
+    ],
     waitsForNamespace: isLost
       ? 'its parameters were in this namespace, where nothing can be created'
       : undefined,
@@ -369,62 +377,22 @@ function satisfyRemedy(who: string, words: string): Remedy {
   });
 }
 
-function policyRemedies(
-  context: Context,
-  kind: PolicyFacts['kind'],
-  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
-  binding: PolicyBindingFacts | undefined,
-  isLost: boolean,
-): Remedy[] {
-  const policy = { kind, name: error.policy };
-  const see = showObjectRemedy(`See what ${kind} ${error.policy} asks for`, policy);
-  const meet = satisfyRemedy(`${kind} ${error.policy}`, error.message);
-  const isWithoutParams = NO_PARAMS.test(error.text);
-  if (FAILS.test(error.message) && !isWithoutParams) {
-    const ignore = {
-      text: `Let requests pass while ${kind} ${error.policy} fails`,
-      command: patchCommand(objectArgs(policy), [
-        { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
-      ]),
-      risk: 'until failurePolicy is set back to Fail, requests that it would refuse pass in the whole cluster while it fails',
-    };
-    return [meet, see, withRole('or', ignore)];
-  }
-  if (binding === undefined) return [meet, see];
-  const bound = objectArgs({ kind: `${kind}Binding`, name: binding.name });
-  if (isWithoutParams) {
-    const { name, namespace } = binding.paramRef ?? {};
-    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    const create = withRole('now', {
-      text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${place}`}`,
-    });
-    const allow = {
-      text: `Let binding ${binding.name} allow requests for which its parameters are missing`,
-      command: patchCommand(bound, [
-        { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
-      ]),
-      risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
-    };
-    return isLost ? [see, withRole('now', allow)] : [create, see, withRole('or', allow)];
-  }
-  const matchExpressions = withExemption(context, binding.namespaceSelector);
-  const namespaceSelector = { matchLabels: null, matchExpressions };
+function exemptionFromBinding(context: Context, kind: string, binding: PolicyBindingFacts) {
+  const { name, namespaceSelector: own } = binding;
+  // A merge patch keeps labels that are not named: expressions replace all of them.
+  const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
   const patch = { spec: { matchResources: { namespaceSelector } } };
-  const pass =
-    binding.actions.length === 0
-      ? {
-          text: `Exempt this namespace from binding ${binding.name}`,
-          command: kubectl('patch', ...bound, '--type=merge', '-p', JSON.stringify(patch)),
-          risk: 'the policy no longer changes anything in this namespace',
-        }
-      : {
-          text: `During this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
-          command: patchCommand(bound, [
-            { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
-          ]),
-          risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
-        };
-  return [meet, see, withRole('or', pass)];
+  return {
+    text: `Exempt this namespace from binding ${name}`,
+    command: kubectl(
+      'patch',
+      ...objectArgs({ kind, name }),
+      '--type=merge',
+      '-p',
+      JSON.stringify(patch),
+    ),
+    risk: 'the policy no longer checks or changes anything in this namespace',
+  };
 }
 
 /**

@@ -93,7 +93,7 @@ const failingPolicy: Scenario = {
         code: 'admission-denied',
         subject: policyRef(world, KEEP_SECRETS),
         says: [/resulted in error/],
-        advises: [/Fix the error of/, /failurePolicy.*Ignore/],
+        advises: [/Fix the error of/, /Exempt this namespace/],
       },
     ]),
     queued: { kinds: ['Secret'], exactly: true },
