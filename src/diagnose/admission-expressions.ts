@@ -37,7 +37,7 @@ export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
   object: Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
-    annotations?: Readonly<Record<string, string>>;
+    annotations?: Readonly<Record<string, string>> | undefined;
   };
   /** Labels of the object's namespace; undefined if they are not known. */
   namespaceLabels?: Readonly<Record<string, string>> | undefined;
@@ -277,7 +277,13 @@ function parseTokens(tokens: readonly Token[]): Expression {
       case '{':
         read('sign', '}');
         return () => complete({});
+      default:
+        return word();
     }
+  }
+
+  /** Reads a text, a call of a function, or a variable. */
+  function word(): Expression {
     if (peek().kind === 'text') {
       const text = read('text');
       return () => text;

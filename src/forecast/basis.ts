@@ -90,7 +90,10 @@ function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'>
   }
   const lease = itemsIn(context.now.cluster.leases).find((one) => isHolder(actor, one));
   const [latest] = [
-    { at: lease?.renewTime, sign: `its Lease ${lease?.namespace}/${lease?.name} was renewed` },
+    {
+      at: lease?.renewTime,
+      sign: `its Lease ${lease?.namespace}/${lease?.name} was renewed at ${lease?.renewTime}`,
+    },
     { at: written, sign: wrote },
   ]
     .filter(({ at }) => at !== undefined)

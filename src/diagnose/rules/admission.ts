@@ -172,7 +172,7 @@ function isErrorOfGuard(
   { webhook, policy, binding }: Guard,
 ): boolean {
   if (error.kind === 'policy-denied') {
-    return policy?.name === error.policy && (error.binding ?? binding?.name) === binding?.name;
+    return policy?.name === error.policy && binding?.name === error.binding;
   }
   return webhook !== undefined && webhook === findWebhook(context, error);
 }

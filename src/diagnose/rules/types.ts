@@ -325,9 +325,8 @@ export function asksForVersion(text: string): { group: string; version: string }
 function retiredIn(context: Context, text: string): RuleResult[] {
   const asked = asksForVersion(text);
   if (asked === undefined) return [];
-  const kind = /, Kind=(\w+)/.exec(text)?.[1];
   const found = context.now.content
-    .filter(({ type }) => type.group === asked.group && (kind ?? type.kind) === type.kind)
+    .filter(({ type }) => type.group === asked.group)
     .flatMap(({ type }) => retiredVersion(context, type, text) ?? []);
   return found.length === 1 ? found : [];
 }
