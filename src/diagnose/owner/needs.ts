@@ -237,7 +237,7 @@ export function wantedNamesakes(
   return custom.map((one) => ({
     key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
     type,
-    text: `names that begin with the name of a ${one.type.kind}`,
+    text: `the owner of ${one.finalizer}`,
     labelSelector: '',
     isMeant: (candidate) => isNamedAfter(one, candidate),
   }));

@@ -170,7 +170,7 @@ export function unexplainedHang(context: Context): RuleResult {
     message: `is still there, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} refuses the last step of its deletion`}`,
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
-      `metadata.finalizers: [${now.namespace.finalizers}]; spec.finalizers: [${now.namespace.specFinalizers}]`,
+      `finalizers of the namespace: ${[...now.namespace.finalizers, ...now.namespace.specFinalizers].join(', ')}`,
       ...asked.map(({ text }) => `admission asks ${text} before the namespace can end`),
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,

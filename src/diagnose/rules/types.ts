@@ -613,7 +613,7 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
           ? `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`
           : `are still being deleted: ${listNames(finalizers)} is removed from one object after the other`,
       evidence: [
-        `${had} then, ${left} now, ${(rate * 60).toFixed(1)} a minute${more}`,
+        `${had} then, ${left} now, ${Math.round(rate * 60)} a minute${more}`,
         ...finalizers.map((name) => `each still has ${name}, which is being removed one by one`),
       ],
       scope: 'namespace',
