@@ -16,6 +16,7 @@ import {
   readRecordedForecast,
   readRecordedLook,
   recordingNames,
+  rewound,
 } from '../test/unit/recorded-looks.ts';
 import { type Condition, installSwitch, instrument, switches } from './mutation/conditions.ts';
 
@@ -27,8 +28,10 @@ npm run ablate -- PATH…           in these folders or files
 /**
  * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
  * that was read, with one source unread and no earlier snapshot, and what is read next when nothing, and when only
- * the collections of the cluster were read. A condition without which every recording gives the same diagnosis,
- * forecast and lists of things to read is *unpinned*: nothing that a real cluster has shown needs it.
+ * the collections of the cluster were read. Hangs are also replayed as the forecast that saw the same cluster before
+ * the deletion, and the texts of real servers in error-texts.txt are one more recording. A condition without which every
+ * recording gives the same diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster
+ * has shown needs it.
  */
 const COPY = join('coverage', 'ablate');
 /** A condition that changes this many recordings is not tried on further ones. */
@@ -36,6 +39,10 @@ const ENOUGH = 2;
 /** A replay that evaluates this many times the conditions of the original is ended. */
 const ALLOWANCE = 30;
 
+/** Error texts of real servers, each with what it means. */
+const TEXTS = join('test', 'unit', 'golden', 'error-texts.txt');
+
+type Texts = typeof import('../src/diagnose/error-texts.ts');
 type Diagnose = typeof import('../src/diagnose/diagnose.ts');
 type Wanted = typeof import('../src/diagnose/wanted.ts');
 type Predict = typeof import('../src/forecast/predict.ts');
@@ -94,7 +101,7 @@ async function ablate(all: readonly Condition[]): Promise<Effect[]> {
   installSwitch();
   const replay = await replayer();
   const effects = all.map((condition): Effect => ({ ...condition, reached: 0, changed: [] }));
-  for (const name of recordingNames()) {
+  for (const name of [TEXTS, ...recordingNames()]) {
     const run = replay(name);
     switches.reached.clear();
     switches.budget = Number.MAX_SAFE_INTEGER;
@@ -142,27 +149,39 @@ function attempt(run: () => string): string {
 /** Returns what reads a recording and gives the function that replays it with the instrumented code. */
 async function replayer(): Promise<(recording: string) => () => string> {
   const load = (file: string): Promise<unknown> => import(join(process.cwd(), COPY, 'src', file));
+  const { classifyErrorText } = (await load('diagnose/error-texts.ts')) as Texts;
   const { diagnose } = (await load('diagnose/diagnose.ts')) as Diagnose;
   const { wantedFor } = (await load('diagnose/wanted.ts')) as Wanted;
   const { foresee, predict } = (await load('forecast/predict.ts')) as Predict;
   const { commandsFirst, orderOf } = (await load('forecast/order.ts')) as Order;
   const { basisOf } = (await load('forecast/basis.ts')) as Basis;
   let turn = 0;
+  const replayForecast = (now: Snapshot, isPodsFirst: boolean): (() => string) => {
+    const blind = withUnread(now, turn++);
+    const rounds = [now, blind, ...earlierRounds(now)];
+    return () => {
+      const foreseen = foresee(now, isPodsFirst);
+      return JSON.stringify([
+        [foreseen, foresee(blind, isPodsFirst)],
+        [basisOf(now, foreseen), orderOf(now), commandsFirst(now, foreseen)],
+        rounds.map((round) => wantedFor(predict(round))),
+      ]);
+    };
+  };
   return (recording) => {
+    if (recording === TEXTS) {
+      const texts = readFileSync(TEXTS, 'utf8')
+        .split('\n')
+        .filter((line) => /^[^#=]/.test(line));
+      const all = `Failed to delete all resource types, ${texts.length} remaining: ${texts.toSorted().join(', ')}`;
+      return () => JSON.stringify([...texts, all].map(classifyErrorText));
+    }
     if (recording.endsWith(FORECAST)) {
       const { now, isPodsFirst } = readRecordedForecast(recording.slice(0, -FORECAST.length));
-      const blind = withUnread(now, turn++);
-      const rounds = [now, blind, ...earlierRounds(now)];
-      return () => {
-        const foreseen = foresee(now, isPodsFirst);
-        return JSON.stringify([
-          [foreseen, foresee(blind, isPodsFirst)],
-          [basisOf(now, foreseen), orderOf(now), commandsFirst(now, foreseen)],
-          rounds.map((round) => wantedFor(predict(round))),
-        ]);
-      };
+      return replayForecast(now, isPodsFirst);
     }
     const { now, before } = readRecordedLook(recording);
+    const foresight = replayForecast(rewound({ now }), false);
     const blind = withUnread(now, turn++);
     const rounds = earlierRounds(now);
     return () =>
@@ -171,6 +190,7 @@ async function replayer(): Promise<(recording: string) => () => string> {
         // A permission that is missing, and a gate that looks only once.
         [diagnose(blind), wantedFor(blind)],
         rounds.map((round) => wantedFor(round)),
+        foresight(),
       ]);
   };
 }

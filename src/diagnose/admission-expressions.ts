@@ -1,8 +1,8 @@
 import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 
 /**
- * Evaluates the part of CEL in which match conditions are usually written: comparisons, `in`, `has()`, string
- * functions, `exists`, `all`, optional fields. Everything else, and every CEL error, is unknown, as in
+ * Evaluates the part of CEL in which match conditions are usually written: `==`, `!=`, `in`, `has()`, string
+ * functions, `exists`, `all`, optional fields. An expression with any other syntax, and every CEL error, is unknown, as in
  * https://kubernetes.io/docs/reference/using-api/cel/.
  */
 
@@ -10,12 +10,11 @@ import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 const UNKNOWN: unique symbol = Symbol('unknown');
 /** The name of a user that no expression mentions. */
 const UNNAMED_USER = Symbol('a user whom the expression does not name');
-/** An optional field that the object does not have. */
+/** A field that the object does not have: no value, but `has()` and `orValue()` can tell. */
 const ABSENT = Symbol('absent');
 
 type Value =
   | string
-  | number
   | boolean
   | null
   | typeof UNKNOWN
@@ -24,25 +23,8 @@ type Value =
   | readonly Value[]
   | Fields;
 
-/** Fields of an object. A key that is missing from `isComplete` fields is absent, otherwise unknown. */
-class Fields {
-  readonly entries: ReadonlyMap<string, Value>;
-  readonly isComplete: boolean;
-  constructor(entries: Readonly<Record<string, Value>>, isComplete: boolean) {
-    this.entries = new Map(Object.entries(entries));
-    this.isComplete = isComplete;
-  }
-
-  get(key: string): Value {
-    const value = this.entries.get(key);
-    return value === undefined || value === ABSENT ? UNKNOWN : value;
-  }
-
-  has(key: string): boolean | typeof UNKNOWN {
-    if (this.entries.has(key)) return this.entries.get(key) !== ABSENT;
-    return this.isComplete ? false : UNKNOWN;
-  }
-}
+/** Reads a field of an object. */
+type Fields = (key: string) => Value;
 
 /** The user that sends a request, with all groups that its authenticator adds. */
 export interface Requester {
@@ -55,7 +37,7 @@ export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
   object: Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
-    annotations?: Readonly<Record<string, string>>;
+    annotations?: Readonly<Record<string, string>> | undefined;
   };
   /** Labels of the object's namespace; undefined if they are not known. */
   namespaceLabels?: Readonly<Record<string, string>> | undefined;
@@ -71,8 +53,7 @@ export function evaluateCondition(
   expression: string,
   request: AdmissionRequest,
 ): boolean | undefined {
-  const parsed = parse(expression);
-  const value = parsed?.(environmentOf(request));
+  const value = parse(expression)?.(environmentOf(request));
   return typeof value === 'boolean' ? value : undefined;
 }
 
@@ -95,51 +76,56 @@ function environmentOf(request: AdmissionRequest): Scope {
   const { operation, type, object, namespaceLabels, requester } = request;
   const [resource = '', subResource = ''] = type.resource.split('/');
   const { group, version, kind } = type;
-  const userInfo =
-    requester === 'unnamed'
-      ? partial({ username: UNNAMED_USER })
-      : partial(requester === undefined ? {} : { ...requester });
-  // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
-  const isNamespace = group === '' && resource === 'namespaces';
   const stored = partial({
     metadata: partial({
       name: object.name,
       namespace: object.namespace || ABSENT,
       labels: strings(object.labels),
-      ...(object.annotations === undefined ? {} : { annotations: strings(object.annotations) }),
+      annotations: strings(object.annotations),
     }),
   });
-  const namespaceMetadata = namespaceLabels && partial({ labels: strings(namespaceLabels) });
   return new Map<string, Value>([
     [
       'request',
       partial({
-        namespace: isNamespace ? object.name : object.namespace,
+        // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
+        namespace: resource === 'namespaces' ? object.name : object.namespace,
         operation,
-        userInfo,
-        subResource,
+        userInfo: partial(requester === 'unnamed' ? { username: UNNAMED_USER } : { ...requester }),
+        // An empty one is absent.
+        subResource: subResource || ABSENT,
         kind: complete({ group, version, kind }),
         resource: complete({ group, version, resource }),
         // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
-        ...(operation === 'DELETE' && type.namespaced ? {} : { name: object.name }),
+        name: operation === 'DELETE' && type.namespaced ? UNKNOWN : object.name,
       }),
     ],
     ['object', operation === 'DELETE' ? null : stored],
     ['oldObject', operation === 'CREATE' ? null : stored],
-    ['namespaceObject', partial(namespaceMetadata ? { metadata: namespaceMetadata } : {})],
+    ['namespaceObject', partial({ metadata: partial({ labels: strings(namespaceLabels) }) })],
+    ['true', true],
+    ['false', false],
+    ['null', null],
   ]);
 }
 
+/** Returns the fields of an object of which only these are known. */
 function partial(entries: Readonly<Record<string, Value>>): Fields {
-  return new Fields(entries, false);
+  return fieldsOf(entries, UNKNOWN);
 }
 
 function complete(entries: Readonly<Record<string, Value>>): Fields {
-  return new Fields(entries, true);
+  return fieldsOf(entries, ABSENT);
 }
 
-/** Returns the fields of a map of texts; the API server stores no empty maps. */
-function strings(entries: Readonly<Record<string, string>>): Fields | typeof ABSENT {
+function fieldsOf(entries: Readonly<Record<string, Value>>, otherwise: Value): Fields {
+  const known = new Map(Object.entries(entries));
+  return (key) => known.get(key) ?? otherwise;
+}
+
+/** Returns the fields of a map of texts, if it is known; the API server stores no empty maps. */
+function strings(entries: Readonly<Record<string, string>> | undefined): Value {
+  if (entries === undefined) return UNKNOWN;
   return Object.keys(entries).length === 0 ? ABSENT : complete(entries);
 }
 
@@ -149,13 +135,16 @@ type Expression = (scope: Scope) => Value;
 const MAX_LENGTH = 10_000;
 const MAX_DEPTH = 100;
 
+/** A text without escapes, a name, or a sign. */
 const TOKEN =
-  /(?:\s|\/\/[^\n]*\n)*(?:$|([rR]?"(?:[^"\\\n]|\\.)*"|[rR]?'(?:[^'\\\n]|\\.)*')|(\d+)(?![\w.])|([A-Za-z_]\w*)|(&&|\|\||[=!<>]=|[-+*/%<>!?:.,()[\]{}]))/y;
+  /\s*(?:$|"(?<double>[^"\\\n]*)"|'(?<single>[^'\\\n]*)'|(?<sign>in\b|&&|\|\||[=!]=|[!?.,()[\]{}])|(?<name>[A-Za-z_]\w*))/y;
 
 interface Token {
-  kind: 'text' | 'number' | 'name' | 'sign' | 'end';
+  kind: 'text' | 'name' | 'sign' | 'end';
   text: string;
 }
+
+const END: Token = { kind: 'end', text: '' };
 
 /** Thrown inside `parse` only. */
 class UnsupportedSyntax extends Error {}
@@ -163,264 +152,210 @@ class UnsupportedSyntax extends Error {}
 function parse(expression: string): Expression | undefined {
   try {
     return parseTokens(tokensOf(expression));
-  } catch (error) {
-    if (error instanceof UnsupportedSyntax) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }
 
 function tokensOf(expression: string): Token[] {
-  // The line break ends a comment.
-  const text = `${expression}\n`;
-  if (text.length > MAX_LENGTH) throw new UnsupportedSyntax();
+  if (expression.length > MAX_LENGTH) throw new UnsupportedSyntax();
   const tokens: Token[] = [];
-  for (let end = 0; end < text.length; end = TOKEN.lastIndex) {
+  for (let end = 0; end < expression.length; end = TOKEN.lastIndex) {
     TOKEN.lastIndex = end;
-    const match = TOKEN.exec(text);
-    if (match === null) throw new UnsupportedSyntax();
-    const [, quoted, number, name, sign] = match;
-    if (quoted !== undefined) tokens.push({ kind: 'text', text: unquote(quoted) });
-    else if (number !== undefined) tokens.push({ kind: 'number', text: number });
-    else if (name !== undefined) tokens.push({ kind: 'name', text: name });
-    else if (sign !== undefined) tokens.push({ kind: 'sign', text: sign });
+    const found = TOKEN.exec(expression)?.groups;
+    if (found === undefined) throw new UnsupportedSyntax();
+    const text = found['double'] ?? found['single'];
+    const { name, sign } = found;
+    if (text !== undefined) tokens.push({ kind: 'text', text });
+    if (name !== undefined) tokens.push({ kind: 'name', text: name });
+    if (sign !== undefined) tokens.push({ kind: 'sign', text: sign });
   }
   return tokens;
-}
-
-function unquote(quoted: string): string {
-  const inner = quoted.replace(/^[rR]/, '').slice(1, -1);
-  if (/^[rR]/.test(quoted) || !inner.includes('\\')) return inner;
-  if (/\\[^"'\\]/.test(inner.replaceAll('\\\\', ''))) throw new UnsupportedSyntax();
-  return inner.replace(/\\(.)/g, '$1');
 }
 
 /** Parses the tokens by recursive descent (grammar: https://github.com/google/cel-spec/blob/master/doc/langdef.md). */
 function parseTokens(tokens: readonly Token[]): Expression {
   let position = 0;
   let depth = 0;
-  const peek = (): Token => tokens[position] ?? { kind: 'end', text: '' };
+  const peek = (): Token => tokens[position] ?? END;
   const isNext = (...signs: string[]): boolean => {
     const { kind, text } = peek();
-    return (kind === 'sign' || text === 'in') && kind !== 'text' && signs.includes(text);
+    return kind === 'sign' && signs.includes(text);
   };
   const accept = (...signs: string[]): string | undefined =>
     isNext(...signs) ? tokens[position++]?.text : undefined;
-  const expect = (sign: string): void => {
-    if (accept(sign) === undefined) throw new UnsupportedSyntax();
-  };
-  const name = (): string => {
+  const read = (kind: Token['kind'], wanted = peek().text): string => {
     const token = peek();
-    if (token.kind !== 'name') throw new UnsupportedSyntax();
+    if (token.kind !== kind || token.text !== wanted) throw new UnsupportedSyntax();
     position++;
     return token.text;
   };
-
-  function conditional(): Expression {
-    if (++depth > MAX_DEPTH) throw new UnsupportedSyntax();
-    const condition = chain('||', () => chain('&&', relation, false), true);
-    depth--;
-    if (accept('?') === undefined) return condition;
-    const yes = conditional();
-    expect(':');
-    const no = conditional();
-    return (scope) => {
-      const value = condition(scope);
-      return typeof value === 'boolean' ? (value ? yes : no)(scope) : UNKNOWN;
-    };
-  }
+  const whole = (): Expression => chain('||', () => chain('&&', relation, false), true);
 
   /** `||` is true and `&&` is false if one operand is, whatever the others are. */
   function chain(sign: string, operand: () => Expression, deciding: boolean): Expression {
     const operands = [operand()];
     while (accept(sign) !== undefined) operands.push(operand());
-    return operands.length === 1
-      ? (operands[0] as Expression)
-      : (scope) =>
-          combine(
-            operands.map((one) => one(scope)),
-            deciding,
-          );
+    const [first] = operands as [Expression];
+    const values = (scope: Scope): Value[] => operands.map((one) => one(scope));
+    return operands.length === 1 ? first : (scope) => combine(values(scope), deciding);
   }
 
   function relation(): Expression {
-    let left = sum();
-    for (;;) {
-      const sign = accept('==', '!=', '<', '<=', '>', '>=', 'in');
-      if (sign === undefined) return left;
-      const [a, b] = [left, sum()];
-      left = (scope) => compare(sign, a(scope), b(scope));
-    }
-  }
-
-  /** Arithmetic is read, and its result is unknown. */
-  function sum(): Expression {
-    const first = unary();
-    if (!isNext('+', '-', '*', '/', '%')) return first;
-    while (accept('+', '-', '*', '/', '%') !== undefined) unary();
-    return () => UNKNOWN;
+    const left = unary();
+    const sign = accept('==', '!=', 'in');
+    if (sign === undefined) return left;
+    const right = unary();
+    return (scope) => compare(sign, left(scope), right(scope));
   }
 
   function unary(): Expression {
     if (++depth > MAX_DEPTH) throw new UnsupportedSyntax();
-    const sign = accept('!', '-');
-    const operand = sign === undefined ? member() : unary();
+    const isNegated = accept('!') !== undefined;
+    const operand = isNegated ? unary() : member();
     depth--;
-    if (sign === undefined) return operand;
-    return (scope) => {
-      const value = operand(scope);
-      return sign === '!' && typeof value === 'boolean' ? !value : UNKNOWN;
-    };
+    return isNegated ? (scope) => negate(operand(scope)) : operand;
   }
 
   function member(): Expression {
     let target = primary();
+    let isOptional = false;
     for (;;) {
-      if (accept('.') !== undefined) {
-        const isOptional = accept('?') !== undefined;
-        const key = name();
-        target = isNext('(') ? method(target, key) : field(target, () => key, isOptional);
-      } else if (accept('[') !== undefined) {
-        const isOptional = accept('?') !== undefined;
-        const key = conditional();
-        expect(']');
-        target = field(target, key, isOptional);
-      } else return target;
+      const sign = accept('.', '[');
+      if (sign === undefined) return target;
+      // After an optional field, the rest of the path is optional (CEL, optional types).
+      isOptional = accept('?') !== undefined || isOptional;
+      if (sign === '[') {
+        target = field(target, whole(), isOptional);
+        read('sign', ']');
+      } else {
+        const key = read('name');
+        target =
+          accept('(') === undefined ? field(target, () => key, isOptional) : method(target, key);
+      }
     }
   }
 
   function method(target: Expression, called: string): Expression {
-    expect('(');
-    if (called === 'exists' || called === 'all') {
-      const variable = name();
-      expect(',');
-      const predicate = conditional();
-      expect(')');
-      return (scope) => {
-        const items = itemsOf(target(scope));
-        if (items === undefined) return UNKNOWN;
-        const results = items.map((item) => predicate(new Map([...scope, [variable, item]])));
-        return combine(results, called === 'exists');
-      };
+    if (called !== 'exists' && called !== 'all') {
+      const [parameter] = list(')');
+      return (scope) => call(called, target(scope), parameter?.(scope));
     }
-    const parameters = list(')');
-    return (scope) =>
-      call(
-        called,
-        target(scope),
-        parameters.map((one) => one(scope)),
-      );
+    const variable = read('name');
+    read('sign', ',');
+    const predicate = whole();
+    read('sign', ')');
+    return (scope) => {
+      const items = target(scope);
+      if (!Array.isArray(items)) return UNKNOWN;
+      const results = items.map((item) => predicate(new Map([...scope, [variable, item]])));
+      return combine(results, called === 'exists');
+    };
   }
 
   function list(closing: string): Expression[] {
     const items: Expression[] = [];
     while (!isNext(closing)) {
-      items.push(conditional());
+      items.push(whole());
       if (accept(',') === undefined) break;
     }
-    expect(closing);
+    read('sign', closing);
     return items;
   }
 
   function primary(): Expression {
-    if (accept('(') !== undefined) {
-      const inner = conditional();
-      expect(')');
-      return inner;
+    switch (accept('(', '[', '{')) {
+      case '(': {
+        const inner = whole();
+        read('sign', ')');
+        return inner;
+      }
+      case '[': {
+        const items = list(']');
+        return (scope) => items.map((one) => one(scope));
+      }
+      case '{':
+        read('sign', '}');
+        return () => complete({});
+      default:
+        return word();
     }
-    if (accept('[') !== undefined) {
-      const items = list(']');
-      return (scope) => items.map((one) => one(scope));
-    }
-    if (accept('{') !== undefined) {
-      expect('}');
-      return () => complete({});
-    }
-    const { kind, text } = peek();
-    if (kind === 'text' || kind === 'number') {
-      position++;
-      return () => (kind === 'text' ? text : Number(text));
-    }
-    name();
-    if (LITERALS.has(text)) return () => LITERALS.get(text) ?? null;
-    if (!isNext('(')) return (scope) => scope.get(text) ?? (scope.has(text) ? null : UNKNOWN);
-    if (text === 'has') return presence();
-    accept('(');
-    list(')');
-    return () => UNKNOWN;
   }
 
-  /** `has(a.b)` reads `a.b` as an optional field. */
-  function presence(): Expression {
-    expect('(');
-    const { key, of } = member() as Partial<FieldExpression>;
-    expect(')');
-    if (key === undefined || of === undefined) throw new UnsupportedSyntax();
+  /** Reads a text, a call of a function, or a variable. */
+  function word(): Expression {
+    if (peek().kind === 'text') {
+      const text = read('text');
+      return () => text;
+    }
+    const name = read('name');
+    if (accept('(') !== undefined) {
+      const [parameter] = list(')');
+      return (scope) => (name === 'has' ? isPresent(parameter?.(scope)) : UNKNOWN);
+    }
     return (scope) => {
-      const [value, name] = [of(scope), key(scope)];
-      return value instanceof Fields && typeof name === 'string' ? value.has(name) : UNKNOWN;
+      const value = scope.get(name);
+      return value === undefined ? UNKNOWN : value;
     };
   }
 
-  const whole = conditional();
-  if (peek().kind !== 'end') throw new UnsupportedSyntax();
-  return whole;
+  const all = whole();
+  read('end');
+  return all;
 }
-
-const LITERALS: ReadonlyMap<string, Value> = new Map<string, Value>([
-  ['true', true],
-  ['false', false],
-  ['null', null],
-]);
 
 function combine(values: readonly Value[], deciding: boolean): Value {
   if (values.includes(deciding)) return deciding;
   return values.every((value) => value === !deciding) ? !deciding : UNKNOWN;
 }
 
-type FieldExpression = Expression & { of: Expression; key: Expression };
-
-function field(of: Expression, key: Expression, isOptional: boolean): FieldExpression {
-  const read: Expression = (scope) => {
-    const value = of(scope);
-    const wanted = key(scope);
-    // After an optional field, the rest of the path is optional (CEL, optional types).
-    if (value === ABSENT) return ABSENT;
-    if (!(value instanceof Fields) || typeof wanted !== 'string') return UNKNOWN;
-    return isOptional && value.has(wanted) === false ? ABSENT : value.get(wanted);
-  };
-  return Object.assign(read, { of, key });
+function negate(value: Value): Value {
+  return typeof value === 'boolean' ? !value : UNKNOWN;
 }
 
-function itemsOf(value: Value): readonly Value[] | undefined {
-  if (value instanceof Fields) return value.isComplete ? [...value.entries.keys()] : undefined;
-  return Array.isArray(value) ? value : undefined;
+function isPresent(value: Value = UNKNOWN): Value {
+  return value === UNKNOWN ? UNKNOWN : value !== ABSENT;
+}
+
+function field(target: Expression, key: Expression, isOptional: boolean): Expression {
+  return (scope) => {
+    const value = target(scope);
+    const wanted = key(scope);
+    if (typeof value === 'function' && typeof wanted === 'string') return value(wanted);
+    return isOptional && value === ABSENT ? ABSENT : UNKNOWN;
+  };
 }
 
 function compare(sign: string, a: Value, b: Value): Value {
-  if (sign === '==') return isEqual(a, b);
-  if (sign === '!=') {
-    const equal = isEqual(a, b);
-    return typeof equal === 'boolean' ? !equal : UNKNOWN;
-  }
-  if (sign === 'in' && b instanceof Fields && typeof a === 'string') return b.has(a);
-  if (sign !== 'in' || !Array.isArray(b)) return UNKNOWN;
-  const found = b.map((item) => isEqual(a, item));
-  return combine(found, true);
+  if (sign !== 'in') return sign === '==' ? isEqual(a, b) : negate(isEqual(a, b));
+  if (typeof b === 'function') return typeof a === 'string' ? isPresent(b(a)) : UNKNOWN;
+  return Array.isArray(b)
+    ? combine(
+        b.map((item) => isEqual(a, item)),
+        true,
+      )
+    : UNKNOWN;
 }
 
 function isEqual(a: Value, b: Value): Value {
-  const values = [a, b];
-  if (values.includes(UNKNOWN) || values.includes(ABSENT)) return UNKNOWN;
-  if (a === null || b === null) return a === b;
-  if (typeof a === 'object' || typeof b === 'object') return UNKNOWN;
-  return a === b;
+  return isComparable(a) && isComparable(b) ? a === b : UNKNOWN;
 }
 
-function call(name: string, target: Value, parameters: readonly Value[]): Value {
-  const [parameter] = parameters;
-  if (name === 'orValue' && parameter !== undefined) return target === ABSENT ? parameter : target;
+function isComparable(value: Value): boolean {
+  return value === null || value === UNNAMED_USER || /^(?:string|boolean)$/.test(typeof value);
+}
+
+function call(name: string, target: Value, parameter: Value = UNKNOWN): Value {
+  if (name === 'orValue') return target === ABSENT ? parameter : target;
   if (typeof target !== 'string' || typeof parameter !== 'string') return UNKNOWN;
-  if (name === 'startsWith') return target.startsWith(parameter);
-  if (name === 'endsWith') return target.endsWith(parameter);
-  return name === 'contains' ? target.includes(parameter) : UNKNOWN;
+  switch (name) {
+    case 'startsWith':
+      return target.startsWith(parameter);
+    case 'endsWith':
+      return target.endsWith(parameter);
+    case 'contains':
+      return target.includes(parameter);
+    default:
+      return UNKNOWN;
+  }
 }

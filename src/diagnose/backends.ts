@@ -68,21 +68,6 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   return backend(true, `whose ${actorText(actor)} ${state}`, actor);
 }
 
-/**
- * Ties a finding to the namespace of its backend, which stays until the backend answers, and to the workload that
- * would serve it.
- */
-export function backendTies(
-  context: Context,
-  backend: Backend | undefined,
-): Pick<RuleResult, 'waitsForNamespace' | 'servedBy'> {
-  const text = backend?.isInside && `${serviceText(backend.service)} ${fateText(context)}`;
-  return {
-    servedBy: backend?.actor && actorText(backend.actor),
-    waitsForNamespace: text || undefined,
-  };
-}
-
 function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
   return itemsIn(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
 }
@@ -97,24 +82,82 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
   );
 }
 
+/** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
+export const HEALS = 'waiting namespaces are then deleted within 90 s';
+
 /** Describes the backend that does not answer. */
 export const CALL_FAILURE_TEXTS: Record<CallFailure, string> = {
   'service-not-found': 'does not exist',
   'no-endpoints': 'has no ready endpoints',
   refused: 'refuses the connection',
-  certificate: 'has a certificate that the API server does not accept',
+  certificate: 'has a certificate that the API server does not accept by its caBundle',
   timeout: 'does not respond in time',
   other: 'does not respond as expected',
 };
 
+/** A call of the API server to a server of somebody else: an extension API, a conversion, a webhook. */
+interface Call {
+  /** Undefined: a server at a URL, or none. */
+  service: ServiceRef | undefined;
+  failure?: CallFailure | undefined;
+  /** Writes the message of the finding. */
+  says: (server: string) => string;
+  /** Ends the calls: next time `before` the namespace is deleted, `late` in this deletion, or if the software is `gone`. */
+  stop: { before: string; late: string; gone: string; command: string; risk: string };
+  /** Replaces the advice to make the backend answer. */
+  fix?: Remedy[];
+  /** Further ways, if the backend cannot be made to answer. */
+  or?: Remedy[];
+}
+
+/**
+ * Returns the finding that a server does not answer the API server. It is tied to the namespace of the backend, which
+ * stays until the backend answers, and to the workload that would serve it. A backend inside the namespace cannot be
+ * restored: the calls have to end.
+ */
+export function unansweredCall(
+  context: Context,
+  {
+    service,
+    failure,
+    says,
+    stop,
+    fix,
+    or = [],
+    ...finding
+  }: Call & Omit<RuleResult, 'message' | 'remedies' | 'scope'>,
+): RuleResult {
+  const backend = service && backendOf(context, service, failure);
+  const server =
+    backend === undefined
+      ? `a server that ${CALL_FAILURE_TEXTS[failure ?? 'other']}`
+      : `${serviceText(backend.service)}, ${backend.text}`;
+  const { before, late, gone, ...how } = stop;
+  const again = fix ?? backendRemedies(backend, failure);
+  return {
+    ...finding,
+    message: says(server),
+    scope: 'cluster',
+    servedBy: backend?.actor && actorText(backend.actor),
+    ...(backend?.isInside === true
+      ? {
+          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
+          remedies: preventionRemedies(context, before, how, [
+            withRole('now', { text: late, ...how }),
+            ...or,
+          ]),
+        }
+      : { remedies: [...again, ...or, withRole('or', { text: gone, ...how })] }),
+  };
+}
+
 /** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
 export function backendRemedies(
   backend: Backend | undefined,
-  failure: CallFailure,
-  then = 'Kubernetes then tries again within a minute',
+  failure: CallFailure | undefined,
 ): Remedy[] {
   if (backend === undefined) {
-    return [withRole('now', { text: `Make the webhook answer${CURES[failure]}; ${then}` })];
+    return [withRole('now', { text: `Make that server answer; ${HEALS}` })];
   }
   const { service, actor } = backend;
   const { namespace, name } = service;
@@ -124,13 +167,13 @@ export function backendRemedies(
     return actor.wanted === 0 && canScale
       ? [
           withRole('now', {
-            text: `Scale ${actorText(actor)} up, which is behind ${place}; ${then}`,
+            text: `Scale ${actorText(actor)} up, which is behind ${place}; ${HEALS}`,
             command: kubectl('scale', ...objectArgs(actor), '--replicas=1'),
           }),
         ]
       : [
           withRole('now', {
-            text: `Make ${actorText(actor)} ready, which is behind ${place}; ${then}`,
+            text: `Make ${actorText(actor)} ready, which is behind ${place}; ${HEALS}`,
           }),
           lookRemedy(
             `See what keeps ${actorText(actor)} from being ready`,
@@ -140,7 +183,7 @@ export function backendRemedies(
   }
   if (backend.isDead || failure === 'service-not-found') {
     return [
-      withRole('now', { text: `Install the software behind ${place} again; ${then}` }),
+      withRole('now', { text: `Install the software behind ${place} again; ${HEALS}` }),
       lookRemedy(
         `See what is left in namespace ${namespace}`,
         kubectl('get', 'all', '-n', namespace),
@@ -148,43 +191,10 @@ export function backendRemedies(
     ];
   }
   return [
-    withRole('now', { text: `Make the backend of ${place} answer${CURES[failure]}; ${then}` }),
+    withRole('now', { text: `Make the backend of ${place} answer; ${HEALS}` }),
     lookRemedy(
       `See the endpoints of ${place}`,
       kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),
     ),
   ];
 }
-
-/**
- * Returns the remedies that restore a backend or stop the calls to it. A backend inside the namespace cannot be
- * restored: the caller has to be deleted (`late`), next time `before` the namespace. Elsewhere that helps if the
- * software is `gone`.
- */
-export function remediesOf(
-  context: Context,
-  backend: Backend | undefined,
-  ways: { before: string; late: string; gone: string; command: string; risk: string },
-  {
-    again,
-    or = [],
-    isSameBefore = true,
-  }: { again: Remedy[]; or?: Remedy[]; isSameBefore?: boolean },
-): Remedy[] {
-  const { before, late, gone, ...how } = ways;
-  return backend?.isInside === true
-    ? preventionRemedies(context, before, isSameBefore ? how : {}, [
-        withRole('now', { text: late, ...how }),
-        ...or,
-      ])
-    : [...again, ...or, withRole('or', { text: gone, ...how })];
-}
-
-const CURES: Record<CallFailure, string> = {
-  'service-not-found': ' again',
-  'no-endpoints': ' again',
-  refused: ' on its port',
-  certificate: ' with a certificate that its caBundle trusts',
-  timeout: ' within its time limit',
-  other: ' as the API server expects',
-};

@@ -69,87 +69,39 @@ const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaini
  */
 export function classifyErrorText(text: string): ContentError[] {
   const prefix = CONTENT_FAILURE.exec(text);
-  const errors = prefix
-    ? splitContentFailure(text.slice(prefix[0].length), Number(prefix[1]))
-    : splitAtKnownStarts(text);
-  return [...new Set(errors)].map((error) => ({ ...readErrorText(error), text: error }));
+  const errors = splitErrors(text.slice(prefix?.[0].length ?? 0), Number(prefix?.[1] ?? 0));
+  const unique = new Set(errors.filter((piece) => piece.trim() !== ''));
+  return [...unique].map((error) => ({ ...readErrorText(error), text: error }));
 }
 
 /**
  * Undoes `strings.Join(sortedErrors, ", ")` of kube-controller-manager
  * (pkg/controller/namespace/deletion/status_condition_utils.go, makeDeleteContentCondition).
- * The errors may contain ", " themselves; their stated number and their order decide.
+ * The errors may contain ", " themselves: the right side has to begin an error. Without a stated number that fits, a
+ * refusal ends the list: the message of a webhook is free text.
  */
-function splitContentFailure(tail: string, stated: number): string[] {
-  if (stated <= 1) return withoutBlankPieces([tail]);
-  const piece = repeatedPiece(tail, stated);
-  if (piece !== undefined) return withoutBlankPieces([piece]);
-
-  const pieces = splitBeforeErrors(tail, startsKnownError);
-  if (pieces.length === stated) return pieces;
-  if (pieces.length > stated) {
-    const sorted = joinUnsorted(pieces);
-    return sorted.length >= stated ? sorted : pieces;
-  }
-  // Errors of extension API servers may begin with anything: cut everywhere if that fits the number.
-  const everywhere = splitBeforeErrors(
-    tail,
-    (text, at) => !GROUP_VERSION_TAIL.test(text.slice(at, at + 9)),
-  );
-  return everywhere.length === stated ? everywhere : pieces;
-}
-
-/** Go prints a resource as `apps/v1, Resource=x` and a kind as `apps/v1, Kind=X`. */
-const GROUP_VERSION_TAIL = /^(?:Resource|Kind)=/;
-
-/** Merges equal errors: a webhook that matches everything fails with the same text for every type. */
-function repeatedPiece(tail: string, times: number): string | undefined {
-  const length = (tail.length + 2) / times - 2;
-  if (!Number.isInteger(length) || length < 1) return undefined;
-  const piece = tail.slice(0, length);
-  return tail === new Array(times).fill(piece).join(', ') ? piece : undefined;
-}
-
-/**
- * Joins a piece that sorts before its predecessor with it: the list is sorted, so such a piece is a part of the
- * predecessor.
- */
-function joinUnsorted(pieces: string[]): string[] {
-  const joined: string[] = [];
-  for (const piece of pieces) {
-    const last = joined.at(-1);
-    if (last !== undefined && piece < last) joined[joined.length - 1] = `${last}, ${piece}`;
-    else joined.push(piece);
-  }
-  return joined;
-}
-
-/** Splits a list without a stated number. A refusal ends the list: the message of a webhook is free text. */
-function splitAtKnownStarts(text: string): string[] {
-  const pieces = splitBeforeErrors(text, startsKnownError);
-  const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
-  if (refusal < 0) return pieces;
-  return [...pieces.slice(0, refusal), pieces.slice(refusal).join(', ')];
-}
-
-/** Splits at every ", " whose right side begins an error. */
-function splitBeforeErrors(
-  text: string,
-  beginsError: (text: string, at: number) => boolean,
-): string[] {
+function splitErrors(text: string, stated: number): string[] {
+  const repeated = repeatedPiece(text, stated);
+  if (repeated !== undefined) return [repeated];
   const pieces: string[] = [];
   let start = 0;
   for (let comma = text.indexOf(', '); comma >= 0; comma = text.indexOf(', ', comma + 2)) {
-    if (!beginsError(text, comma + 2)) continue;
+    if (!startsKnownError(text, comma + 2)) continue;
     pieces.push(text.slice(start, comma));
     start = comma + 2;
   }
   pieces.push(text.slice(start));
-  return withoutBlankPieces(pieces);
+  const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
+  const last = refusal < 0 || pieces.length === stated ? pieces.length : refusal;
+  return [...pieces.slice(0, last), pieces.slice(last).join(', ')];
 }
 
-function withoutBlankPieces(pieces: string[]): string[] {
-  return pieces.filter((piece) => piece.trim() !== '');
+/** Merges equal errors: a webhook that matches everything fails with the same text for every type. */
+function repeatedPiece(text: string, times: number): string | undefined {
+  const piece = text.slice(0, Math.max(0, (text.length + 2) / times - 2));
+  return text === Array.from({ length: Math.min(times, text.length) }, () => piece).join(', ')
+    ? piece
+    : undefined;
 }
 
 const KNOWN_STARTS = [
@@ -404,17 +356,8 @@ function readErrorText(text: string): ErrorDetail {
 
 /** Reads a storage key, `/registry/[group/]resource/namespace/name`. */
 function unreadableKey(path: string): ErrorDetail {
-  const parts = path.split('/').filter((part) => part !== '');
-  const [name, , resource, parent] = [...parts].reverse();
-  // Services and Endpoints share a folder: /registry/services/specs/…, /registry/services/endpoints/…
-  const isService = parent === 'services' && resource === 'specs';
-  const hasGroup = parts.length >= 5 && parent !== 'services';
-  return {
-    ...UNREADABLE,
-    group: hasGroup ? parent : undefined,
-    resource: parts.length < 4 ? undefined : isService ? 'services' : resource,
-    name: parts.length < 4 ? undefined : name,
-  };
+  const [name, , resource, group] = path.split('/').slice(2).reverse();
+  return { ...UNREADABLE, group, resource, name: resource && name };
 }
 
 interface Named {

@@ -183,7 +183,7 @@ export function realRequests(
   // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
   { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
 ): [AdmissionRequest, ...AdmissionRequest[]] {
-  const object = { name, namespace: place, labels, ...(annotations && { annotations }) };
+  const object = { name, namespace: place, labels, annotations };
   const request = { operation, type, object, namespaceLabels: namespace.labels };
   if (operation === 'DELETE' && typeName(type) === 'namespaces') {
     return [{ ...request, requester: 'unnamed' }];

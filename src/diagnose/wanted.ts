@@ -36,7 +36,7 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProductName, hasProgramName } from './owner/names.ts';
-import { findNamedObject, objectsNamedBy, parametersFor } from './owner/needs.ts';
+import { findNamedObject, objectsNamedBy, parametersFor, wantedNamesakes } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
@@ -121,14 +121,18 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.nodes.push(...itemsIn(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
   const isAdmissionRead = ADMISSION_SOURCES.every((key) => now.cluster[key] !== undefined);
   const samples = collectSamples(context);
+  const held = everythingHeld(context);
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
     !isAdmissionRead || type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
-      : wantedSamples(
-          context,
-          type,
-          of.map(({ object }) => object),
-        ),
+      : [
+          ...wantedNamesakes(held, type),
+          ...wantedSamples(
+            context,
+            type,
+            of.map(({ object }) => object),
+          ),
+        ],
   );
   for (const { type, object, key } of samples) {
     wantServers(context, wanted, 'DELETE', type, object);

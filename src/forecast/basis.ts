@@ -1,5 +1,5 @@
 import { actorText } from '../diagnose/actors.ts';
-import { type Context, contextOf, countsOf, itemsIn, subjectOf } from '../diagnose/context.ts';
+import { type Context, contextOf, countsOf, itemsIn } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
@@ -77,31 +77,30 @@ function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'>
     .flatMap(({ time }) => time ?? [])
     .sort()
     .at(-1);
+  const wrote = `the status of such an object was written at ${written}`;
   if (actor === undefined) {
     const known = isOfTheCloud(held) ? knownFinalizer(held) : undefined;
+    const nobody = `no workload could be named that removes ${held.finalizer}`;
     return known === undefined
-      ? {
-          owner: 'unknown',
-          evidence: `no workload could be named that removes ${held.finalizer}`,
-        }
+      ? { owner: 'unknown', evidence: nobody }
       : {
-          owner: known.owner,
-          evidence: `not visible in the cluster; the status of such an object was written at ${written}`,
+          ...{ owner: known.owner, evidence: `not visible in the cluster; ${wrote}` },
           ...aliveSince(written),
         };
   }
-  const { kind, name } = subjectOf(actor);
   const lease = itemsIn(context.now.cluster.leases).find((one) => isHolder(actor, one));
-  const ready = `${actor.ready} of ${actor.wanted} ready`;
-  if (lease?.renewTime !== undefined && lease.renewTime > (written ?? '')) {
-    const evidence = `${ready}; its Lease ${lease.namespace}/${lease.name} was renewed at ${lease.renewTime}`;
-    return { owner: actorText(actor), evidence, ...aliveSince(lease.renewTime) };
-  }
-  const evidence =
-    written === undefined
-      ? `${ready}; ${kind} ${name} has left no dated sign that it works on these objects`
-      : `${ready}; it wrote the status of such an object at ${written}`;
-  return { owner: actorText(actor), evidence, ...aliveSince(written) };
+  const [latest] = [
+    {
+      at: lease?.renewTime,
+      sign: `its Lease ${lease?.namespace}/${lease?.name} was renewed at ${lease?.renewTime}`,
+    },
+    { at: written, sign: wrote },
+  ]
+    .filter(({ at }) => at !== undefined)
+    .sort((a, b) => ((a.at ?? '') > (b.at ?? '') ? -1 : 1));
+  const sign = latest?.sign ?? 'no dated sign that it works on these objects';
+  const evidence = `${actor.ready} of ${actor.wanted} ready; ${sign}`;
+  return { owner: actorText(actor), evidence, ...aliveSince(latest?.at) };
 }
 
 function aliveSince(aliveAt: string | undefined): Pick<OwnerLife, 'aliveAt'> {

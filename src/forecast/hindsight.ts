@@ -80,12 +80,7 @@ function whyUnforeseen(
     : `nothing showed ${findingTexts(found)} at that time`;
 }
 
-const MAX_TOLD = 3;
-
 function findingTexts(findings: readonly Finding[]): string {
-  if (findings.length === 0) return 'no cause';
-  return findings
-    .slice(0, MAX_TOLD)
-    .map(({ code, subject }) => `${code} (${subject.kind} ${subject.name})`)
-    .join(', ');
+  const texts = findings.map(({ code, subject }) => `${code} (${subject.kind} ${subject.name})`);
+  return texts.slice(0, 3).join(', ') || 'no cause';
 }

@@ -59,7 +59,7 @@ const PAUSE_MS = 8_000;
 const FORETOLD = new Set([
   ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden', 'denied-by-policy'],
   ...['denied-by-webhook', 'granted-here', 'owner-not-ready', 'paused', 'two-dead-webhooks'],
-  ...['agent-lost', 'lock-of-evicted', 'between-jobs', 'ending-leads'],
+  ...['agent-lost', 'lock-of-evicted', 'between-jobs', 'ending-leads', 'who-is-asked'],
 ]);
 const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */

@@ -6,19 +6,14 @@ import { foresee } from '../../src/forecast/predict.ts';
 import { workloadFacts } from '../../src/model/facts.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
-import type {
-  ContentCount,
-  ObjectFacts,
-  Snapshot,
-  WorkloadFacts,
-} from '../../src/model/snapshot.ts';
+import type { WorkloadFacts } from '../../src/model/snapshot.ts';
 import {
   FORECAST,
   type RecordedForecast,
-  type RecordedLooks,
   readRecordedForecast,
   readRecordedLook,
   recordingNames,
+  rewound,
 } from './recorded-looks.ts';
 
 /** A program that runs beside, without any right. */
@@ -54,9 +49,9 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    S67-degraded acts-as-a-team argo-deletion-error behind-status chain-circle
-    chain-cluster-scoped counts-no-errors deployed-as-a-team fails-to-go gone-by-cluster
-    gone-by-place gone-elsewhere may-not-report not-ready-true other-language own-field
+    S67-degraded behind-status chain-circle
+    chain-cluster-scoped counts-no-errors fails-to-go gone-by-cluster
+    gone-elsewhere not-ready-true other-language own-field
     reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere
     gone-in-words`,
   'the last error is of other work, and no refusal': `
@@ -90,39 +85,6 @@ const idsIn = (table: Record<string, string>): string[][] =>
 
 function outcome({ now, isPodsFirst }: Pick<RecordedForecast, 'now' | 'isPodsFirst'>): string {
   return forecastOf(foresee(now, isPodsFirst));
-}
-
-/** The hang as a forecast would have seen it: nothing is terminating yet. What was deleted since stays lost. */
-function rewound({ now }: Pick<RecordedLooks, 'now'>): Snapshot {
-  const alive = <T extends ObjectFacts>(object: T): T => ({
-    ...object,
-    deletionTimestamp: undefined,
-    deletionGracePeriodSeconds: undefined,
-  });
-  const undeleted = ({ total, terminating, guarded, ...count }: ContentCount): ContentCount => {
-    const groups = terminating.map((group) => ({
-      ...group,
-      since: '',
-      examples: group.examples.map(alive),
-    }));
-    return { ...count, total, queued: total, terminating: [], guarded: [...guarded, ...groups] };
-  };
-  const { baseline: _, watched: __, behind: ___, ...rest } = now;
-  const content = now.content.map(({ type, read: count }) => ({
-    type,
-    read: count.ok ? readOk(undeleted(count.value)) : count,
-  }));
-  const pods = now.pods.ok ? readOk(now.pods.value.map(alive)) : now.pods;
-  const own = now.places[now.namespace.name];
-  const place = own?.pods?.ok ? { ...own, pods: readOk(own.pods.value.map(alive)) } : own;
-  return {
-    ...rest,
-    namespace: { ...now.namespace, deletionTimestamp: undefined, phase: 'Active', conditions: [] },
-    content,
-    pods,
-    places: { ...now.places, ...(place && { [now.namespace.name]: place }) },
-    forecast: { deletions: {}, present: { content, pods }, together: [] },
-  };
 }
 
 describe('a forecast calls no hang clear', () => {

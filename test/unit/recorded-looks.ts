@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
-import type { Snapshot } from '../../src/model/snapshot.ts';
+import { readOk } from '../../src/model/read.ts';
+import type { ContentCount, ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
 
 /**
  * What the gate saw on a real control plane: `npm run record:snapshots` writes these files and this reads
@@ -68,6 +69,39 @@ function common(): Common {
 
 function readJson(file: string): JsonObject {
   return JSON.parse(readFileSync(file, 'utf8')) as JsonObject;
+}
+
+/** The hang as a forecast would have seen it: nothing is terminating yet. What was deleted since stays lost. */
+export function rewound({ now }: Pick<RecordedLooks, 'now'>): Snapshot {
+  const alive = <T extends ObjectFacts>(object: T): T => ({
+    ...object,
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
+  });
+  const undeleted = ({ total, terminating, guarded, ...count }: ContentCount): ContentCount => {
+    const groups = terminating.map((group) => ({
+      ...group,
+      since: '',
+      examples: group.examples.map(alive),
+    }));
+    return { ...count, total, queued: total, terminating: [], guarded: [...guarded, ...groups] };
+  };
+  const { baseline: _, watched: __, behind: ___, ...rest } = now;
+  const content = now.content.map(({ type, read: count }) => ({
+    type,
+    read: count.ok ? readOk(undeleted(count.value)) : count,
+  }));
+  const pods = now.pods.ok ? readOk(now.pods.value.map(alive)) : now.pods;
+  const own = now.places[now.namespace.name];
+  const place = own?.pods?.ok ? { ...own, pods: readOk(own.pods.value.map(alive)) } : own;
+  return {
+    ...rest,
+    namespace: { ...now.namespace, deletionTimestamp: undefined, phase: 'Active', conditions: [] },
+    content,
+    pods,
+    places: { ...now.places, ...(place && { [now.namespace.name]: place }) },
+    forecast: { deletions: {}, present: { content, pods }, together: [] },
+  };
 }
 
 export function keyOf(element: Json): string {

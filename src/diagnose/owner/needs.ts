@@ -1,10 +1,10 @@
 import { matchesGlob } from '../../base/text.ts';
 import {
-  type Condition,
   type ObjectFacts,
   partnerKey,
   type Reference,
   type ResourceType,
+  type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import type { CatalogueEntry } from '../catalogue.ts';
@@ -22,6 +22,7 @@ import {
   typeName,
   typesOf,
   valueIn,
+  willBeDeleted,
 } from '../context.ts';
 import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
@@ -43,18 +44,19 @@ export interface Need {
 /** Returns everything that the owner may need and that a deletion of the namespace takes away, the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
   const lease = actor && leaseHere(context, actor);
+  const unsure = (kind: Need['kind'], texts: readonly string[]): Need[] =>
+    texts.map((text) => ({ kind, text, certainty: 'unknown' }));
   const needs: Need[] = [
-    ...neededToCreate(context, held, actor),
+    ...neededCreations(held).map((text): Need => ({ kind: 'create', text, certainty: 'likely' })),
+    ...unsure('create', possibleCreations(context, held, actor)),
     ...neededObjects(context, held, actor),
-    ...absentObjects(context, held).map(
-      (what): Need => ({ kind: 'state', text: `${what} does not exist`, certainty: 'unknown' }),
+    ...unsure(
+      'state',
+      absentObjects(context, held).map((what) => `${what} does not exist`),
     ),
     ...complaints(context, held),
+    ...unsure('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
   ];
-  if (lease !== undefined) {
-    const text = `Lease ${lease.name}, by which it leads`;
-    needs.push({ kind: 'object', text, certainty: 'unknown' });
-  }
   const unique = new Map(needs.map((need) => [need.text, need]));
   return [...unique.values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
@@ -62,7 +64,8 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
 }
 
 /** Kinds of the core group from which a controller reads its inputs. */
-const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
+const INPUTS: readonly string[] = ['Secret', 'ConfigMap'];
+const PLAIN: readonly string[] = [...INPUTS, 'ServiceAccount'];
 
 /** A place where an object that another one names can be: one lookup for each type that has this kind. */
 export interface Named {
@@ -93,40 +96,47 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
 }
 
 function typeNamed(context: Context, { group, kind, isAddress }: Reference, own: string) {
-  const isRead = PLAIN.includes(kind) || isAddress === true;
+  const isRead = PLAIN.includes(kind) || isAddress;
   const fits = typesOf(context).filter(
     (type) =>
       type.kind === kind &&
-      (group === undefined || type.group === group) &&
-      type.verbs.includes('list') &&
-      (isBuiltIn(type.group) ? type.group === '' && isRead : true),
+      (group ?? type.group) === type.group &&
+      (!isBuiltIn(type.group) || isRead),
   );
   return fits.find((type) => type.group === own) ?? fits[0];
 }
 
 /** Returns the object, if it was read and exists: by its name, or among the terminating content. */
-export function findNamedObject({ now }: Context, { type, namespace, name }: Named) {
-  const isIt = (one: ObjectFacts): boolean =>
-    one.name === name && (one.namespace || undefined) === namespace;
+export function findNamedObject({ now }: Context, { type, namespace = '', name }: Named) {
   return (
-    valueIn(now.partners[partnerKey({ ...type, namespace, name })]) ??
+    valueIn(now.partners[partnerKey({ ...type, namespace: namespace || undefined, name })]) ??
     groupsOf(now)
       .filter((group) => typeName(group.type) === typeName(type))
       .flatMap(({ examples }) => examples)
-      .find(isIt)
+      .find((one) => one.name === name && one.namespace === namespace)
   );
 }
 
-/** Returns the parameters in this namespace without which a bound policy refuses changes of the held objects. */
-export function parametersFor(context: Context, { type, objects }: Held): Named[] {
+/**
+ * Returns the parameters without which a bound policy refuses changes of the held objects: by their name, or, for a
+ * selector, any object of their type.
+ */
+function parametersOf(context: Context, { type, objects }: Held) {
   const guards = objects.flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []);
   return guards.flatMap(({ binding, policy }) => {
     const { name, namespace, parameterNotFoundAction } = binding?.paramRef ?? {};
     const kind = policy?.paramKind && servedType(context, policy.paramKind);
-    const place = namespace ?? context.now.namespace.name;
-    if (parameterNotFoundAction !== 'Deny' || name === undefined || !kind?.namespaced) return [];
-    return { type: kind, namespace: place, name, by: `parameters of policy ${policy?.name}` };
+    if (parameterNotFoundAction !== 'Deny' || kind === undefined) return [];
+    const by = `parameters of policy ${policy?.name}`;
+    return { type: kind, namespace: namespace ?? context.now.namespace.name, name, by };
   });
+}
+
+/** Returns the parameters that have a name. */
+export function parametersFor(context: Context, held: Held): Named[] {
+  return parametersOf(context, held).flatMap(({ name, ...rest }) =>
+    name === undefined ? [] : { ...rest, name },
+  );
 }
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
@@ -173,36 +183,75 @@ export function neededCreations(held: Held): string[] {
 }
 
 /**
- * Returns objects of this namespace without finalizers that the held objects name, directly or through another
- * object.
+ * Returns objects without finalizers that the held objects name, directly or through another object, or that are named
+ * after them, and that are deleted with the namespace.
  */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   if (isBuiltIn(held.type.group)) return [];
   const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
   const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
   const named = read.flatMap((one): Need[] => {
-    const object = isInside(context, one.namespace) ? findNamedObject(context, one) : undefined;
+    const object = willBeDeleted(context, one.namespace)
+      ? findNamedObject(context, one)
+      : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
     const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));
     const text = `${object.kind} ${object.name} (${one.by})`;
     return [{ kind: 'object', text, certainty: isCatalogued ? 'likely' : 'unknown' }];
   });
-  const unnamed = context.now.forecast?.present.content.flatMap(({ type, read }): Need[] => {
-    const isPresent = read.ok && read.value.queued > 0 && read.value.guarded.length === 0;
-    const need = listedNeeds.find((one) => isOfType(one, type));
-    if (!isPresent || need === undefined || isBuiltIn(type.group)) return [];
-    return [{ kind: 'object', text: `${type.kind} (${need.note})`, certainty: 'unknown' }];
+  const { present, samples } = context.now.forecast ?? {};
+  const unnamed = (present?.content ?? []).flatMap(({ type, read }): string[] => {
+    if (!read.ok || read.value.queued === 0) return [];
+    const notes = [
+      ...listedNeeds.filter((need) => isOfType(need, type)).map(({ note }) => note),
+      ...parametersOf(context, held)
+        .filter((one) => one.name === undefined && typeName(one.type) === typeName(type))
+        .map(({ by }) => by),
+    ];
+    return notes.slice(0, 1).map((note) => `${type.kind} (${note})`);
   });
-  return [...named, ...(unnamed ?? [])];
+  const namesakes = Object.values(samples ?? {})
+    .flatMap(({ sample }) => sample ?? [])
+    .filter((one) => isNamedAfter(held, one) && isUnprotected(one, held, actor))
+    .map(({ kind, name }) => `${kind} ${name} (by its name)`);
+  return [
+    ...named,
+    ...[...unnamed, ...namesakes].map(
+      (text): Need => ({ kind: 'object', text, certainty: 'unknown' }),
+    ),
+  ];
+}
+
+/** Reports whether the object is named after a held object, as `db-credentials` after `db`. */
+function isNamedAfter({ objects, type }: Held, { kind, name }: { kind?: string; name: string }) {
+  return kind !== type.kind && objects.some((object) => name.startsWith(`${object.name}-`));
+}
+
+/** Returns what to search for: a Secret or ConfigMap that is named after an object with a finalizer. */
+export function wantedNamesakes(
+  held: readonly Held[],
+  type: ResourceType,
+): NonNullable<Wanted['samples']> {
+  if (type.group !== '' || !INPUTS.includes(type.kind)) return [];
+  const custom = held.filter((one) => !isBuiltIn(one.type.group));
+  return custom.map((one) => ({
+    key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
+    type,
+    text: `the owner of ${one.finalizer}`,
+    labelSelector: '',
+    isMeant: (candidate) => isNamedAfter(one, candidate),
+  }));
 }
 
 /** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
 export function absentObjects(context: Context, held: Held): string[] {
-  const { group } = held.type;
   return objectsNamedBy(context, held.objects).flatMap(({ type, namespace, name, by }) => {
     const found = context.now.partners[partnerKey({ ...type, namespace, name })];
-    const isOwn = !isBuiltIn(type.group) && `.${group}`.endsWith(`.${type.group}`);
-    return isOwn && found?.ok && found.value === undefined ? [`${type.kind} ${name} (${by})`] : [];
+    // A Secret without a namespace may be one that the owner has yet to write.
+    const isInput = type.group === held.type.group || !isInside(context, namespace);
+    return isInput && found?.ok && found.value === undefined
+      ? [`${type.kind} ${name} (${by})`]
+      : [];
   });
 }
 
@@ -219,89 +268,66 @@ function isOfType(
  */
 function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
   const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
+  const uids = held.objects.map(({ uid }) => uid);
   const isOutput =
-    object.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
-    ([...PLAIN, 'Service'].includes(object.kind) &&
+    object.ownerReferences.some(({ uid }) => uids.includes(uid)) ||
+    (isBuiltIn(groupOf(object.apiVersion)) &&
       object.managers?.some((name) => makers.includes(name)));
   return object.finalizers.length === 0 && !isOutput;
 }
 
-/** Returns what the owner creates in the namespace: by the catalogue, by a template in the spec, by earlier objects. */
-function neededToCreate(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
-  return [
-    ...neededCreations(held).map((text): Need => ({ kind: 'create', text, certainty: 'likely' })),
-    ...[...new Set(templates)].map(
-      (field): Need => ({ kind: 'create', text: `a Pod (${field})`, certainty: 'unknown' }),
-    ),
-    ...tasksOf(context, held, actor).map(
-      (name): Need => ({
-        kind: 'create',
-        text: `something like ${name}, which it made for this object`,
-        certainty: 'unknown',
-      }),
-    ),
-  ];
-}
-
 const MAX_TASKS = 3;
 
-/** Returns Jobs and bare Pods in the namespace that the held object controls, or that its owner created. */
-function tasksOf({ now }: Context, held: Held, actor: Actor | undefined): string[] {
+/**
+ * Returns what the owner may create in the namespace: a pod by a template in the spec, or something like a Job or Pod
+ * that the held object controls, or like a bare Pod that the owner created.
+ */
+function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
+  const { now } = context;
+  const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   const uids = new Set(held.objects.map(({ uid }) => uid));
-  const isMade = (managers: readonly string[] = []): boolean =>
-    managers.some((name) => actor?.programs.includes(name));
   const jobs = itemsIn(now.cluster.jobs)
-    .filter(
-      ({ namespace, owner }) => namespace === now.namespace.name && uids.has(owner?.uid ?? ''),
-    )
+    .filter(({ owner }) => uids.has(owner?.uid ?? ''))
     .map(({ name }) => `Job ${name}`);
   const pods = itemsIn(now.forecast?.present.pods)
-    .filter(({ ownerReferences, managers }) => {
+    .filter(({ ownerReferences, managers = [] }) => {
       const controller = ownerReferences.find((one) => one.controller);
-      return controller === undefined ? isMade(managers) : uids.has(controller.uid);
+      return controller === undefined
+        ? managers.some((name) => actor?.programs.includes(name))
+        : uids.has(controller.uid);
     })
     .map(({ name }) => `Pod ${name}`);
-  return [...jobs, ...pods].slice(0, MAX_TASKS);
+  return [
+    ...[...new Set(templates)].map((field) => `a Pod (${field})`),
+    ...[...jobs, ...pods]
+      .slice(0, MAX_TASKS)
+      .map((name) => `something like ${name}, which it made for this object`),
+  ];
 }
 
 /** Texts of an API that refuses or cannot be reached: the clean-up would get the same answer. */
 const REFUSED =
-  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|invalid (?:token|key|grant)|\b40[13]\b|connection refused|i\/o timeout|deadline ?exceeded|no such host|no route to host|x509:/i;
-/** Words that in a failed condition are about a refusal; other texts of a status use them for success as well. */
-const ABOUT_RIGHTS = /permission|credential|expired/i;
+  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|invalid (?:token|key|grant)|permission|credential|\b40[13]\b|connection refused|i\/o timeout|deadline ?exceeded|no such host|no route to host|x509:/i;
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
 const TERMINATING = /because it is being terminated/;
-/** The shortest error that counts: a shorter one may end before the deletion. */
-const LASTING_MS = 5 * 60_000;
 
 /**
- * Returns conditions by which an external system has refused the owner for a while, and other texts of the status that
- * say so: it may refuse the clean-up as well. Work that has ended is not tried again.
+ * Returns texts of the status by which an external system refuses the owner: it may refuse the clean-up as well. Work
+ * that has ended is not tried again.
  */
 function complaints(context: Context, held: Held): Need[] {
-  const isLasting = ({ type, status, message, lastTransitionTime }: Condition): boolean => {
-    const isFailure = status !== 'True' || /fail|error|degraded|denied/i.test(type);
-    const lastsMs = context.nowMs - Date.parse(lastTransitionTime ?? '');
-    const isRefusal = REFUSED.test(message) || ABOUT_RIGHTS.test(message);
-    return isFailure && !(lastsMs < LASTING_MS) && isRefusal;
-  };
   return held.objects.flatMap((object) => {
     const { conditions = [], texts = [], endedAt } = detailOf(context, object) ?? {};
-    const failed = conditions.filter(isLasting).map(({ type, status, message, ...condition }) => {
-      const { lastTransitionTime: since } = condition;
-      const at = since === undefined ? '' : ` since ${since}`;
-      return { message, said: `has ${type}=${status}${at}` };
-    });
-    const other = texts
-      .filter((text) => endedAt === undefined && REFUSED.test(text))
-      .map((message) => ({ message, said: 'says in its status' }));
-    return [...failed, ...other].map(
-      ({ message, said }): Need => ({
-        kind: 'state',
-        text: `${object.kind} ${object.name} ${said}: ${shortQuote(message)}`,
-        certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
-      }),
-    );
+    const failed = conditions.filter(({ status }) => status !== 'True');
+    const all = endedAt === undefined ? [...failed.map(({ message }) => message), ...texts] : [];
+    return all
+      .filter((text) => REFUSED.test(text))
+      .map(
+        (message): Need => ({
+          kind: 'state',
+          text: `${object.kind} ${object.name} says in its status: ${shortQuote(message)}`,
+          certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
+        }),
+      );
   });
 }

@@ -3,22 +3,14 @@ import type {
   LabelRequirement,
   ObjectFacts,
   PolicyBindingFacts,
-  PolicyFacts,
   ResourceType,
+  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
 import type { AdmissionRequest } from '../admission-expressions.ts';
-import {
-  actorsBehind,
-  type Backend,
-  backendOf,
-  backendRemedies,
-  backendTies,
-  CALL_FAILURE_TEXTS,
-  remediesOf,
-} from '../backends.ts';
+import { actorsBehind, backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -32,7 +24,6 @@ import {
   type RuleResult,
   resultId,
   servedType,
-  serviceText,
   shortQuote,
   typeName,
   webhooksOf,
@@ -72,11 +63,9 @@ export function admissionResult(
   const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
     ? webhookDenied(context, error, webhook, request)
-    : unreachableWebhook(context, webhook, {
-        name: error.webhook,
+    : unreachableWebhook(context, webhook, error.webhook, request, {
         service: webhook?.service ?? error.service,
         failure: error.cause,
-        request,
         evidence: [error.text],
       });
 }
@@ -121,11 +110,11 @@ export function judgeAdmission(
     // How a policy decides for other users is evaluated below.
     if (guard?.policy !== undefined) continue;
     const asked = guard && isGuardAsked(guard, request);
-    if (asked) add(admissionResult(context, error, does));
     if (asked === undefined)
       judgement.questions.push(
         `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
       );
+    else if (asked) add(admissionResult(context, error, does));
   }
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
@@ -158,10 +147,9 @@ function judgedForUser(
   if (!guard.dependsOnUser) return undefined;
   const { binding, policy } = guard;
   if (policy === undefined) {
-    const perhaps = asked ? '' : 'perhaps ';
     return isGuardAsked(guard, { ...request, requester: 'unnamed' }) === true
       ? undefined
-      : `is asked ${perhaps}by its match conditions, and was not asked about the dry run of this gate`;
+      : 'may be asked, by its match conditions, and was not asked about the dry run of this gate';
   }
   const denial = denialOf(policy, request);
   if (denial === 'none') return undefined;
@@ -184,7 +172,7 @@ function isErrorOfGuard(
   { webhook, policy, binding }: Guard,
 ): boolean {
   if (error.kind === 'policy-denied') {
-    return policy?.name === error.policy && (error.binding ?? binding?.name) === binding?.name;
+    return policy?.name === error.policy && binding?.name === error.binding;
   }
   return webhook !== undefined && webhook === findWebhook(context, error);
 }
@@ -215,72 +203,46 @@ function findWebhook(
   return selecting[0] ?? called[0] ?? named[0];
 }
 
-interface Call {
-  /** `webhooks[].name` */
-  name: string;
-  service: WebhookFacts['service'];
-  failure: CallFailure;
-  request: string;
-  evidence: string[];
-}
-
 function unreachableWebhook(
   context: Context,
   webhook: WebhookFacts | undefined,
-  call: Call,
+  name: string,
+  request: string,
+  call: { service: ServiceRef | undefined; failure: CallFailure; evidence: string[] },
 ): RuleResult {
-  const { name, service, failure, request } = call;
-  const backend = service === undefined ? undefined : backendOf(context, service, failure);
-  const where =
-    backend === undefined
-      ? `${name} ${failure === 'service-not-found' ? 'has no Service' : CALL_FAILURE_TEXTS[failure]}`
-      : `${name} is served by ${serviceText(backend.service)}, ${backend.text}`;
-  return {
-    code: 'admission-webhook-failing',
-    subject: configurationSubject(webhook, name),
-    message: `cannot be called for ${request}: its webhook ${where}`,
-    evidence: [
-      ...call.evidence,
-      webhook === undefined
-        ? 'the webhook configuration that has it could not be read'
-        : `${webhook.configuration.kind} ${webhook.configuration.name}: failurePolicy ${webhook.failurePolicy}`,
-    ],
-    scope: backend?.isInside === true ? 'namespace' : 'cluster',
-    remedies: webhookRemedies(context, webhook, call, backend),
-    ...backendTies(context, backend),
-  };
-}
-
-function webhookRemedies(
-  context: Context,
-  webhook: WebhookFacts | undefined,
-  { name, failure }: Call,
-  backend: Backend | undefined,
-): Remedy[] {
-  if (webhook === undefined) {
-    return [...backendRemedies(backend, failure), findConfiguration(name)];
-  }
-  const { kind, name: configuration, uid } = webhook.configuration;
+  const { kind, name: configuration } = configurationSubject(webhook, name);
   const type = objectArgs({ kind, name: configuration });
-  const place = `/webhooks/${webhook.index}`;
-  const siblings = webhooksOf(context).filter((other) => other.configuration.uid === uid).length;
+  const place = `/webhooks/${webhook?.index}`;
   const ignore = withRole('or', {
     text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
     command: patchCommand(type, [
-      { op: 'test', path: `${place}/name`, value: webhook.name },
+      { op: 'test', path: `${place}/name`, value: name },
       { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' },
     ]),
     risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
   });
-  const remove = {
-    before: `delete ${kind} ${configuration} before the namespace that serves it`,
-    late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
-    gone: `If this software was removed for good, delete ${kind} ${configuration}`,
-    command: kubectl('delete', ...type),
-    risk: `${siblings === 1 ? 'its check stops' : `its ${siblings} webhooks stop`} for the whole cluster`,
-  };
-  const again = backendRemedies(backend, failure);
-  return remediesOf(context, backend, remove, { again, or: [ignore] });
+  const result = unansweredCall(context, {
+    code: 'admission-webhook-failing',
+    subject: configurationSubject(webhook, name),
+    ...call,
+    says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
+    evidence: [
+      ...call.evidence,
+      webhook === undefined
+        ? 'the webhook configuration that has it could not be read'
+        : `${kind} ${configuration}: failurePolicy ${webhook.failurePolicy}`,
+    ],
+    or: [ignore],
+    stop: {
+      before: `delete ${kind} ${configuration} before the namespace that serves it`,
+      late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
+      gone: `If this software was removed for good, delete ${kind} ${configuration}`,
+      command: kubectl('delete', ...type),
+      risk: 'all its webhooks stop for the whole cluster',
+    },
+  });
+  // Its configuration, which the commands name, is not known.
+  return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -365,23 +327,33 @@ function policyDenied(
     (/\bValidatingAdmissionPolicy '/.test(error.text)
       ? 'ValidatingAdmissionPolicy'
       : 'MutatingAdmissionPolicy');
-  const { paramKind } = policy ?? {};
   // Without a namespace, parameters are searched in the namespace of the object.
   const isLost =
     NO_PARAMS.test(error.text) &&
     binding?.paramRef?.namespace === undefined &&
-    paramKind !== undefined &&
-    servedType(context, paramKind)?.namespaced === true &&
-    !request.startsWith('CREATE');
+    policy?.paramKind !== undefined &&
+    servedType(context, policy.paramKind)?.namespaced === true;
+  const subject = { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy };
   return {
     code: 'admission-denied',
-    subject: { apiVersion: 'admissionregistration.k8s.io/v1', kind, name: error.policy },
+    subject,
     message: `denies ${request}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
     scope: 'cluster',
     certainty: 'likely',
-    remedies: policyRemedies(context, kind, error, binding, isLost),
+    remedies: [
+      ...(isLost ? [] : [satisfyRemedy(`${kind} ${error.policy}`, error.message)]),
+      showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
+      ...(binding === undefined
+        ? []
+        : [
+            withRole(
+              isLost ? 'now' : 'or',
+              exemptionFromBinding(context, `${kind}Binding`, binding),
+            ),
+          ]),
+    ],
     waitsForNamespace: isLost
       ? 'its parameters were in this namespace, where nothing can be created'
       : undefined,
@@ -405,62 +377,22 @@ function satisfyRemedy(who: string, words: string): Remedy {
   });
 }
 
-function policyRemedies(
-  context: Context,
-  kind: PolicyFacts['kind'],
-  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
-  binding: PolicyBindingFacts | undefined,
-  isLost: boolean,
-): Remedy[] {
-  const policy = { kind, name: error.policy };
-  const see = showObjectRemedy(`See what ${kind} ${error.policy} asks for`, policy);
-  const meet = satisfyRemedy(`${kind} ${error.policy}`, error.message);
-  const isWithoutParams = NO_PARAMS.test(error.text);
-  if (FAILS.test(error.message) && !isWithoutParams) {
-    const ignore = {
-      text: `Let requests pass while ${kind} ${error.policy} fails`,
-      command: patchCommand(objectArgs(policy), [
-        { op: 'replace', path: '/spec/failurePolicy', value: 'Ignore' },
-      ]),
-      risk: 'until failurePolicy is set back to Fail, requests that it would refuse pass in the whole cluster while it fails',
-    };
-    return [meet, see, withRole('or', ignore)];
-  }
-  if (binding === undefined) return [meet, see];
-  const bound = objectArgs({ kind: `${kind}Binding`, name: binding.name });
-  if (isWithoutParams) {
-    const { name, namespace } = binding.paramRef ?? {};
-    const place = namespace === undefined ? '' : ` in namespace ${namespace}`;
-    const create = withRole('now', {
-      text: `Create the parameters again that binding ${binding.name} names${name === undefined ? '' : `: ${name}${place}`}`,
-    });
-    const allow = {
-      text: `Let binding ${binding.name} allow requests for which its parameters are missing`,
-      command: patchCommand(bound, [
-        { op: 'replace', path: '/spec/paramRef/parameterNotFoundAction', value: 'Allow' },
-      ]),
-      risk: 'the policy refuses nothing wherever the parameters of this binding are missing',
-    };
-    return isLost ? [see, withRole('now', allow)] : [create, see, withRole('or', allow)];
-  }
-  const matchExpressions = withExemption(context, binding.namespaceSelector);
-  const namespaceSelector = { matchLabels: null, matchExpressions };
+function exemptionFromBinding(context: Context, kind: string, binding: PolicyBindingFacts) {
+  const { name, namespaceSelector: own } = binding;
+  // A merge patch keeps labels that are not named: expressions replace all of them.
+  const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
   const patch = { spec: { matchResources: { namespaceSelector } } };
-  const pass =
-    binding.actions.length === 0
-      ? {
-          text: `Exempt this namespace from binding ${binding.name}`,
-          command: kubectl('patch', ...bound, '--type=merge', '-p', JSON.stringify(patch)),
-          risk: 'the policy no longer changes anything in this namespace',
-        }
-      : {
-          text: `During this teardown, let binding ${binding.name} only warn; set it back to Deny afterwards`,
-          command: patchCommand(bound, [
-            { op: 'replace', path: '/spec/validationActions', value: ['Warn', 'Audit'] },
-          ]),
-          risk: 'until it is set back, the policy refuses nothing wherever this binding applies',
-        };
-  return [meet, see, withRole('or', pass)];
+  return {
+    text: `Exempt this namespace from binding ${name}`,
+    command: kubectl(
+      'patch',
+      ...objectArgs({ kind, name }),
+      '--type=merge',
+      '-p',
+      JSON.stringify(patch),
+    ),
+    risk: 'the policy no longer checks or changes anything in this namespace',
+  };
 }
 
 /**
@@ -493,7 +425,7 @@ function deadWebhook(
   if (backend?.isDead !== true) return undefined;
   const evidence = [`it matches ${request} there and fails closed`];
   const { failure } = backend;
-  return unreachableWebhook(context, webhook, { name, service, failure, request, evidence });
+  return unreachableWebhook(context, webhook, name, request, { service, failure, evidence });
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { Remedy, Subject } from '../../model/finding.ts';
+import type { Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, backendTies, remediesOf } from '../backends.ts';
+import { HEALS, unansweredCall } from '../backends.ts';
 import { kubectl, lookRemedy, nameArgs, withRole } from '../commands.ts';
 import {
   type Context,
@@ -13,9 +13,6 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
-
-/** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
-const HEALS = 'waiting namespaces are then deleted within 90 s';
 
 function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
@@ -76,14 +73,15 @@ function failingGroups(context: Context): FailingGroup[] {
  * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
  */
 export function failingApis(context: Context): RuleResult[] {
-  const services = context.now.cluster.apiServices;
   const failing = failingGroups(context).map((group) => {
-    const service = itemsIn(services).find((one) => isSameVersion(one, group));
+    const service = itemsIn(context.now.cluster.apiServices).find((one) =>
+      isSameVersion(one, group),
+    );
     const isDown =
       service?.available?.status !== 'True' || willBeDeleted(context, service.service?.namespace);
     return service !== undefined && isDown
       ? unavailableApiService(context, service, group)
-      : undiscoveredGroup(context, service, group, services?.ok === true);
+      : undiscoveredGroup(context, service, group);
   });
   const raw = context.conditions.discoveryRaw;
   if (raw === undefined || failing.length > 0) return failing;
@@ -105,31 +103,26 @@ function unavailableApiService(
   service: ApiServiceFacts,
   { group, version, reasons }: FailingGroup,
 ): RuleResult {
-  const { available } = service;
+  const { available, name } = service;
   const failure = failureOf(service);
-  const backend = service.service && backendOf(context, service.service, failure);
   const state =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
-  const isUnsaid = failure === 'other' && backend?.isDead !== true;
-  const quote = isUnsaid && available ? shortQuote(available.message) : undefined;
-  const where =
-    backend === undefined
-      ? 'it has no backend'
-      : `its backend is ${serviceText(backend.service)}, ${backend.text}`;
-  return {
+  const quote = failure === 'other' && available ? shortQuote(available.message) : undefined;
+  const does = willBeDeleted(context, service.service?.namespace)
+    ? 'will stop responding'
+    : 'does not respond';
+  return unansweredCall(context, {
     code: 'apiservice-unavailable',
-    subject: apiServiceSubject(service.name),
-    message: `${willBeDeleted(context, service.service?.namespace) ? 'will stop responding' : 'does not respond'}: ${where}${quote === undefined ? '' : `: ${quote}`}`,
-    quote,
+    subject: apiServiceSubject(name),
+    ...{ service: service.service, failure, quote },
+    says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [state, ...reasons],
     since: available?.since,
-    scope: 'cluster',
-    remedies: unavailableRemedies(context, service, backend, failure),
+    stop: removalOf(service),
     blocksNamespace: `no namespace can be deleted until every API group responds, and ${group}/${version} does not`,
-    ...backendTies(context, backend),
-  };
+  });
 }
 
 /** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
@@ -145,93 +138,61 @@ function failureOf({ available }: ApiServiceFacts): CallFailure {
   }
 }
 
-function unavailableRemedies(
-  context: Context,
-  service: ApiServiceFacts,
-  backend: Backend | undefined,
-  failure: CallFailure,
-): Remedy[] {
-  if (backend === undefined) return removeApiServiceRemedies(context, service, backend, []);
-  const { name } = service;
-  const command = kubectl('describe', 'apiservice', name);
-  const see = lookRemedy(`See what the API server says about APIService ${name}`, command);
-  return removeApiServiceRemedies(context, service, backend, [
-    ...backendRemedies(backend, failure, HEALS),
-    ...(backend.isDead ? [] : [see]),
-  ]);
-}
-
 /** Known groups, and what stops working without them. */
 const LOSSES: ReadonlyMap<string, string> = new Map([
-  ['metrics.k8s.io', 'kubectl top and autoscaling on CPU and memory stop'],
-  ['custom.metrics.k8s.io', 'autoscaling on its metrics stops'],
-  ['external.metrics.k8s.io', 'autoscaling on its metrics stops'],
+  ['metrics.k8s.io', ': kubectl top and autoscaling on CPU and memory stop'],
+  ['custom.metrics.k8s.io', ': autoscaling on its metrics stops'],
+  ['external.metrics.k8s.io', ': autoscaling on its metrics stops'],
 ]);
 
-function removeApiServiceRemedies(
-  context: Context,
-  { group, name, version }: ApiServiceFacts,
-  backend: Backend | undefined,
-  again: Remedy[],
-): Remedy[] {
-  const loss = LOSSES.get(group);
-  const place = backend && serviceText(backend.service);
-  const ways = {
+function removalOf({ group, name, version }: ApiServiceFacts) {
+  return {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
-    late: `Delete APIService ${name}: its backend, ${place}, is being deleted with the namespace; ${HEALS}`,
+    late: `Delete APIService ${name}: its backend is being deleted with the namespace; ${HEALS}`,
     gone: `If this software was removed for good, delete APIService ${name}; ${HEALS}`,
     command: kubectl('delete', ...nameArgs('apiservice', name)),
-    risk: `the API ${group}/${version} disappears for the whole cluster${loss === undefined ? '' : `: ${loss}`}`,
+    risk: `the API ${group}/${version} disappears for the whole cluster${LOSSES.get(group) ?? ''}`,
   };
-  return remediesOf(context, backend, ways, { again });
 }
 
 function undiscoveredGroup(
   context: Context,
   service: ApiServiceFacts | undefined,
   { group, version, reasons }: FailingGroup,
-  couldRead: boolean,
 ): RuleResult {
-  const backend = service?.service && backendOf(context, service.service);
-  const where = backend === undefined ? '' : `; its backend is ${serviceText(backend.service)}`;
-  const state =
-    service !== undefined
-      ? `Available=True (${service.available?.reason ?? ''}): ${service.available?.message ?? ''}`
-      : couldRead
-        ? 'there is no APIService for it'
-        : 'its APIService could not be read';
-  return {
-    code: 'discovery-failed',
-    subject: apiServiceSubject(service?.name ?? `${version}.${group}`),
-    message: `cannot be discovered${service === undefined ? '' : ', although its APIService is reported as available'}${where}`,
-    evidence: [...reasons, state],
-    scope: 'cluster',
-    remedies: discoveryRemedies(context, group, version, service, backend),
-    blocksNamespace: `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`,
-    ...backendTies(context, backend),
-  };
-}
-
-function discoveryRemedies(
-  context: Context,
-  group: string,
-  version: string,
-  service: ApiServiceFacts | undefined,
-  backend: Backend | undefined,
-): Remedy[] {
-  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const blocksNamespace = `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`;
   const see = lookRemedy(
-    `See what the API server answers for ${group === '' ? version : `${group}/${version}`}`,
-    `${kubectl('get', '--raw', path)} || true`,
+    `See what the API server answers for ${group}/${version}`,
+    `${kubectl('get', '--raw', `/apis/${group}/${version}`)} || true`,
   );
-  if (service === undefined || backend === undefined) {
-    return [
-      withRole('now', {
-        text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',
-      }),
-      see,
-    ];
+  if (service?.service === undefined) {
+    return {
+      code: 'discovery-failed',
+      subject: apiServiceSubject(`${version}.${group}`),
+      message: 'cannot be discovered',
+      evidence: [...reasons, 'no APIService for it could be read'],
+      scope: 'cluster',
+      remedies: [
+        withRole('now', {
+          text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',
+        }),
+        see,
+      ],
+      blocksNamespace,
+    };
   }
-  const now = `Make the backend behind ${serviceText(backend.service)} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
-  return removeApiServiceRemedies(context, service, backend, [withRole('now', { text: now }), see]);
+  const { available } = service;
+  const place = serviceText(service.service);
+  const now = `Make the backend behind ${place} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
+  return unansweredCall(context, {
+    code: 'discovery-failed',
+    subject: apiServiceSubject(service.name),
+    service: service.service,
+    says: () =>
+      `cannot be discovered, although its APIService is reported as available; its backend is ${place}`,
+    evidence: [...reasons, `Available=True (${available?.reason}): ${available?.message}`],
+    stop: removalOf(service),
+    fix: [withRole('now', { text: now }), see],
+    blocksNamespace,
+  });
 }

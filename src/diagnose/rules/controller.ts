@@ -42,13 +42,8 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
   const ageMs = nowMs - Date.parse(aliveAt ?? '');
   const where = `Lease ${LEASE.namespace}/${LEASE.name}`;
   if (Number.isNaN(ageMs)) {
-    const wrote = now.namespace.statusWrittenAt;
-    const did = wrote === undefined ? '' : `; it wrote the namespace's status at ${wrote}`;
-    return {
-      state: 'unseen',
-      evidence: `${where} could not be read; managed clusters hide it${did}`,
-      aliveAt,
-    };
+    const evidence = `${where} could not be read; managed clusters hide it`;
+    return { state: 'unseen', evidence, aliveAt };
   }
   return {
     state: ageMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS) ? 'stale' : 'fresh',
@@ -98,7 +93,6 @@ export function inactiveControllerManager(
   { state, evidence }: ControllerManager,
 ): RuleResult {
   const { namespace } = context.now;
-  const seen = hasQueue(context) ? 'nothing in it is marked for deletion' : 'nothing is left in it';
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(namespace.name),
@@ -109,21 +103,15 @@ export function inactiveControllerManager(
     evidence: [
       ...(context.conditions.present
         ? []
-        : [
-            `terminating since ${namespace.deletionTimestamp}, without any condition${isContentRead(context.now) ? `, and ${seen}` : ''}`,
-          ]),
+        : [`terminating since ${namespace.deletionTimestamp}, without any condition`]),
       evidence,
     ],
     since: namespace.deletionTimestamp,
     scope: 'cluster',
     remedies: [
-      ...(state === 'fresh'
-        ? []
-        : [
-            withRole('now', {
-              text: `${state === 'stale' ? 'Start kube-controller-manager again' : 'If kube-controller-manager is not running, start it again'}: it then deletes all namespaces that wait`,
-            }),
-          ]),
+      withRole('now', {
+        text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
+      }),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
         kind: 'Lease',
         ...LEASE,
@@ -132,14 +120,10 @@ export function inactiveControllerManager(
         'On clusters that run kube-controller-manager as a pod, read its log',
         controllerLog(100),
       ),
-      ...(state === 'stale'
-        ? []
-        : [
-            lookAgain(
-              namespace,
-              'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it process this namespace within 5 s',
-            ),
-          ]),
+      lookAgain(
+        namespace,
+        'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it process this namespace within 5 s',
+      ),
     ],
   };
 }
@@ -186,10 +170,7 @@ export function unexplainedHang(context: Context): RuleResult {
     message: `is still there, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} refuses the last step of its deletion`}`,
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
-      `metadata.finalizers: ${now.namespace.finalizers.join(', ') || 'none'}; spec.finalizers: ${now.namespace.specFinalizers.join(', ') || 'none'}`,
-      now.discovery.ok && now.discovery.value.failedGroups.length === 0
-        ? 'every API group could be discovered'
-        : 'not every API group could be discovered',
+      `finalizers of the namespace: ${[...now.namespace.finalizers, ...now.namespace.specFinalizers].join(', ')}`,
       ...asked.map(({ text }) => `admission asks ${text} before the namespace can end`),
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,

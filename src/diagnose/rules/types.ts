@@ -6,7 +6,7 @@ import type {
   ResourceType,
   TypeContent,
 } from '../../model/snapshot.ts';
-import { type Backend, backendOf, backendRemedies, backendTies, remediesOf } from '../backends.ts';
+import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -193,11 +193,21 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     case 'unexpected-items':
       return keptObjects(context, error);
     default:
-      return suspectTypes(context).flatMap((type) => {
-        const crowd = error.kind === 'timeout' ? crowdedType(context, type, error.text) : undefined;
-        return crowd ?? [apiFailing(context, type, error.text)];
-      });
+      return suspectTypes(context)
+        .filter((type) => error.kind !== 'timeout' || !isCrowd(context, type))
+        .map((type) => apiFailing(context, type, error.text));
   }
+}
+
+/** The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. */
+const CROWD = 5_000;
+
+/**
+ * Reports whether the type has more objects than one request of the namespace controller can delete. Its request is cut
+ * off, the condition reports an error, and it begins again: that is slow, and no fault of the API.
+ */
+function isCrowd({ now }: Context, type: ResourceType): boolean {
+  return countsOf(now).some((count) => count.type === type && count.total >= CROWD);
 }
 
 /**
@@ -244,7 +254,6 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
   // namespace controller waits longer than the gate, and its condition says if it got no answer either.
   const isBroken =
     isAggregated(context, type) &&
-    context.now.content.some((other) => other.read.ok) &&
     (kind === 'unreadable' ||
       (kind === 'timeout' && context.conditions.contentFailure !== undefined));
   if (kind !== 'server-error' && kind !== 'throttled' && !isBroken) return [];
@@ -273,48 +282,31 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     ({ type: { group, kind } }) => group === error.group && kind === error.objectKind,
   )?.type;
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
-  const service = error.service ?? valueIn(context.now.definitions[name])?.conversionService;
-  const backend = service && backendOf(context, service, error.cause);
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
-  const words = said && shortQuote(said);
-  const server =
-    backend === undefined
-      ? 'a webhook that does not respond'
-      : `${serviceText(backend.service)}, ${backend.text}`;
-  return {
+  const quote = said && shortQuote(said);
+  const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
+  return unansweredCall(context, {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
-    message: `has objects that cannot be read or deleted: they need conversion by ${words === undefined ? server : `a webhook that refuses it: ${words}`}`,
-    quote: words,
+    service: error.service ?? valueIn(context.now.definitions[name])?.conversionService,
+    failure: error.cause,
+    says: (server) =>
+      `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
+    quote,
     evidence: [error.text],
-    scope: 'cluster',
-    remedies: conversionRemedies(context, name, error.cause, backend, words),
+    stop: {
+      before: `let the API server do without the conversion webhook of ${name}, or delete its objects and the CRD before the namespace of the webhook`,
+      late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with the namespace`,
+      gone: `If this software was removed for good, let the API server do without the conversion webhook of ${name}`,
+      command: patchCommand(nameArgs('crd', name), [
+        { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
+      ]),
+      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
+    },
+    ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
     blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
-    ...backendTies(context, backend),
-  };
-}
-
-function conversionRemedies(
-  context: Context,
-  crd: string,
-  failure: CallFailure,
-  backend: Backend | undefined,
-  words: string | undefined,
-): Remedy[] {
-  const stop = {
-    before: `delete the ${crd} objects and the CRD before the namespace of the conversion webhook`,
-    late: `Let the API server do without the conversion webhook of ${crd}: its Service is being deleted with the namespace`,
-    gone: `If this software was removed for good, let the API server do without the conversion webhook of ${crd}`,
-    command: patchCommand(nameArgs('crd', crd), [
-      { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
-    ]),
-    risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
-  };
-  const fix = `Fix the error of its conversion webhook: "${words}"; Kubernetes then tries again within a minute`;
-  const again =
-    words === undefined ? backendRemedies(backend, failure) : [withRole('now', { text: fix })];
-  return remediesOf(context, backend, stop, { again, isSameBefore: false });
+  });
 }
 
 /**
@@ -333,9 +325,8 @@ export function asksForVersion(text: string): { group: string; version: string }
 function retiredIn(context: Context, text: string): RuleResult[] {
   const asked = asksForVersion(text);
   if (asked === undefined) return [];
-  const kind = /, Kind=(\w+)/.exec(text)?.[1];
   const found = context.now.content
-    .filter(({ type }) => type.group === asked.group && (kind ?? type.kind) === type.kind)
+    .filter(({ type }) => type.group === asked.group)
     .flatMap(({ type }) => retiredVersion(context, type, text) ?? []);
   return found.length === 1 ? found : [];
 }
@@ -433,10 +424,6 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       lookRemedy(
         `See whether ${who} has the permission now`,
         `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
-      ),
-      lookRemedy(
-        `See what ${ROLE} grants`,
-        `${kubectl('get', 'clusterrole,clusterrolebinding', ROLE, '-o', 'yaml')} || true`,
       ),
     ],
     blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
@@ -626,10 +613,8 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
           ? `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`
           : `are still being deleted: ${listNames(finalizers)} is removed from one object after the other`,
       evidence: [
-        `${had} then, ${left} now, ${(rate * 60).toFixed(rate * 60 < 10 ? 1 : 0)} a minute${more}`,
-        ...(finalizers.length === 0
-          ? []
-          : [`each still has ${finalizers.join(', ')}, which is being removed one by one`]),
+        `${had} then, ${left} now, ${Math.round(rate * 60)} a minute${more}`,
+        ...finalizers.map((name) => `each still has ${name}, which is being removed one by one`),
       ],
       scope: 'namespace',
       count: left > 1 ? left : undefined,
@@ -640,32 +625,3 @@ export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean
 }
 
 const MORE_TIME = withRole('now', { text: 'Give the deletion more time: raise the timeout' });
-
-/** The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. */
-const CROWD = 5_000;
-
-/**
- * Finds a type with more objects than one request of the namespace controller can delete. Its request is cut
- * off, the condition reports an error, and it begins again: that is slow, and no fault of the API, which
- * answered the gate's own LIST. `undefined` if the type has fewer objects.
- */
-function crowdedType(context: Context, type: ResourceType, text: string): RuleResult[] | undefined {
-  const count = countsOf(context.now).find((one) => one.type === type);
-  if (count === undefined || count.total < CROWD) return undefined;
-  const { total, queued } = count;
-  const moving = context.before === undefined ? [] : shrinkingTypes(context.before, context.now);
-  // "content-deleting" says it already, with the counts then and now.
-  if (moving.some((shrinking) => shrinking.content.type === type)) return [];
-  return [
-    {
-      code: 'content-deleting',
-      subject: typeSubject(type),
-      message: `are too many for one request of the namespace controller, which starts again after each: ${queued} of ${total} are not marked for deletion yet`,
-      evidence: [text, `our own LIST of ${typeName(type)} was answered: ${total} objects`],
-      scope: 'namespace',
-      count: queued,
-      remedies: [MORE_TIME],
-      blocksNamespace: `${queued} of them are not marked for deletion yet`,
-    },
-  ];
-}

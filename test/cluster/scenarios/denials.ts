@@ -1,4 +1,4 @@
-import { stringAt } from '../../../src/base/json.ts';
+import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import {
   createPolicy,
   createWebhook,
@@ -93,7 +93,7 @@ const failingPolicy: Scenario = {
         code: 'admission-denied',
         subject: policyRef(world, KEEP_SECRETS),
         says: [/resulted in error/],
-        advises: [/Fix the error of/, /failurePolicy.*Ignore/],
+        advises: [/Fix the error of/, /Exempt this namespace/],
       },
     ]),
     queued: { kinds: ['Secret'], exactly: true },
@@ -133,4 +133,164 @@ const s50b: Scenario = {
   }),
 };
 
-export const denials = [deniedByWebhook, deniedByPolicy, failingPolicy, s50b];
+const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
+const USER = 'request.userInfo.username';
+const GROUPS = 'request.userInfo.groups';
+
+/**
+ * Policies that deny everything that they are asked about, each about the one object of another type. By its match
+ * condition (CEL) the real API server decides whether it is asked when the namespace controller deletes.
+ */
+const QUESTIONS: {
+  type: string;
+  spec?: JsonObject;
+  labels?: Record<string, string>;
+  condition: string;
+  /** `no`: the namespace controller may delete the object, whatever the answer to a dry run of the gate is. */
+  asked: 'yes' | 'no';
+}[] = [
+  // Who asks.
+  {
+    type: 'v1 LimitRange',
+    spec: { limits: [] },
+    condition: `${USER} == "${CONTROLLER}"`,
+    asked: 'yes',
+  },
+  {
+    type: 'v1 ResourceQuota',
+    spec: {},
+    condition: `${USER}.startsWith('system:serviceaccount:kube-system:') && ${USER}.endsWith('-controller')`,
+    asked: 'yes',
+  },
+  {
+    type: 'networking.k8s.io/v1 NetworkPolicy',
+    spec: { podSelector: {} },
+    condition: `${GROUPS}.exists(g, g == 'system:serviceaccounts:kube-system')`,
+    asked: 'yes',
+  },
+  {
+    type: 'networking.k8s.io/v1 Ingress',
+    spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+    condition: `${GROUPS}.all(g, g.startsWith('system:')) && ${USER}.contains('namespace')`,
+    asked: 'yes',
+  },
+  {
+    type: 'coordination.k8s.io/v1 Lease',
+    spec: {},
+    condition: `!('system:serviceaccounts' in ${GROUPS})`,
+    asked: 'no',
+  },
+  { type: 'v1 Secret', condition: `${USER} != '${CONTROLLER}' || object != null`, asked: 'no' },
+  { type: 'rbac.authorization.k8s.io/v1 Role', condition: `${USER}.matches('^jane')`, asked: 'no' },
+  // What it is.
+  {
+    type: 'policy/v1 PodDisruptionBudget',
+    spec: { selector: { matchLabels: { app: 'none' } } },
+    labels: { keep: 'yes' },
+    condition: `has(oldObject.metadata.labels) && 'keep' in oldObject.metadata.labels && oldObject.metadata.labels['keep'] == 'yes' && ${USER} in ['${CONTROLLER}', 'jane']`,
+    asked: 'yes',
+  },
+  {
+    type: 'apps/v1 Deployment',
+    spec: {
+      replicas: 0,
+      selector: { matchLabels: { app: 'none' } },
+      template: {
+        metadata: { labels: { app: 'none' } },
+        spec: { containers: [{ name: 'c', image: 'none.example/none' }] },
+      },
+    },
+    labels: { tier: 'front' },
+    condition: `oldObject.metadata.labels.tier == 'back' || ${USER} == 'jane'`,
+    asked: 'no',
+  },
+  {
+    type: 'autoscaling/v2 HorizontalPodAutoscaler',
+    spec: {
+      maxReplicas: 2,
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'x' },
+    },
+    condition: `oldObject.metadata.?labels['tier'].orValue('none') == 'none' && ${USER} != 'jane'`,
+    asked: 'yes',
+  },
+  {
+    type: 'batch/v1 CronJob',
+    spec: {
+      schedule: '0 0 1 1 *',
+      jobTemplate: {
+        spec: {
+          template: {
+            spec: {
+              restartPolicy: 'Never',
+              containers: [{ name: 'c', image: 'none.example/none' }],
+            },
+          },
+        },
+      },
+    },
+    condition: `oldObject.metadata.?labels.orValue({})[?'tier'].orValue('') == 'front' && ${USER} != 'jane'`,
+    asked: 'no',
+  },
+  // The request.
+  {
+    type: 'v1 Service',
+    spec: { ports: [{ port: 80 }] },
+    condition: `request.operation in ['DELETE'] && request.resource.resource == 'services' && !has(request.subResource) && !(${USER} in ['jane'])`,
+    asked: 'yes',
+  },
+  {
+    type: 'v1 ConfigMap',
+    labels: { kept: 'yes' },
+    condition: `request.namespace == 'another' && ${USER} != 'jane'`,
+    asked: 'no',
+  },
+];
+
+const policyName = (type: string): string => `keeps-${kindIn(type).toLowerCase()}`;
+const kindIn = (type: string): string => type.split(' ')[1] ?? '';
+const plural = (kind: string): string =>
+  `${kind.toLowerCase().replace(/y$/, 'ie').replace(/ss$/, 'sse')}s`;
+const groupIn = (type: string): string => (type.includes('/') ? (type.split('/')[0] ?? '') : '');
+
+/** It is asked of the API server itself who is refused: only those are in the condition of the namespace. */
+const whoIsAsked: Scenario = {
+  id: 'who-is-asked',
+  title: 'many policies, of which only some are asked when the namespace controller deletes',
+  setUp: async (world) => {
+    await world.createNamespace();
+    for (const { type, spec, labels, condition } of QUESTIONS) {
+      const [apiVersion = ''] = type.split(' ');
+      const kind = kindIn(type);
+      const metadata = { namespace: world.namespace, name: 'one', ...(labels && { labels }) };
+      await world.create({ apiVersion, kind, metadata, ...(spec && { spec }) });
+      await createPolicy(world, {
+        name: policyName(type),
+        operations: ['DELETE'],
+        apiGroup: groupIn(type),
+        resource: plural(kind),
+        expression: 'false',
+        message: `${kind} stays`,
+        condition,
+      });
+    }
+    await refusesDeletion(world, ref('v1', 'Service', world.namespace, 'one'));
+  },
+  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /Service stays/] }),
+  expect: (world) =>
+    stuck(
+      ...QUESTIONS.filter(({ asked }) => asked === 'yes').map(({ type }) => [
+        {
+          code: 'admission-denied' as const,
+          subject: policyRef(world, policyName(type)),
+          says: [new RegExp(`${kindIn(type)} stays`)],
+        },
+      ]),
+    ),
+  mayChange: (world) =>
+    QUESTIONS.map(({ type }) => ({
+      kind: 'ValidatingAdmissionPolicyBinding',
+      name: policyRef(world, policyName(type)).name,
+    })),
+};
+
+export const denials = [deniedByWebhook, deniedByPolicy, failingPolicy, s50b, whoIsAsked];

@@ -229,7 +229,6 @@ const untrusted: Scenario = {
         code: 'apiservice-unavailable',
         subject: apiServiceRef(GROUP, EXTENSION_VERSION),
         says: [/certificate that the API server does not accept/],
-        advises: [/that its caBundle trusts/],
       },
     ]),
     scope: 'cluster',

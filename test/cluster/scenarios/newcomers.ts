@@ -646,7 +646,7 @@ const endings: Scenario[] = [
       {
         code: 'admission-denied',
         subject: policyRef(world, HERE),
-        advises: [/parameterNotFoundAction/],
+        advises: [/Exempt this namespace/],
       },
     ],
     expect: () => ({ deadlock: true, also: advisesNot(/Create the parameters/) }),
