@@ -160,7 +160,7 @@ function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string
     const work: { id: string; at: number }[] = [{ id: root, at: 0 }];
     while (work.length > 0) {
       const frame = work[work.length - 1] as { id: string; at: number };
-      if (frame.at === 0 && !index.has(frame.id)) {
+      if (frame.at === 0) {
         low.set(frame.id, index.size);
         index.set(frame.id, index.size);
         stack.push(frame.id);
@@ -216,17 +216,15 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
   ) as [RuleResult, RuleResult];
-  const more = b.remedies.filter(
-    (duty) =>
-      isDuty(duty) &&
-      !a.remedies.some(({ text, command }) => text === duty.text && command === duty.command),
-  );
+  const duties = b.remedies.filter(isDuty).filter((duty) => {
+    return !a.remedies.some((known) => remedyKey(known) === remedyKey(duty));
+  });
   const last = a.remedies.findLastIndex(isDuty) + 1;
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
-    wasDeletedWithNamespace: trueInBoth(a.wasDeletedWithNamespace, b.wasDeletedWithNamespace),
-    remedies: a.remedies.toSpliced(last, 0, ...more),
+    wasDeletedWithNamespace: a.wasDeletedWithNamespace && b.wasDeletedWithNamespace,
+    remedies: a.remedies.toSpliced(last, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
     waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
@@ -234,8 +232,8 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   };
 }
 
-function trueInBoth(a: boolean | undefined, b: boolean | undefined): boolean | undefined {
-  return (a === true && b === true) || undefined;
+function remedyKey({ text, command }: Remedy): string {
+  return `${text}\n${command}`;
 }
 
 function isDuty({ role = 'now' }: Remedy): boolean {
