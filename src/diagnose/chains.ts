@@ -215,23 +215,20 @@ export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
     .flatMap(({ object, isOutside }) => (isOutside ? [object] : []));
 }
 
-/** Returns cluster-scoped objects that a status names as what is waited for: `waiting for Network vpc`. */
+/** The kind, the namespace and the name in `waiting for Network vpc` and `Backup team-x/nightly remains`. */
+const NAMED_OBJECT =
+  /(?<![\w.-])(?!Namespace\b)([A-Z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
+
+/** Returns objects outside of the namespace that a status names as what is waited for. */
 export function namedInTexts(context: Context, held: Held): Wanted['partners'] {
-  const texts = waitTexts(context, held);
-  const types = typesOf(context).filter(
-    ({ kind, namespaced }) => !namespaced && kind !== 'Namespace',
-  );
-  return texts
-    .flatMap((text) =>
-      types.flatMap((type) => {
-        const name = new RegExp(
-          `(?<![\\w.-])${type.kind}[\\s:/]+["'\`]?([a-z0-9][a-z0-9.-]*[a-z0-9])`,
-          'g',
-        );
-        return Array.from(text.matchAll(name), ([, found = '']) => {
-          return { type, namespace: undefined, name: found };
-        });
-      }),
+  const own = context.now.namespace.name;
+  return waitTexts(context, held)
+    .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
+    .filter(([, , namespace]) => namespace !== own)
+    .flatMap(([, kind, namespace, name = '']) =>
+      typesOf(context)
+        .filter((type) => type.kind === kind && type.namespaced === (namespace !== undefined))
+        .map((type) => ({ type, namespace, name })),
     )
     .slice(0, MAX_NAMED);
 }

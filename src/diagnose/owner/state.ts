@@ -11,6 +11,8 @@ import {
   type Context,
   detailOf,
   eventsAbout,
+  groupOf,
+  isBuiltIn,
   isForeseen,
   itemsIn,
   servedType,
@@ -260,9 +262,9 @@ function warningsAbout(
   owner: Actor | undefined,
 ) {
   return eventsAbout(context, { objects }).flatMap((event) => {
-    const { type, at, component, instance } = event;
-    const isMeant = type === 'Warning' && !isOfAnother(context, owner, component, instance);
-    return isMeant && at !== undefined ? [{ ...event, at }] : [];
+    const { type, at, component, instance, message } = event;
+    if (type !== 'Warning' || at === undefined || NOISE.test(message)) return [];
+    return isOfAnother(context, owner, component, instance) ? [] : [{ ...event, at }];
   });
 }
 
@@ -301,9 +303,10 @@ const LOG_ERROR_MS = 60_000;
 /** Returns errors about these objects in the owner's log. */
 function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
   const lines = logLinesAbout(context, held, owner);
-  const newest = Math.max(...lines.map(({ at }) => Date.parse(at) || 0));
+  const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
   return lines
-    .filter(({ isError, at }) => isError && (Date.parse(at) || 0) >= newest - LOG_ERROR_MS)
+    .filter(({ text, isError }) => isError && !NOISE.test(text))
+    .filter(({ at }) => Date.parse(at) >= newest - LOG_ERROR_MS)
     .flatMap(({ text, pod, object, at }) =>
       refusal(text, `log of ${pod}`, true).map((error) => ({ ...error, object, at })),
     );
@@ -321,7 +324,6 @@ function refusal(
   source: string,
   isStated: boolean,
 ): { error: ContentError; source: string }[] {
-  if (NOISE.test(text)) return [];
   const errors = classifyErrorText(text);
   // A terminating namespace accepts no new Events, and no clean-up needs them.
   if (errors.some((one) => one.kind === 'namespace-terminating' && one.resource === 'events')) {
@@ -355,7 +357,9 @@ export function pausedBy(
       ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
     );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
-    const suspended = detailOf(context, object)?.suspended;
+    // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
+    const isOfType = !isBuiltIn(groupOf(object.apiVersion));
+    const suspended = isOfType ? detailOf(context, object)?.suspended : undefined;
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;
