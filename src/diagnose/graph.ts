@@ -64,16 +64,9 @@ function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>):
   return [...edges.values()];
 }
 
-function adjacency(edges: readonly Edge[]): Map<string, string[]> {
-  const next = new Map<string, string[]>();
-  for (const { from, to } of edges) addEdge(next, from, to);
-  return next;
-}
-
-function addEdge(next: Map<string, string[]>, from: string, to: string): void {
-  const list = next.get(from);
-  if (list === undefined) next.set(from, [to]);
-  else list.push(to);
+function adjacency(edges: readonly Pick<Edge, 'from' | 'to'>[]): Map<string, string[]> {
+  const byStart = Map.groupBy(edges, ({ from }) => from);
+  return new Map([...byStart].map(([from, list]) => [from, list.map(({ to }) => to)]));
 }
 
 function targets(next: ReadonlyMap<string, string[]>, from: string): string[] {
@@ -132,14 +125,17 @@ function withoutNamespace(
   next: ReadonlyMap<string, string[]>,
 ): string[][] {
   const within = new Set(members.filter((id) => id !== NAMESPACE_NODE));
-  const linked = new Map<string, string[]>();
-  for (const from of within) {
-    for (const to of targets(next, from).filter((id) => within.has(id))) {
-      addEdge(linked, from, to);
-      addEdge(linked, to, from);
-    }
-  }
-  return componentsOf([...within], linked).map((part) => {
+  const links = [...within].flatMap((from) =>
+    targets(next, from).flatMap((to) =>
+      within.has(to)
+        ? [
+            { from, to },
+            { from: to, to: from },
+          ]
+        : [],
+    ),
+  );
+  return componentsOf([...within], adjacency(links)).map((part) => {
     const members = new Set(part);
     return [...within].filter((id) => members.has(id));
   });
@@ -228,7 +224,6 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
     waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
-    isCut: a.isCut && b.isCut,
   };
 }
 

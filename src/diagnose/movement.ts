@@ -182,7 +182,7 @@ export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
 /** Reports whether its kubelet is silent, whatever grace period is left. */
 export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
-  return node !== undefined && node.ready !== 'True' && !isKubeletReporting(node);
+  return node !== undefined && !['True', 'False'].includes(node.ready ?? '');
 }
 
 /**

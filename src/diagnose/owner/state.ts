@@ -336,11 +336,9 @@ function refusal(
 
 /** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
 export function kindOfResource(context: Context, { resource }: { resource: string }): string {
-  const names = ({ resource: plural, kind }: ResourceType): string[] => [
-    plural,
-    kind.toLowerCase(),
-  ];
-  const type = typesOf(context).find((one) => names(one).includes(resource.toLowerCase()));
+  const type = typesOf(context).find(({ resource: plural, kind }) =>
+    [plural, kind.toLowerCase()].includes(resource.toLowerCase()),
+  );
   return type?.kind ?? resource;
 }
 
