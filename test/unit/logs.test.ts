@@ -79,12 +79,7 @@ const ZAP = (more: object): string =>
   });
 
 /** Line; whether it names the object; whether it points to the owner. */
-const LINES: [
-  title: string,
-  line: string,
-  about: 'object' | 'nothing',
-  isClue: boolean,
-][] = [
+const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: boolean][] = [
   [
     'zap JSON',
     ZAP({
