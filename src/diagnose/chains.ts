@@ -12,18 +12,18 @@ import {
   type Context,
   detailOf,
   findingId,
-  groupOf,
   groupsOf,
   itemsIn,
   type Link,
   linksTo,
   linksToHeld,
+  servedType,
   subjectOf,
-  typeName,
   typesOf,
   valueIn,
 } from './context.ts';
 import type { Held } from './owner/held.ts';
+import { referencesTo, terminatingObjects } from './owner/partners.ts';
 import { isAnnotationForOwner, statusTexts } from './owner/state.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
@@ -51,12 +51,10 @@ export function namespacesBehind(
   context: Context,
   held: Held,
 ): { namespace: NamespaceFacts; because: string }[] {
-  const others = otherTerminating(context);
-  if (others.length === 0) return [];
-  const said = statusTexts(context, held).filter(({ text }) => isWaitText(text));
-  return others.flatMap((namespace) => {
+  const texts = waitTexts(context, held);
+  return otherTerminating(context).flatMap((namespace) => {
+    const isSaid = texts.some((text) => isNamespaceNamed(text, namespace));
     const why = held.objects.flatMap((object) => reasonFor(context, held, object, namespace) ?? []);
-    const isSaid = said.some(({ text }) => isNamespaceNamed(text, namespace));
     const [reason] = isSaid ? [NAMED] : why;
     if (reason === undefined) return [];
     const because = `it waits until Namespace ${namespace.name} is deleted (${reason})`;
@@ -72,7 +70,6 @@ function otherTerminating({ now }: Context): NamespaceFacts[] {
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
 function isNamespaceNamed(text: string, { name }: NamespaceFacts): boolean {
-  if (!text.includes(name)) return false;
   const place = '(?<!\\b(?:in|into|from|to|of) (?:the )?)';
   return new RegExp(
     `${place}namespaces?[\\s:/]+["'\`]?${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`,
@@ -86,10 +83,9 @@ function reasonFor(
   context: Context,
   held: Held,
   object: ObjectFacts,
-  { name, owners, labels, annotations }: NamespaceFacts,
+  { name, labels, annotations }: NamespaceFacts,
 ): string | undefined {
   const { references = [], mentions = [], deletionPolicy } = detailOf(context, object) ?? {};
-  if (owners?.includes(object.uid)) return 'it owns it';
   const made = references.find(
     (one) =>
       one.kind === 'Namespace' && one.name === name && (one.isMade || /^status\./.test(one.field)),
@@ -111,61 +107,45 @@ function linksBehind(context: Context, held: Held): Link[] {
     .map(({ namespace, because }) => ({ id: behindId(namespace.name), because }));
 }
 
-/** The longest chain of owner references that is followed; a hostile cluster may have circles. */
-const MAX_GENERATIONS = 10;
-
 /** Returns the terminating pods that the held object owns, directly or through other objects. */
 function podsOf(context: Context, { objects }: Held) {
-  const owners = new Set(objects.map(({ uid }) => uid));
-  return terminatingPods(context).filter((pod) =>
-    ancestorsOf(context, pod).some(({ uid }) => owners.has(uid)),
-  );
+  const known = objectsByUid(context);
+  return terminatingPods(context).filter((pod) => {
+    const owners = ownersAbove(pod, known);
+    return objects.some(({ uid }) => owners.has(uid));
+  });
 }
 
-/** Returns the owners of an object, and their owners; an owner that was not read has no `object`. */
-function ancestorsOf(context: Context, { ownerReferences, namespace }: ObjectFacts) {
-  const found: {
-    reference: ObjectFacts['ownerReferences'][number];
-    uid: string;
-    known: boolean;
-  }[] = [];
-  let references = ownerReferences;
-  for (let step = 0; step < MAX_GENERATIONS && references.length > 0; step++) {
-    references = references.flatMap((reference) => {
-      const { read, object } = ownerOf(context, reference, namespace);
-      found.push({ reference, uid: reference.uid, known: read });
-      return object?.ownerReferences ?? [];
-    });
+/** Returns the objects that were read, among which the owners of others are. */
+function objectsByUid({ now }: Context): Map<string, ObjectFacts> {
+  const inside = groupsOf(now).flatMap(({ examples }) => examples);
+  const byName = Object.values(now.partners).flatMap((read) => valueIn(read) ?? []);
+  return new Map([...byName, ...inside].map((object) => [object.uid, object]));
+}
+
+/** Returns the owners of an object and their owners, by UID. A hostile cluster may have circles. */
+function ownersAbove(
+  { ownerReferences }: ObjectFacts,
+  known: ReadonlyMap<string, ObjectFacts>,
+): Map<string, ObjectFacts['ownerReferences'][number]> {
+  const found = new Map(ownerReferences.map((reference) => [reference.uid, reference]));
+  // A Map also visits the entries that are added meanwhile, each once.
+  for (const uid of found.keys()) {
+    for (const reference of known.get(uid)?.ownerReferences ?? []) {
+      found.set(reference.uid, reference);
+    }
   }
   return found;
-}
-
-/** Returns the object that an owner reference names: from the terminating content, or read by its name. */
-function ownerOf(
-  { now }: Context,
-  { apiVersion, kind, name, uid }: ObjectFacts['ownerReferences'][number],
-  namespace: string,
-): { read: boolean; object?: ObjectFacts | undefined } {
-  for (const { examples } of groupsOf(now)) {
-    const object = examples.find((one) => one.uid === uid);
-    if (object !== undefined) return { read: true, object };
-  }
-  const answer = now.partners[partnerKey({ group: groupOf(apiVersion), kind, namespace, name })];
-  const object = valueIn(answer);
-  // An object with the name of a deleted owner but another UID is not that owner.
-  return { read: answer !== undefined, object: object?.uid === uid ? object : undefined };
 }
 
 /** Requests the owners of terminating pods that were not read yet, such as a ReplicaSet or a Job. */
 export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
   if (context.now.forecast !== undefined) return;
-  const types = typesOf(context);
+  const known = objectsByUid(context);
   for (const pod of terminatingPods(context).slice(0, MAX_PODS)) {
-    for (const { reference, known } of ancestorsOf(context, pod)) {
-      const type = types.find(
-        ({ group, kind }) => group === groupOf(reference.apiVersion) && kind === reference.kind,
-      );
-      if (known || type === undefined || !type.verbs.includes('list')) continue;
+    for (const reference of ownersAbove(pod, known).values()) {
+      const type = servedType(context, reference);
+      if (known.has(reference.uid) || type === undefined) continue;
       const namespace = type.namespaced ? pod.namespace : undefined;
       wanted.partners.push({ type, namespace, name: reference.name });
     }
@@ -190,94 +170,66 @@ export function isWaitText(text: string): boolean {
  */
 export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
   if (!isWaitText(text)) return [];
-  const because = NAMED;
   const [first] = held.objects;
   if (first === undefined) return [];
-  const subject = subjectOf(first);
+  const placeIn = (finalizer: string): number => text.indexOf(finalizer);
   // A text that names both finalizers says of one that it waits for the other: "waiting for B to remove A".
-  const others = first.finalizers
-    .filter((finalizer) => finalizer !== held.finalizer && isNamed(text, finalizer))
-    .filter(
-      (finalizer) => !isNamed(text, held.finalizer) || comesFirst(text, finalizer, held.finalizer),
-    );
+  const [other] = first.finalizers
+    .filter((finalizer) => isNamed(text, finalizer))
+    .sort((a, b) => placeIn(a) - placeIn(b));
+  const byFinalizer =
+    other === undefined || other === held.finalizer
+      ? []
+      : [findingId('object-finalizer', subjectOf(first), other)];
+  const pods = terminatingPods(context).filter(
+    ({ name }) => isNamed(text, name) && isKindNamed(text, 'Pod'),
+  );
   return [
-    ...others.map((finalizer) => ({
-      id: findingId('object-finalizer', subject, finalizer),
-      because,
-    })),
-    ...groupsOf(context.now).flatMap(({ type, examples, finalizers }) => {
-      const isOther = (object: ObjectFacts): boolean =>
-        held.objects.every(({ uid }) => uid !== object.uid) &&
-        (isNamed(text, object.name) || refersTo(context, held, object));
-      const [head] = examples;
-      const isWaitedFor =
-        head !== undefined &&
-        finalizers.length > 0 &&
-        examples.some(isOther) &&
-        [type.kind, type.resource, typeName(type)].some((kind) => isKindNamed(text, kind));
-      return isWaitedFor ? linksToHeld(head, because) : [];
-    }),
-    ...outsideNamedIn(context, held, text).flatMap((object) => linksToHeld(object, because)),
-    ...terminatingPods(context)
-      .filter(({ name }) => isNamed(text, name) && /\bpods?\b/i.test(text))
-      .flatMap((pod) => linksTo(findingsOfPod(context, pod), because)),
+    ...byFinalizer.map((id) => ({ id, because: NAMED })),
+    ...objectsNamedIn(context, held, text).flatMap(({ head }) => linksToHeld(head, NAMED)),
+    ...pods.flatMap((pod) => linksTo(findingsOfPod(context, pod), NAMED)),
     ...otherTerminating(context)
       .filter((namespace) => isNamespaceNamed(text, namespace))
-      .map(({ name }) => ({ id: behindId(name), because })),
+      .map(({ name }) => ({ id: behindId(name), because: NAMED })),
   ];
 }
 
-/** Reports whether the spec or status of a held object refers to the object. */
-function refersTo(context: Context, { objects }: Held, { kind, name, namespace }: ObjectFacts) {
-  const own = context.now.namespace.name;
-  return objects.some((one) =>
-    detailOf(context, one)?.references.some(
-      (reference) =>
-        reference.kind === kind &&
-        reference.name === name &&
-        (namespace === '' || (reference.namespace ?? own) === namespace),
-    ),
-  );
-}
-
 /**
- * Returns terminating objects outside of the namespace that a status names as what is waited for: by kind and name, or by
- * the kind of an object to which the held one refers.
+ * Returns terminating objects that a status text names: by kind and name, or by the kind of an object to which the held
+ * one refers.
  */
-export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
-  return waitTexts(context, held).flatMap((text) => outsideNamedIn(context, held, text));
-}
-
-function outsideNamedIn(context: Context, held: Held, text: string): ObjectFacts[] {
-  return Object.values(context.now.partners)
-    .flatMap((read) => valueIn(read) ?? [])
-    .filter(
-      (object) =>
-        object.deletionTimestamp !== undefined &&
-        isKindNamed(text, object.kind) &&
-        (isNamed(text, object.name) || refersTo(context, held, object)),
-    );
-}
-
-/** Returns cluster-scoped objects that a status names as what is waited for: `waiting for Network vpc`. */
-export function namedInTexts(context: Context, held: Held): Wanted['partners'] {
-  const texts = waitTexts(context, held);
-  if (texts.length === 0) return [];
-  const types = typesOf(context).filter(
-    ({ kind, namespaced, verbs }) => !namespaced && kind !== 'Namespace' && verbs.includes('list'),
+function objectsNamedIn(context: Context, { objects }: Held, text: string) {
+  return terminatingObjects(context).filter(
+    ({ object }) =>
+      !objects.includes(object) &&
+      isKindNamed(text, object.kind) &&
+      (isNamed(text, object.name) ||
+        objects.some((from) => referencesTo(context, from, object).length > 0)),
   );
-  return types
-    .flatMap((type) => {
-      const name = new RegExp(
-        `(?<![\\w.-])${type.kind}[\\s:/]+["'\`]?([a-z0-9][a-z0-9.-]*[a-z0-9])`,
-        'g',
-      );
-      return texts.flatMap((text) =>
-        Array.from(text.matchAll(name), ([, found = '']) => ({
-          ...{ type, namespace: undefined, name: found },
-        })),
-      );
-    })
+}
+
+/** Returns terminating objects outside of the namespace that a status names as what is waited for. */
+export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
+  return waitTexts(context, held)
+    .flatMap((text) => objectsNamedIn(context, held, text))
+    .flatMap(({ object, isOutside }) => (isOutside ? [object] : []));
+}
+
+/** The kind, the namespace and the name in `waiting for Network vpc` and `Backup team-x/nightly remains`. */
+const NAMED_OBJECT =
+  /(?<![\w.-])(?!Namespace\b)([A-Z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
+
+/** Returns objects outside of the namespace that a status names as what is waited for. */
+export function namedInTexts(context: Context, held: Held): Wanted['partners'] {
+  const own = context.now.namespace.name;
+  return waitTexts(context, held)
+    .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
+    .filter(([, , namespace]) => namespace !== own)
+    .flatMap(([, kind, namespace, name = '']) =>
+      typesOf(context)
+        .filter((type) => type.kind === kind && type.namespaced === (namespace !== undefined))
+        .map((type) => ({ type, namespace, name })),
+    )
     .slice(0, MAX_NAMED);
 }
 
@@ -297,10 +249,6 @@ function isKindNamed(text: string, kind: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
-function comesFirst(text: string, one: string, other: string): boolean {
-  return text.indexOf(one) < text.indexOf(other);
-}
-
 /** Types that wait for no other object, and whose content is never read. */
 export const NEVER_WAITING: ReadonlySet<string> = new Set([
   'Secret',
@@ -313,15 +261,15 @@ export function namedOutside(context: Context, { objects, type }: Held): Wanted[
   const own = context.now.namespace.name;
   const references = objects.flatMap((object) => detailOf(context, object)?.references ?? []);
   return references.flatMap(({ group, kind, namespace, name }) => {
-    const alike = typesOf(context).filter((candidate) => candidate.kind === kind);
-    const near = alike.find((candidate) =>
-      group === undefined
-        ? candidate.group === type.group || candidate.group === ''
-        : candidate.group === group,
+    const alike = typesOf(context).filter(
+      (candidate) => candidate.kind === kind && candidate.group === (group ?? candidate.group),
     );
-    // A kind that only one group has needs no group.
-    const found = near ?? (group === undefined && alike.length === 1 ? alike[0] : undefined);
-    if (NEVER_WAITING.has(kind) || found === undefined || !found.verbs.includes('list')) return [];
+    // A reference without a group means a kind of the same group or of Kubernetes, or one that only one group has.
+    const found =
+      alike.find((candidate) => candidate.group === type.group) ??
+      alike.find((candidate) => candidate.group === '') ??
+      (alike.length === 1 ? alike[0] : undefined);
+    if (NEVER_WAITING.has(kind) || found === undefined) return [];
     if (!found.namespaced) return [{ type: found, namespace: undefined, name }];
     return (namespace ?? own) === own ? [] : [{ type: found, namespace, name }];
   });

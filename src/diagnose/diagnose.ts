@@ -123,7 +123,7 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   const context = contextOf(now, before);
   const found = RULES.flatMap((rule) => rule(context));
   const isHeld = found.some(({ blocksNamespace }) => blocksNamespace !== undefined);
-  const deleting = contentDeleting(context, isHeld);
+  const deleting = contentDeleting(context);
   const results = withServers([...found, ...deleting]);
   const moving = movementOf(context, isHeld);
   const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
@@ -144,7 +144,7 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
   return results.map((result) => {
     const server = results.find(
       ({ code, subject, waitsFor = [] }) =>
-        (code === 'owner-scaled-to-zero' || code === 'owner-not-ready') &&
+        ['owner-scaled-to-zero', 'owner-not-ready'].includes(code) &&
         actorText(subject) === result.servedBy &&
         !waitsFor.some(({ id }) => id === resultId(result)),
     );
@@ -190,9 +190,8 @@ function contradictionsOf({ now }: Context): string[] {
     (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
   );
   if (!saysEmpty || objects === 0) return [];
-  const are = objects === 1 ? 'object is' : 'objects are';
   return [
-    `the namespace's own condition says "All content successfully removed", but ${objects} ${are} still there`,
+    `the namespace's own condition says "All content successfully removed", but it still contains objects: ${objects}`,
   ];
 }
 
@@ -230,8 +229,9 @@ function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }:
     case 'storage-unreadable':
     case 'api-failing':
     case 'deletion-forbidden': {
-      const [, ...group] = subject.name.split('.');
-      return errors.some(({ text }) => text.includes(group.join('.') || subject.name));
+      // The group of the type, or the core type.
+      const name = subject.name.slice(subject.name.indexOf('.') + 1);
+      return errors.some(({ text }) => text.includes(name));
     }
     case 'admission-webhook-failing':
     case 'admission-denied':
@@ -241,8 +241,7 @@ function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }:
     default:
       return (
         finalizer !== undefined &&
-        (said.finalizersRemaining.some((entry) => entry.finalizer === finalizer) ||
-          other.finalizers.includes(finalizer))
+        said.finalizersRemaining.some((entry) => entry.finalizer === finalizer)
       );
   }
 }

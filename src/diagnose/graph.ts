@@ -64,16 +64,9 @@ function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>):
   return [...edges.values()];
 }
 
-function adjacency(edges: readonly Edge[]): Map<string, string[]> {
-  const next = new Map<string, string[]>();
-  for (const { from, to } of edges) addEdge(next, from, to);
-  return next;
-}
-
-function addEdge(next: Map<string, string[]>, from: string, to: string): void {
-  const list = next.get(from);
-  if (list === undefined) next.set(from, [to]);
-  else list.push(to);
+function adjacency(edges: readonly Pick<Edge, 'from' | 'to'>[]): Map<string, string[]> {
+  const byStart = Map.groupBy(edges, ({ from }) => from);
+  return new Map([...byStart].map(([from, list]) => [from, list.map(({ to }) => to)]));
 }
 
 function targets(next: ReadonlyMap<string, string[]>, from: string): string[] {
@@ -132,14 +125,17 @@ function withoutNamespace(
   next: ReadonlyMap<string, string[]>,
 ): string[][] {
   const within = new Set(members.filter((id) => id !== NAMESPACE_NODE));
-  const linked = new Map<string, string[]>();
-  for (const from of within) {
-    for (const to of targets(next, from).filter((id) => within.has(id))) {
-      addEdge(linked, from, to);
-      addEdge(linked, to, from);
-    }
-  }
-  return componentsOf([...within], linked).map((part) => {
+  const links = [...within].flatMap((from) =>
+    targets(next, from).flatMap((to) =>
+      within.has(to)
+        ? [
+            { from, to },
+            { from: to, to: from },
+          ]
+        : [],
+    ),
+  );
+  return componentsOf([...within], adjacency(links)).map((part) => {
     const members = new Set(part);
     return [...within].filter((id) => members.has(id));
   });
@@ -160,7 +156,7 @@ function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string
     const work: { id: string; at: number }[] = [{ id: root, at: 0 }];
     while (work.length > 0) {
       const frame = work[work.length - 1] as { id: string; at: number };
-      if (frame.at === 0 && !index.has(frame.id)) {
+      if (frame.at === 0) {
         low.set(frame.id, index.size);
         index.set(frame.id, index.size);
         stack.push(frame.id);
@@ -216,26 +212,23 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
   ) as [RuleResult, RuleResult];
-  const more = b.remedies.filter(
-    (duty) =>
-      isDuty(duty) &&
-      !a.remedies.some(({ text, command }) => text === duty.text && command === duty.command),
-  );
+  const duties = b.remedies.filter(isDuty).filter((duty) => {
+    return !a.remedies.some((known) => remedyKey(known) === remedyKey(duty));
+  });
   const last = a.remedies.findLastIndex(isDuty) + 1;
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
-    wasDeletedWithNamespace: trueInBoth(a.wasDeletedWithNamespace, b.wasDeletedWithNamespace),
-    remedies: a.remedies.toSpliced(last, 0, ...more),
+    wasDeletedWithNamespace: a.wasDeletedWithNamespace && b.wasDeletedWithNamespace,
+    remedies: a.remedies.toSpliced(last, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
     waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
-    isCut: a.isCut && b.isCut,
   };
 }
 
-function trueInBoth(a: boolean | undefined, b: boolean | undefined): boolean | undefined {
-  return (a === true && b === true) || undefined;
+function remedyKey({ text, command }: Remedy): string {
+  return `${text}\n${command}`;
 }
 
 function isDuty({ role = 'now' }: Remedy): boolean {

@@ -1,6 +1,5 @@
 import type { Movement } from '../model/finding.ts';
 import type {
-  ContentCount,
   NodeFacts,
   ObjectFacts,
   ObjectGroup,
@@ -34,49 +33,44 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
   if (queue !== undefined) return queue;
   if (before === undefined) return { kind: 'unknown' };
   const comparedMs = nowMs - Date.parse(before.takenAt);
-  const shrunk = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
+  const shrunk = shrinkingTypes(before, now);
   if (shrunk.length > 0) {
     const had = sum(shrunk.map((pair) => pair.before));
     return { kind: 'shrinking', before: had, now: sum(shrunk.map((pair) => pair.now)), comparedMs };
   }
-  const had = lastingOf(before);
-  // The last object was just deleted: the controller finishes with its next pass, at most 8 s later.
-  if (!isHeld && lastingOf(now) === 0 && had > 0 && isContentRead(now)) {
-    return { kind: 'shrinking', before: had, now: 0, comparedMs };
-  }
-  return { kind: 'none' };
+  const [had, left] = [lastingOf(before), lastingOf(now)];
+  if (isHeld || left >= had || !isContentRead(now)) return { kind: 'none' };
+  return { kind: 'shrinking', before: had, now: left, comparedMs };
 }
 
 /** The interval at which the namespace controller counts the rest and writes it: about 8 s. */
 const PASS_MS = 10_000;
 
 /**
- * Returns the queue in front of a finalizer that became shorter at least twice while the gate waited, and no
- * longer ago than its pace explains: 6, then 5, then 4. Counts of a pass that failed are not compared.
+ * Returns the queue in front of a finalizer whose last two counted steps, while the gate waited, made it shorter, and
+ * whose next step is not late: 6, then 5, then 4. Counts of a pass that failed are not compared.
  */
 function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined {
   const isComplete =
-    conditions.contentFailure === undefined && conditions.discoveryFailures.length === 0;
-  for (const { finalizer, counts } of isComplete && isContentRead(now) ? (now.watched ?? []) : []) {
-    const first = counts.findLastIndex(
-      ({ count }, index) => index === 0 || count >= (counts[index - 1]?.count ?? 0),
-    );
-    const falling = counts.slice(Math.max(0, first)).map(({ at, count }) => {
-      return { count, atMs: Date.parse(at) };
-    });
-    const [start, ...steps] = falling;
-    const last = steps.at(-1);
-    const groups = countsOf(now).flatMap(({ terminating }) => terminating);
-    const left = sum(
-      groups.filter((group) => group.finalizers.includes(finalizer)).map(({ count }) => count),
-    );
-    if (start === undefined || last === undefined || steps.length < 2 || left === 0) continue;
-    const longest = Math.max(
-      ...steps.map(({ atMs }, index) => atMs - (falling[index]?.atMs ?? atMs)),
-    );
-    if (left > last.count || nowMs - last.atMs > 2 * longest + PASS_MS) continue;
-    const comparedMs = nowMs - start.atMs;
-    return { kind: 'shrinking', before: start.count, now: left, comparedMs };
+    conditions.contentFailure === undefined &&
+    conditions.discoveryFailures.length === 0 &&
+    isContentRead(now);
+  const groups = countsOf(now).flatMap(({ terminating }) => terminating);
+  for (const { finalizer, counts } of isComplete ? (now.watched ?? []) : []) {
+    const [first, second, last] = counts.slice(-3);
+    if (first === undefined || second === undefined || last === undefined) continue;
+    const held = groups.filter(({ finalizers }) => finalizers.includes(finalizer));
+    const left = sum(held.map(({ count }) => count));
+    const [a, b, c] = [first, second, last].map(({ at }) => Date.parse(at)) as [
+      number,
+      number,
+      number,
+    ];
+    const isFalling =
+      first.count > second.count && second.count > last.count && last.count >= left && left > 0;
+    if (isFalling && nowMs - c <= 2 * Math.max(b - a, c - b) + PASS_MS) {
+      return { kind: 'shrinking', before: first.count, now: left, comparedMs: nowMs - a };
+    }
   }
   return undefined;
 }
@@ -104,9 +98,7 @@ interface Shrinking {
   /** Counts of the group that became smaller, not of the whole type. */
   before: number;
   now: number;
-  /** Finalizers of the shrinking group; empty when the queue of the type shrinks. */
   finalizers: string[];
-  isQueue: boolean;
 }
 
 /** Types whose objects expire and are renewed independently of the namespace. */
@@ -123,61 +115,33 @@ const TRANSIENT: ReadonlySet<string> = new Set([
  * count for both.
  */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
-  const earlier = new Map(before.content.map((content) => [typeName(content.type), content]));
+  const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));
   const pairs = now.content.flatMap((content) => {
-    const name = typeName(content.type);
-    const old = earlier.get(name);
-    if (TRANSIENT.has(name) || !content.read.ok || old === undefined || !old.read.ok) return [];
-    return [{ content, old: old.read.value, count: content.read.value }];
+    const old = earlier.get(typeName(content.type))?.terminating;
+    const left = valueIn(content.read)?.terminating;
+    if (old === undefined || left === undefined) return [];
+    const { group } = content.type;
+    const product = isBuiltIn(group) ? ANY : group;
+    return [{ content, product, old, had: groupBySet(old), left: groupBySet(left) }];
   });
-  const groups = Map.groupBy(pairs, ({ content: { type } }) =>
-    isBuiltIn(type.group) ? BUILT_IN : type.group,
-  );
-  return [...groups].flatMap(([name, group]) => {
-    const alike = name === BUILT_IN ? pairs : [...group, ...(groups.get(BUILT_IN) ?? [])];
-    const had = groupBySet(alike.flatMap(({ old }) => old.terminating));
-    const left = groupBySet(alike.flatMap(({ count }) => count.terminating));
-    const isWorkedOn = (key: string): boolean => {
-      const stay = countOf(left, key);
-      return key !== NO_FINALIZER && stay > 0 && stay < countOf(had, key);
-    };
-    return group.flatMap(({ content, old, count }) =>
-      shrunkGroups(content, old, count, isWorkedOn),
+  return pairs.flatMap(({ content, product, old, had, left }) => {
+    const alike = pairs.filter((pair) => product === ANY || [product, ANY].includes(pair.product));
+    const known = new Map(
+      old.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
     );
+    return [...new Map([...had, ...left])].flatMap(([key, groups]): Shrinking[] => {
+      const all = sum(alike.map((pair) => countOf(pair.left, key)));
+      const isRarer = all > 0 && all < sum(alike.map((pair) => countOf(pair.had, key)));
+      if (!isRarer && !groups.some((group) => hasShorterList(group, known))) return [];
+      const { finalizers } = groups[0] as ObjectGroup;
+      const stay = countOf(left, key);
+      return [{ content, before: Math.max(countOf(had, key), stay), now: stay, finalizers }];
+    });
   });
 }
 
-const BUILT_IN = '';
-
-function shrunkGroups(
-  content: TypeContent,
-  old: ContentCount,
-  count: ContentCount,
-  isWorkedOn: (key: string) => boolean,
-): Shrinking[] {
-  const earlier = groupBySet(old.terminating);
-  const later = groupBySet(count.terminating);
-  const known = new Map(
-    old.terminating.flatMap(({ examples }) => examples.map((object) => [object.uid, object])),
-  );
-  const sets = [...new Map([...earlier, ...later])].flatMap(([key, groups]): Shrinking[] => {
-    const had = countOf(earlier, key);
-    const left = countOf(later, key);
-    const isShrinking =
-      isWorkedOn(key) ||
-      (left > 0 && (left < had || groups.some((group) => hasShorterList(group, known))));
-    const { finalizers } = groups[0] as ObjectGroup;
-    return isShrinking
-      ? [{ content, before: Math.max(had, left), now: left, finalizers, isQueue: false }]
-      : [];
-  });
-  if (sets.length > 0) return sets;
-  // A queue whose objects only become terminating is no progress; fewer objects in total are.
-  const queueShrinks = count.queued > 0 && count.queued < old.queued && count.total < old.total;
-  return queueShrinks
-    ? [{ content, before: old.queued, now: count.queued, finalizers: [], isQueue: true }]
-    : [];
-}
+/** In place of the product of built-in objects, on which any product may put its finalizer. */
+const ANY = '';
 
 function countOf(sets: ReadonlyMap<string, readonly ObjectGroup[]>, key: string): number {
   return sum((sets.get(key) ?? []).map(({ count }) => count));
@@ -193,13 +157,10 @@ export function finalizerSet(finalizers: readonly string[]): string {
   return JSON.stringify([...finalizers].sort());
 }
 
-const NO_FINALIZER = finalizerSet([]);
-
 /** Reports whether an object lost one of its finalizers since the earlier snapshot. */
 function hasShorterList(group: ObjectGroup, known: ReadonlyMap<string, ObjectFacts>): boolean {
   return group.examples.some(
-    ({ uid, finalizers }) =>
-      uid !== '' && finalizers.length < (known.get(uid)?.finalizers.length ?? 0),
+    ({ uid, finalizers }) => finalizers.length < (known.get(uid)?.finalizers.length ?? 0),
   );
 }
 
@@ -211,19 +172,17 @@ function latestGrace({ now, nowMs }: Context): string | undefined {
     .at(-1);
 }
 
-/** Reports whether the kubelet still waits for the containers. With grace period 0, it has confirmed their end. */
+/** Reports whether the kubelet still waits for the containers. */
 export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
   return (
-    pod.nodeName !== undefined &&
-    (pod.deletionGracePeriodSeconds ?? 0) > 0 &&
-    Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
+    pod.nodeName !== undefined && Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
   );
 }
 
 /** Reports whether its kubelet is silent, whatever grace period is left. */
 export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
-  return node !== undefined && node.ready !== 'True' && !isKubeletReporting(node);
+  return node !== undefined && !['True', 'False'].includes(node.ready ?? '');
 }
 
 /**

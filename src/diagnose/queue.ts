@@ -2,7 +2,6 @@ import { typeName } from '../model/facts.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import { type Read, readOk } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, Snapshot } from '../model/snapshot.ts';
-import { countsOf } from './context.ts';
 import { wantedFor } from './wanted.ts';
 
 /** Returns the content after a deletion request: objects with finalizers terminate, all others are deleted. */
@@ -50,13 +49,8 @@ export function withQueue(
   diagnosis: Diagnosis,
   explain: (later: Snapshot) => Diagnosis,
 ): Diagnosis {
-  const first = findingsOf(diagnosis, diagnosis.blockers).find(
-    (finding) => isAboutPods(finding) && finding.code !== 'pod-grace-period',
-  );
-  const isGuarded = countsOf(now).some(
-    ({ type, guarded }) => typeName(type) !== 'pods' && guarded.length > 0,
-  );
-  if (first === undefined || !isGuarded || now.forecast !== undefined) return diagnosis;
+  const first = findingsOf(diagnosis, diagnosis.blockers).find(isAboutPods);
+  if (first === undefined || now.forecast !== undefined) return diagnosis;
   const later: Snapshot = {
     ...now,
     pods: readOk([]),
@@ -87,6 +81,6 @@ function queuedText(held: Finding, waitsFor: readonly Finding[], isUnread: boole
   if (cause === undefined) return [];
   if (isUnread) return [`${what} has finalizer ${finalizer}, whose owner was not searched yet`];
   const { kind, namespace, name } = cause.subject;
-  const place = namespace === undefined || kind === subject.kind ? name : `${namespace}/${name}`;
+  const place = namespace === undefined ? name : `${namespace}/${name}`;
   return [`${what} ${message}, and ${kind} ${place} ${cause.message}`];
 }

@@ -65,7 +65,6 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** Sources that are read as a whole, type by type. */
 const MAX_BEHIND = 5;
 
 function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
@@ -119,11 +118,10 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   }
   wantEnd(context, wanted);
   wanted.nodes.push(...itemsIn(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
-  const isAdmissionRead = ADMISSION_SOURCES.every((key) => now.cluster[key] !== undefined);
   const samples = collectSamples(context);
   const held = everythingHeld(context);
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
-    !isAdmissionRead || type === NAMESPACE_TYPE || isAggregated(context, type)
+    type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
       : [
           ...wantedNamesakes(held, type),
@@ -147,10 +145,9 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
 
 /** Reads the guards of the last request of the namespace controller. */
 function wantEnd(context: Context, wanted: Wanted): void {
-  const { cluster, namespace } = context.now;
+  const { namespace } = context.now;
   wantServers(context, wanted, 'UPDATE', FINALIZE, namespace);
-  const isRead = ADMISSION_SOURCES.every((key) => cluster[key] !== undefined);
-  if (!isRead || guardsOfLastRequest(context).length === 0) return;
+  if (guardsOfLastRequest(context).length === 0) return;
   const object = { ...namespace, namespace: '' };
   wanted.trials.push({ type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER });
 }
@@ -183,10 +180,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
   const errors = conditions.contentFailure?.errors ?? [];
   const has = (...kinds: ContentError['kind'][]): boolean =>
     errors.some(({ kind }) => kinds.includes(kind));
-  const failsDiscovery =
-    !now.discovery.ok ||
-    now.discovery.value.failedGroups.length > 0 ||
-    conditions.discoveryFailures.length > 0;
+  const failing = now.discovery.ok
+    ? [...now.discovery.value.failedGroups, ...conditions.discoveryFailures]
+    : conditions.discoveryFailures;
+  const failsDiscovery = !now.discovery.ok || failing.length > 0;
   const failsLists = now.content.some(
     ({ read }) =>
       !read.ok &&
@@ -208,40 +205,31 @@ function wantForApis(context: Context, wanted: Wanted): void {
   for (const { type, sample } of isRefused ? countsOf(now) : []) {
     if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
   }
-  const initializing =
-    errors.some(isInitializing) ||
-    now.content.some(({ read }) => !read.ok && /re\)initializing/.test(read.failure.message));
-  if (initializing) {
+  if (errors.some(isInitializing)) {
     wanted.cluster.push('definitions');
     // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
     wanted.definitions.push(...itemsIn(now.cluster.definitions).map(({ name }) => name));
-  }
-  for (const error of errors) {
-    if (error.kind !== 'conversion-failed') continue;
-    const failing = now.content.filter(
-      ({ type }) => type.group === error.group && type.kind === error.objectKind,
-    );
-    wanted.definitions.push(...failing.map(({ type }) => typeName(type)));
   }
   const groups = errors.flatMap(({ text }) => asksForVersion(text)?.group ?? []);
   for (const { type, read } of now.content) {
     const isAsked = !read.ok || groups.includes(type.group);
     if (isAsked && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
   }
-  wantBackends(context, wanted, errors);
+  wantBackends(context, wanted, errors, failing);
 }
 
 /** Reads the Services that the API server calls, and the workloads behind them. */
-function wantBackends(context: Context, wanted: Wanted, errors: readonly ContentError[]): void {
-  const { now, conditions } = context;
+function wantBackends(
+  context: Context,
+  wanted: Wanted,
+  errors: readonly ContentError[],
+  failing: Parameters<typeof isSameVersion>[1][],
+): void {
   const named = errors.flatMap((error) =>
     error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
       ? (error.service?.namespace ?? [])
       : [],
   );
-  const failing = now.discovery.ok
-    ? now.discovery.value.failedGroups
-    : conditions.discoveryFailures;
   const apis = extensionApis(context).filter((one) =>
     failing.some((other) => isSameVersion(one, other)),
   );
@@ -294,7 +282,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   wantOwnersOfPods(context, wanted);
   wantLogs(context, held, wanted);
   for (const { namespace, ready, pods } of actorsOf(context)) {
-    const hasEnded = ready > 0 && pods.some(({ phase }) => phase === 'Failed');
+    const hasEnded = pods.some(({ phase }) => phase === 'Failed');
     if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
@@ -352,11 +340,11 @@ function wantServersOfPods(context: Context, wanted: Wanted): void {
 function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {
   const hasStatus = !WITHOUT_STATUS.has(typeName(type));
   const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
-  if (!hasStatus || inside.length === 0) return;
+  if (!hasStatus) return;
   const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
   const total = count?.total ?? inside.length;
   wanted.details.push(...inside.map((object) => ({ type, object, total })));
-  if (type.group === '' && type.resource === 'persistentvolumeclaims') {
+  if (typeName(type) === 'persistentvolumeclaims') {
     wanted.cluster.push('volumeAttachments');
   }
 }
@@ -374,14 +362,10 @@ function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
 
 /** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
 function wantTrial(context: Context, held: Held, wanted: Wanted): void {
-  const { cluster } = context.now;
-  const services = cluster.apiServices;
-  if (ADMISSION_SOURCES.some((key) => cluster[key] === undefined)) return;
   // Only the aggregated server itself knows whether it honours dry runs.
-  if (services?.ok !== true || isAggregated(context, held.type)) return;
+  if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, held.type)) return;
   const { finalizer, objects, type } = held;
   for (const object of oneForEachGuard(context, type, objects)) {
-    if (object.uid === '') continue;
     const asked = guardsAsked(context, 'UPDATE', type, object);
     const admission = asked?.map(({ text }) => text).join(' ');
     wanted.trials.push({

@@ -78,13 +78,8 @@ const ZAP = (more: object): string =>
     ...more,
   });
 
-/** Line; whether it names the object, only its namespace and kind, or nothing; whether it points to the owner. */
-const LINES: [
-  title: string,
-  line: string,
-  about: 'object' | 'kind' | 'nothing',
-  isClue: boolean,
-][] = [
+/** Line; whether it names the object; whether it points to the owner. */
+const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: boolean][] = [
   [
     'zap JSON',
     ZAP({
@@ -183,8 +178,14 @@ const LINES: [
   [
     'an error about the kind in the namespace',
     `E0302 10:01:20.1       1 r.go:1] failed to list widgets in ${DEMO}: AccessDenied`,
-    'kind',
+    'nothing',
     false,
+  ],
+  [
+    'Python',
+    `2026-03-02 10:01:20,123 ERROR [handlers.py:42] AccessDenied for ${DEMO}/db`,
+    'object',
+    true,
   ],
   [
     'it only looked at it',
@@ -197,7 +198,7 @@ const LINES: [
 test.each(LINES)('%s', (_, line, about, isClue) => {
   const found = seen([line]);
   const [first] = found.about;
-  expect(first === undefined ? 'nothing' : first.namesObject ? 'object' : 'kind').toBe(about);
+  expect(first === undefined ? 'nothing' : 'object').toBe(about);
   expect(found.naming.length > 0).toBe(isClue);
 });
 

@@ -15,7 +15,6 @@ import {
   failureOf,
   group,
   namespaceFacts,
-  objectFacts,
   podFacts,
   snapshot,
   unreadable,
@@ -76,6 +75,7 @@ describe('objects that the watch reported', () => {
     ['one step is no pace', seen([60, 5], [30, 4]), 'none'],
     ['the queue has become longer since', seen([90, 5], [60, 3], [30, 4]), 'none'],
     ['after a rise it falls twice', seen([90, 3], [80, 6], [60, 5], [40, 4]), 'shrinking'],
+    ['it stood still', seen([90, 5], [60, 5], [40, 4]), 'none'],
     ['more is there than was counted', seen([90, 4], [60, 3], [30, 2]), 'none'],
     ['nothing was counted', seen(), 'none'],
   ])('%s', (_, watched, is) => {
@@ -227,7 +227,6 @@ describe('movementOf', () => {
       ],
       ['is over after that', end('2026-03-02T10:01:25Z'), UNKNOWN],
       ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
-      ['is not there when it is 0', end(LATER, { deletionGracePeriodSeconds: 0 }), UNKNOWN],
       ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
       ['is not known without pods', { ...end(LATER), pods: readFailed(failureOf()) }, UNKNOWN],
     ])('%s', (_, now, is) => {
@@ -363,14 +362,5 @@ describe('shrinkingTypes', () => {
     expect(found.map(({ before, now, finalizers }) => ({ before, now, finalizers }))).toEqual([
       { before: 18, now: 10, finalizers: [CLEANUP, OTHER] },
     ]);
-  });
-
-  test('does not treat objects without a UID as the same object', () => {
-    const nameless = (finalizers: string[]) => ({
-      ...group(WIDGETS, finalizers),
-      examples: [objectFacts(WIDGETS, 'db', { uid: '', finalizers })],
-    });
-    const content = [contentOf(WIDGETS, [nameless([CLEANUP]), nameless([CLEANUP, OTHER])])];
-    expect(shrinkingTypes(earlier(content), snapshot({ content }))).toEqual([]);
   });
 });

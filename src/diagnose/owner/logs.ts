@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseObject, stringAt } from '../../base/json.ts';
+import { type JsonObject, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
@@ -8,7 +8,7 @@ import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
 
-/** A line of a controller's log that is about a held object, or about its namespace and kind. */
+/** A line of a controller's log that names a held object. */
 export interface LogLine {
   /** When the container wrote it (container runtime), ISO 8601; empty where that is unknown. */
   at: string;
@@ -17,8 +17,6 @@ export interface LogLine {
   /** Message and error in one line. */
   text: string;
   isError: boolean;
-  /** The line names the object, not only its namespace and kind. */
-  namesObject: boolean;
   /** How often the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
@@ -36,7 +34,7 @@ export function logSources({ now }: Context, actor: Actor): LogSource[] {
     .filter(({ namespace }) => namespace === actor.namespace)
     .flatMap(({ holder = '' }) => holder);
   const isLeader = (pod: string): boolean =>
-    holders.some((holder) => holder === pod || holder.startsWith(`${pod}_`));
+    holders.some((holder) => holder.split('_', 1)[0] === pod);
   const began = Date.parse(now.namespace.deletionTimestamp ?? '');
   return actor.pods
     .filter(({ phase }) => phase === 'Running')
@@ -61,37 +59,31 @@ export function isLogRead(context: Context, actor: Actor): boolean {
 
 /** Returns lines of this controller about the held objects: errors first, then the newest. */
 export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLine[] {
+  const written = logSources(context, actor).flatMap((source) => {
+    const pod = logKey(source);
+    return recordsOf(valueIn(context.now.logs?.[pod])).map((record) => ({ ...record, pod }));
+  });
   const found = new Map<string, LogLine>();
-  for (const source of logSources(context, actor)) {
-    const key = logKey(source);
-    for (const record of recordsOf(valueIn(context.now.logs?.[key]))) {
-      const about = objectOfRecord(context, held, record);
-      if (about === undefined) continue;
-      const text = wordsOf(record);
-      const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
-      const known = found.get(shape);
-      const count = (known?.count ?? 0) + 1;
-      const { isError } = record;
-      if (known !== undefined && known.at > record.at) known.count = count;
-      else found.set(shape, { at: record.at, pod: key, text, isError, count, ...about });
-    }
+  for (const record of written.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
+    const object = held.objects.find((one) => isAbout(context, one, record));
+    if (object === undefined) continue;
+    const { at, pod, isError } = record;
+    const text = wordsOf(record);
+    const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
+    const count = (found.get(shape)?.count ?? 0) + 1;
+    found.set(shape, { at, pod, text, isError, count, object });
   }
-  return [...found.values()].toSorted(
-    (a, b) =>
-      Number(b.namesObject) - Number(a.namesObject) ||
-      Number(b.isError) - Number(a.isError) ||
-      (a.at < b.at ? 1 : -1),
-  );
+  const rank = ({ isError, at }: LogLine): string => `${Number(isError)} ${at}`;
+  return [...found.values()].toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
 }
 
 /**
  * Returns lines that show that this controller works on the held objects: the strongest clue to the owner. A line
- * that says that the controller ignores the object, a copy of an Event and an audit record are no clues.
+ * that says that the controller ignores the object is no clue.
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
-    ({ namesObject, isError, text }) =>
-      namesObject && !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
+    ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
 }
 
@@ -142,41 +134,28 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
 }
 
 const MAX_LINE_CHARS = 16_000;
-const KLOG = /^([IWEF])\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?(.*)$/s;
+const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
+/** The level at the beginning of a line of klog, zap's console format, Python or Java. */
+const LEVEL = /^[IWEF](?=\d{4} )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
+const ERROR_LEVEL = /^(?:e|f|err|error|fatal|critical|crit|panic|dpanic|severe)$/i;
 
 /** Parses zap JSON, zap's console format, klog and logfmt; any other line is one message. */
 export function parseLogLine(raw: string): LogRecord {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters
   const text = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
-  const [, time = '', line = ''] = /^(\d{4}-\d\d-\d\dT\S{5,40}) (.*)$/s.exec(text) ?? [
-    '',
-    '',
-    text,
-  ];
-  const json = line.startsWith('{') ? parseObject(line) : undefined;
-  const console = json === undefined ? consoleFields(line) : undefined;
-  const [, letter, afterHeader] = KLOG.exec(line) ?? [];
-  const body = afterHeader ?? line;
-  const fields = json ?? console?.fields ?? keyValues(body);
-  const first = (...keys: string[]): string =>
-    keys.flatMap((key) => stringAt(fields, key) ?? [])[0] ?? '';
+  const [, at = '', line = text] = /^(\d{4}-\d\d-\d\dT\S{5,40}) (.*)$/s.exec(text) ?? [];
+  const body = line.replace(KLOG, '');
+  // The console format ends with its fields: `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`.
+  const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
+  const fields = parseObject(json) ?? keyValues(body);
+  const first = (...keys: string[]): string | undefined =>
+    keys.flatMap((key) => stringAt(fields, key) ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
-  const message = first('msg', 'message') || console?.message || quoted || (json ? '' : body);
-  const error = first('error', 'err', 'reason.error').replace(/^<nil>$|^null$/, '');
-  const level = letter ?? console?.level ?? first('level', 'severity', 'lvl', 'levelname');
-  const isError = /^(?:e|f|err|error|fatal|critical|crit|panic|dpanic|severe)$/i.test(level);
-  return { at: time, isError: isError || error !== '', message, error, fields, line };
-}
-
-/** Splits a line such as `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`. */
-function consoleFields(line: string) {
-  const parts = line.split('\t');
-  const level = parts.findIndex((part) => /^(?:DEBUG|INFO|WARN|ERROR|FATAL|PANIC)$/i.test(part));
-  if (level < 0 || level > 2) return undefined;
-  const last = parts.at(-1) ?? '';
-  const fields = last.startsWith('{') ? parseObject(last) : undefined;
-  const message = parts.at(fields === undefined ? -1 : -2) ?? '';
-  return { level: parts[level], message, fields: fields ?? {} };
+  const message = first('msg', 'message') ?? quoted ?? words;
+  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? '';
+  const level =
+    first('level', 'severity', 'lvl', 'levelname') ?? LEVEL.exec(line.slice(0, 80))?.[0] ?? '';
+  return { at, isError: error !== '' || ERROR_LEVEL.test(level), message, error, fields, line };
 }
 
 function keyValues(text: string): JsonObject {
@@ -190,70 +169,44 @@ function keyValues(text: string): JsonObject {
   );
 }
 
-/** Frames of a stack: of Go, Java, Python and JavaScript. */
-const FRAME =
-  /^\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
+/** The beginning of a stack, in Go, Java, Python or JavaScript: everything behind it is left out. */
+const STACK =
+  /\s*(?:\\n|\n)\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
 
 function wordsOf({ message, error }: LogRecord): string {
-  const words = error === '' || message.includes(error) ? message : `${message}: ${error}`;
-  return words
-    .split(/\\n|\n/)
-    .filter((line, index) => index === 0 || !FRAME.test(line))
-    .join(' ')
-    .replace(/\s+/g, ' ')
-    .trim();
+  const words = [...new Set([message, error])].filter(Boolean).join(': ');
+  return (words.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
 }
 
-/** Returns the held object that a record is about, if any. */
-function objectOfRecord(
-  context: Context,
-  held: Held,
-  record: LogRecord,
-): Pick<LogLine, 'object' | 'namesObject'> | undefined {
-  if (isCopy(record)) return undefined;
-  const named = held.objects.find((object) => mentionsObject(context, object, record));
-  if (named !== undefined) return { object: named, namesObject: true };
-  const [object] = held.objects;
-  if (object === undefined || object.namespace === '') return undefined;
-  const { kind, resource } = held.type;
-  const isKind =
-    kindIn(record)?.toLowerCase() === kind.toLowerCase() ||
-    [kind, resource].some((word) => hasWord(`${record.message} ${record.error}`, word));
-  // A record about another object of the kind is no clue for this one, unless it is an error.
-  const isAbout = isKind && record.isError && hasWord(record.line, object.namespace);
-  return isAbout && !namesAnother(object, record) ? { object, namesObject: false } : undefined;
-}
-
-/** Reports whether a line prints an Event or an audit record, which is about other programs. */
-function isCopy({ fields }: LogRecord): boolean {
-  return ['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields);
-}
-
-function mentionsObject(context: Context, object: ObjectFacts, record: LogRecord): boolean {
-  if (object.uid.length > 8 && record.line.includes(object.uid)) return true;
-  const { kind, namespace, name } = object;
-  const references = referencesIn(record).filter(
-    (one) => one.name === name && (one.namespace ?? '') === namespace,
-  );
+/**
+ * Reports whether a record names the object: by its UID, in a field, as `namespace/name`, or after its kind in a
+ * sentence that also names the namespace. The name alone might be any word.
+ */
+function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
+  // A printed Event or audit record is about another program.
+  if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in record.fields)) {
+    return false;
+  }
+  const { kind, namespace, name, uid } = object;
+  if (uid !== '' && record.line.includes(uid)) return true;
   const isKind = (other: string | undefined): boolean =>
     other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
-  if (references.length > 0) return references.some((one) => isKind(one.kind));
-  const text = `${record.message} ${record.error}`;
-  const path = namespace === '' ? undefined : `${namespace}/${name}`;
-  for (const { before } of path === undefined ? [] : occurrences(text, path)) {
-    const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'/:=[({]*$/.exec(before)?.[1] ?? '';
+  const isInField = referencesIn(record).some(
+    (one) => one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind),
+  );
+  if (isInField) return true;
+  const path = `${namespace}/`;
+  return textsBefore(`${record.message} ${record.error}`, name).some((before) => {
+    const isPath = before.endsWith(path);
+    const ahead = isPath ? before.slice(0, -path.length) : before;
+    const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
     const other = typesOf(context).find((type) =>
       [type.kind, type.resource].some((one) => isSameKind(one, word)),
-    );
-    if (isKind(other?.kind ?? kindIn(record))) return true;
-  }
-  // Both words somewhere in a sentence: the name in quotes or after the kind, else any word might be meant.
-  const isQuoted = new RegExp(`["'\`]${escapeForRegExp(name)}["'\`]`).test(text);
-  const isAfterKind = occurrences(text, name).some(({ before }) =>
-    new RegExp(`\\b${escapeForRegExp(kind)}s?\\W{1,3}$`, 'i').test(before),
-  );
-  const isHere = namespace === '' || hasWord(record.line, namespace);
-  return isHere && (isAfterKind || (isQuoted && hasWord(text, kind)));
+    )?.kind;
+    return isPath
+      ? isKind(other ?? kindIn(record))
+      : other === kind && hasWord(record.line, namespace);
+  });
 }
 
 /** Reports whether another held object in this namespace has the same name. */
@@ -261,10 +214,6 @@ function isAmbiguous({ now }: Context, { kind, name }: ObjectFacts): boolean {
   return groupsOf(now).some(({ examples }) =>
     examples.some((other) => other.name === name && other.kind !== kind),
   );
-}
-
-function namesAnother({ name }: ObjectFacts, record: LogRecord): boolean {
-  return referencesIn(record).some((one) => one.name !== name);
 }
 
 interface Reference {
@@ -284,21 +233,17 @@ function kindIn({ fields }: LogRecord): string | undefined {
  */
 function referencesIn(record: LogRecord): Reference[] {
   const { fields } = record;
-  const kind = kindIn(record);
-  const own = stringAt(fields, 'name');
-  const found = Object.entries(fields).flatMap(([key, value]): Reference[] => {
-    const of = /^(?:object|key|resource|request|req|item|obj|name)$/i.test(key) ? kind : key;
-    const nested = isObject(value) ? stringAt(value, 'name') : undefined;
-    if (nested !== undefined) {
-      return [{ kind: of, namespace: stringAt(value, 'namespace'), name: nested }];
-    }
-    const [, namespace, name] =
+  const entries: [string, JsonObject[string]][] = [...Object.entries(fields), ['object', fields]];
+  return entries.flatMap(([key, value]): Reference[] => {
+    const kind = /^(?:object|key|resource|request|req|item|obj|name)$/i.test(key)
+      ? kindIn(record)
+      : key;
+    const [, place, path] =
       /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(stringAt(value) ?? '') ?? [];
-    return name === undefined ? [] : [{ kind: of, namespace, name }];
+    const name = path ?? stringAt(value, 'name');
+    const namespace = place ?? stringAt(value, 'namespace');
+    return name === undefined ? [] : [{ kind, namespace, name }];
   });
-  return own === undefined
-    ? found
-    : [...found, { kind, namespace: stringAt(fields, 'namespace'), name: own }];
 }
 
 function isSameKind(a: string, b: string): boolean {
@@ -306,17 +251,17 @@ function isSameKind(a: string, b: string): boolean {
   return singular(a) === singular(b);
 }
 
-/** Returns the position of a whole word, in terms of Kubernetes names, in a text. */
-function occurrences(text: string, word: string): { before: string }[] {
+/** Returns the text before each occurrence of a whole word, in terms of Kubernetes names. */
+function textsBefore(text: string, word: string): string[] {
   const whole = new RegExp(
     `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`,
     'gi',
   );
-  return [...text.matchAll(whole)].slice(0, 20).map(({ index }) => {
-    return { before: text.slice(Math.max(0, index - 100), index) };
-  });
+  return [...text.matchAll(whole)]
+    .slice(0, 20)
+    .map(({ index }) => text.slice(Math.max(0, index - 100), index));
 }
 
 export function hasWord(text: string, word: string): boolean {
-  return word !== '' && occurrences(text, word).length > 0;
+  return textsBefore(text, word).length > 0;
 }

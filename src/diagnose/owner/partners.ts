@@ -1,4 +1,4 @@
-import { type ObjectFacts, partnerKey, type Reference } from '../../model/snapshot.ts';
+import type { ObjectFacts, Reference } from '../../model/snapshot.ts';
 import {
   type Context,
   detailOf,
@@ -16,6 +16,37 @@ interface Partner {
   because: string;
 }
 
+/** A terminating object, and the object under which its finding stands: the first one of its group. */
+interface Terminating {
+  object: ObjectFacts;
+  head: ObjectFacts;
+  isOutside: boolean;
+}
+
+/** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
+export function terminatingObjects({ now }: Context): Terminating[] {
+  const inside = groupsOf(now).flatMap(({ examples }) =>
+    examples.map((object) => ({ object, head: examples[0] ?? object, isOutside: false })),
+  );
+  const outside = Object.values(now.partners)
+    .flatMap((read) => valueIn(read) ?? [])
+    .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
+    .map((object) => ({ object, head: object, isOutside: true }));
+  return [...inside, ...outside];
+}
+
+/** Returns the references in the spec and the status of an object to another one. */
+export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
+  const own = groupOf(to.apiVersion);
+  return (detailOf(context, from)?.references ?? []).filter(
+    ({ group = own, kind, namespace = from.namespace, name }) =>
+      name === to.name &&
+      kind === to.kind &&
+      group === own &&
+      [namespace, ''].includes(to.namespace),
+  );
+}
+
 /**
  * Returns links to objects of other namespaces or types for which the object waits: bound or referenced objects,
  * children.
@@ -28,75 +59,40 @@ export function partnerLinks(context: Context, held: Held): Link[] {
   ].flatMap(({ object, because }) => linksToHeld(object, because));
 }
 
-/** Returns terminating, held objects that a held object names. */
+/**
+ * Returns terminating objects that the status of a held object names. An object that its spec names was made from it, or
+ * is shared by many, and then waits for them: it counts only outside of the namespace, and if its own spec names the
+ * held object.
+ */
 export function partnersOf(context: Context, held: Held): Partner[] {
-  const { now } = context;
-  const fate = now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
-  return held.objects.flatMap(({ uid, apiVersion }) => {
-    const references = valueIn(now.details[uid])?.references ?? [];
-    return references.flatMap((reference) => {
-      const { group, kind, namespace, name, field } = reference;
-      // An object that a spec names was made from it, or is shared by many: then that object waits for them.
-      const isOwn = (object: ObjectFacts): boolean =>
-        !field.startsWith('spec.') || namesBack(context, object, held);
-      const outside = [group, groupOf(apiVersion), ''].flatMap((candidate) => {
-        const object = valueIn(
-          now.partners[partnerKey({ group: candidate, kind, namespace, name })],
-        );
-        return object?.deletionTimestamp === undefined ? [] : [object];
-      });
-      return [...outside, ...namedInside(context, held, reference)]
-        .slice(0, 1)
-        .filter(isOwn)
-        .map((object) => ({ object, because: `${field} names it, and it ${fate}` }));
-    });
-  });
-}
-
-/** Returns the object of the namespace that a status names, as the first object of its group. */
-function namedInside(
-  context: Context,
-  held: Held,
-  { group, kind, namespace, name, field }: Reference,
-): ObjectFacts[] {
-  const own = context.now.namespace.name;
-  if (!field.startsWith('status.') || (namespace ?? own) !== own) return [];
-  return heldHere(
-    context,
-    (object) =>
-      object.name === name &&
-      object.kind === kind &&
-      (group === undefined || groupOf(object.apiVersion) === group) &&
-      held.objects.every(({ uid }) => uid !== object.uid),
+  const fate =
+    context.now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
+  const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
+  return held.objects.flatMap((from) =>
+    all.flatMap(({ object: to, head, isOutside }) => {
+      const isMutual = isOutside && isNamedIn(context, to, 'spec.', held);
+      const named = referencesTo(context, from, to).find(
+        ({ field }) => field.startsWith('status.') || isMutual,
+      );
+      return named ? [{ object: head, because: `${named.field} names it, and it ${fate}` }] : [];
+    }),
   );
 }
 
-function namesBack(context: Context, object: ObjectFacts, { objects }: Held): boolean {
-  const references = detailOf(context, object)?.references ?? [];
-  return objects.some(
-    ({ kind, namespace, name, uid }) =>
-      object.ownerReferences.some((owner) => owner.uid === uid) ||
-      references.some(
-        (back) =>
-          // A list of users in its status shows that it waits for them.
-          back.field.startsWith('spec.') &&
-          back.kind === kind &&
-          (back.namespace ?? object.namespace) === namespace &&
-          back.name === name,
-      ),
+/** Reports whether such a field of an object names one of the held objects. */
+function isNamedIn(context: Context, from: ObjectFacts, place: string, { objects }: Held): boolean {
+  return objects.some((to) =>
+    referencesTo(context, from, to).some(({ field }) => field.startsWith(place)),
   );
 }
 
-/** Returns terminating, held objects that the held object owns: in the namespace, or along the chain. */
+/** Returns terminating objects that the held object owns: in the namespace, or along the chain. */
 export function childrenOf(context: Context, held: Held): Partner[] {
   const owners = new Set(held.objects.map(({ uid }) => uid));
-  const isChild = ({ ownerReferences }: ObjectFacts): boolean =>
-    ownerReferences.some(({ uid }) => owners.has(uid));
-  const outside = Object.values(context.now.partners)
-    .flatMap((read) => valueIn(read) ?? [])
-    .filter((one) => one.deletionTimestamp !== undefined && isChild(one));
   const because = 'it owns it, and waits until it is deleted';
-  return [...heldHere(context, isChild), ...outside].map((object) => ({ object, because }));
+  return terminatingObjects(context)
+    .filter(({ object }) => object.ownerReferences.some(({ uid }) => owners.has(uid)))
+    .map(({ head }) => ({ object: head, because }));
 }
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
@@ -108,21 +104,10 @@ const PROTECTION = /protect|in-?use|usage/i;
  */
 function referrersOf(context: Context, held: Held): Partner[] {
   if (!PROTECTION.test(held.finalizer)) return [];
-  return heldHere(
-    context,
-    (object) =>
-      namesBack(context, object, held) && detailOf(context, object)?.endedAt === undefined,
-  ).map((object) => ({ object, because: 'it uses it, and has not finished' }));
-}
-
-/**
- * Returns the first object of each group of terminating, held objects of the namespace with such an object among
- * them.
- */
-function heldHere({ now }: Context, isSuch: (object: ObjectFacts) => boolean): ObjectFacts[] {
-  return groupsOf(now)
-    .filter(({ examples }) => examples.some(isSuch))
-    .flatMap(({ examples }) => examples.slice(0, 1));
+  return terminatingObjects(context)
+    .filter(({ object }) => isNamedIn(context, object, 'spec.', held))
+    .filter(({ object }) => detailOf(context, object)?.endedAt === undefined)
+    .map(({ head }) => ({ object: head, because: 'it uses it, and has not finished' }));
 }
 
 /**
@@ -136,19 +121,17 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
     .filter(
       (one) => one.field.startsWith('status.') && one.uid !== undefined && !ending.has(one.uid),
     );
-  const links = heldHere(context, ({ uid }) => users.some((user) => user.uid === uid)).flatMap(
-    (object) => linksToHeld(object, 'it is used by it, and waits until it is deleted'),
-  );
+  const links = terminatingObjects(context)
+    .filter(({ object }) => users.some(({ uid }) => uid === object.uid))
+    .flatMap(({ head }) => linksToHeld(head, 'it is used by it, and waits until it is deleted'));
   return {
     links,
-    names: users
-      .filter(({ uid = '' }) => !ending.has(uid))
-      .map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
+    names: users.map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
   };
 }
 
-/** The longest way from a part to its whole: a hostile cluster may have circles. */
-const MAX_WHOLES = 10;
+/** The longest way from a part to its whole. */
+const MAX_GENERATIONS = 5;
 
 /**
  * Returns the terminating, held objects of the namespace that the held objects are parts of, directly or through
@@ -156,20 +139,16 @@ const MAX_WHOLES = 10;
  */
 export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
   const all = groupsOf(context.now).flatMap(({ examples }) => examples);
-  const wholes = new Set<ObjectFacts>();
-  let parts = objects;
-  while (parts.length > 0 && wholes.size < MAX_WHOLES) {
-    const owners = new Set(parts.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
-    const named = new Set(parts.flatMap((part) => namedWholes(context, part)));
-    parts = all.filter(
-      (one) =>
-        !wholes.has(one) &&
-        !objects.includes(one) &&
-        (owners.has(one.uid) || named.has(keyOf(one.apiVersion, one.kind, one.name))),
+  const found = new Set(objects);
+  for (let step = 0; step < MAX_GENERATIONS; step++) {
+    const owners = new Set([...found].flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
+    const named = new Set([...found].flatMap((part) => namedWholes(context, part)));
+    const wholes = all.filter(
+      (one) => owners.has(one.uid) || named.has(keyOf(one.apiVersion, one.kind, one.name)),
     );
-    for (const whole of parts) wholes.add(whole);
+    for (const whole of wholes) found.add(whole);
   }
-  return [...wholes];
+  return [...found].slice(objects.length);
 }
 
 /**
@@ -179,9 +158,7 @@ export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
 function namedWholes(context: Context, { uid, apiVersion, labels }: ObjectFacts): string[] {
   const { siblings = [], references = [] } = detailOf(context, { uid }) ?? {};
   const named = siblings.map((one) => one.split('/') as [string, string]);
-  const referred = references
-    .filter(({ field }) => field.startsWith('spec.'))
-    .map(({ kind, name }): [string, string] => [kind, name]);
+  const referred = references.map(({ kind, name }): [string, string] => [kind, name]);
   const labelled = Object.entries(labels).flatMap(([key, name]): [string, string][] => {
     const word = /^[^/]+\/([a-z-]+?)(?:-name)?$/.exec(key)?.[1];
     return word === undefined ? [] : [[word.replaceAll('-', ''), name]];

@@ -1,13 +1,11 @@
-import { escapeForRegExp } from '../../base/text.ts';
 import {
-  type EventFacts,
   type ObjectDetail,
   type ObjectFacts,
   partnerKey,
   type ResourceType,
   trialKey,
 } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, isAlive } from '../actors.ts';
+import { type Actor, actorsOf } from '../actors.ts';
 import { domainOf } from '../catalogue.ts';
 import {
   type Context,
@@ -17,13 +15,14 @@ import {
   isBuiltIn,
   isForeseen,
   itemsIn,
+  servedType,
   typeName,
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { type Held, LAST_WORDS_MS } from './held.ts';
 import { logLinesAbout } from './logs.ts';
-import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS, programNames } from './names.ts';
+import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 import { wholesOf } from './partners.ts';
 
 /** An error that the owner, or the API server for it, reported. */
@@ -41,8 +40,8 @@ export interface Refusal {
  */
 export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
   const said = held.objects.flatMap((object) => [
-    ...(isStatusOfOthers(context, owner, object) ? [] : fromStatus(context, object)),
-    ...fromEvents(context, held, owner, object),
+    ...fromStatus(context, owner, object),
+    ...fromEvents(context, owner, object),
     ...fromTrial(context, held, object),
   ]);
   if (owner !== undefined) said.push(...fromLogs(context, held, owner));
@@ -57,19 +56,17 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
 }
 
 /**
- * Reports an error as one of Kubernetes only if its text names a user, or an object by its resource or kind, which
- * people write in lower case for well-known kinds: other systems refuse with similar texts.
+ * Reports an error as one of Kubernetes only if its text names a user, or an object by its resource or kind: other
+ * systems refuse with similar texts. Client libraries write the kind in lower case: `issuer.cert-manager.io "x" not found`.
  */
-function asKubernetesError({ now }: Context, error: ContentError): ContentError {
+function asKubernetesError(context: Context, error: ContentError): ContentError {
   const isOurs = (): boolean => {
     if (error.kind === 'forbidden') return error.user !== undefined;
-    if (error.kind !== 'not-found' || !now.discovery.ok) return true;
-    return now.discovery.value.types.some(
+    if (error.kind !== 'not-found') return true;
+    return typesOf(context).some(
       ({ group, resource, kind }) =>
         [resource, kind].includes(error.resource) ||
-        // Client libraries also write `issuer.cert-manager.io "x" not found`.
-        ((error.group === group || (error.group === '' && isBuiltIn(group))) &&
-          kind.toLowerCase() === error.resource),
+        `${kind.toLowerCase()}.${group}` === `${error.resource}.${error.group}`,
     );
   };
   return isOurs() ? error : { kind: 'other', text: error.text };
@@ -85,10 +82,7 @@ function isOfAnother(
   if (NODE_COMPONENTS.test(component)) return true;
   const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
   if (owner === undefined || isOf(owner)) return false;
-  return (
-    KUBERNETES_CONTROLLERS.test(component) ||
-    actorsOf(context).some((one) => isAlive(one) && isOf(one))
-  );
+  return KUBERNETES_CONTROLLERS.test(component) || actorsOf(context).some(isOf);
 }
 
 /** Reports whether only other programs wrote the status since the deletion, or ever. */
@@ -124,86 +118,90 @@ export function invalidity(
     .map((error) => ({ ...error, text: trial.message }));
 }
 
-function fromStatus(context: Context, object: ObjectFacts): Dated[] {
+/** A text of an object's status. */
+interface Statement {
+  text: string;
+  source: string;
+  /** When it was said, as far as that is known: its own transition, or the last write of the status. */
+  at: string;
+  /** It was said after the deletion, or nothing dates it. */
+  isCurrent: boolean;
+  /** It tells of trouble, and not only of a state. */
+  isTrouble: boolean;
+  /** The status itself calls it a failure. */
+  isStated: boolean;
+  /** It is about other work than the removal. */
+  isOtherWork: boolean;
+  object: ObjectFacts;
+}
+
+/**
+ * Returns the texts of a status, without conditions that are well, and without noise. None if only other programs
+ * wrote the status since the deletion, or ever.
+ */
+function statementsOf(
+  context: Context,
+  owner: Actor | undefined,
+  object: ObjectFacts,
+): Statement[] {
   const detail = detailOf(context, object);
-  if (detail === undefined) return [];
-  const written = lastStatusWrite(object) ?? '';
-  return statementsIn(context, detail, object).flatMap(({ condition, text, source }) => {
-    if (condition === undefined && isOtherWork(detail, object, text)) return [];
-    const { reason = '', lastTransitionTime: at = written } = condition ?? {};
-    const isStated =
-      condition === undefined ? detail.errors?.includes(text) === true : saysFailure(condition);
-    return refusal(text || reason, source, isStated).map((one) => ({ ...one, object, at }));
+  if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
+  const isOtherWork = (words: string): boolean => isAboutOtherWork(detail, object, words);
+  const conditions = detail.conditions.filter(isFailure).map((condition) => {
+    const { type, status, reason, message: text, lastTransitionTime } = condition;
+    const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
+    const source = `status condition ${is} of ${object.kind} ${object.name}`;
+    const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
+    const kind = { isTrouble: true, isStated, isOtherWork: isOtherWork(`${type} ${text}`) };
+    return { text, source, ...kind, ...dateOf(context, object, lastTransitionTime, condition) };
   });
-}
-
-/** Returns the abnormal conditions of an object and the other texts of its status. */
-function statementsIn(context: Context, detail: ObjectDetail, object: ObjectFacts) {
+  const date = dateOf(context, object, undefined, detail);
   const source = `the status of ${object.kind} ${object.name}`;
-  const began = deletedAt(context, object);
-  const texts = textsOf(detail, object, began, detail.texts).map((text) => ({
-    condition: undefined,
-    text,
-    source,
-  }));
-  return [...conditionTexts(detail, object, began, isFailure), ...texts];
+  const texts = detail.texts.map((text) => {
+    const isStated = detail.errors?.includes(text) === true;
+    return { text, source, isTrouble: true, isStated, isOtherWork: isOtherWork(text), ...date };
+  });
+  const sentences = (detail.sentences ?? []).map((text) => {
+    return { text, source, isTrouble: false, isStated: false, isOtherWork: false, ...date };
+  });
+  return [...conditions, ...texts, ...sentences]
+    .filter(({ text }) => text !== '' && !NOISE.test(text))
+    .map((statement) => ({ ...statement, object }));
 }
 
-/** Returns when the deletion of the object began. In a forecast it lies ahead, so no text is newer. */
-function deletedAt(context: Context, { deletionTimestamp: since = '' }: ObjectFacts): number {
-  return isForeseen(context, { since }) ? Number.POSITIVE_INFINITY : Date.parse(since);
-}
-
-/** Returns the plain texts of a status, with the time of its last write: they have no time of their own. */
-function textsOf(
-  { observedGeneration = -1 }: ObjectDetail,
+/**
+ * Dates a text of a status: by its own transition, by the last write of the status, and by the generation that its
+ * writer has seen, which a deletion raises. A transition alone does not make a text old: the message may have changed since.
+ */
+function dateOf(
+  context: Context,
   object: ObjectFacts,
-  began: number,
-  texts: readonly string[] = [],
-): readonly string[] {
-  const written = lastStatusWrite(object);
-  const isLate = Date.parse(written ?? '') >= began;
-  const hasSeen = observedGeneration >= (object.generation ?? 0);
-  return isLate || hasSeen || written === undefined ? texts : [];
+  transition: string | undefined,
+  { observedGeneration }: { observedGeneration?: number | undefined },
+): Pick<Statement, 'at' | 'isCurrent'> {
+  const { generation = 0, deletionTimestamp: since = '' } = object;
+  // In a forecast the deletion lies ahead, so no text is newer.
+  const began = isForeseen(context, { since }) ? Number.POSITIVE_INFINITY : Date.parse(since);
+  const dates = [transition, lastStatusWrite(object)].flatMap((date) => date ?? []);
+  const isLate = dates.some((date) => Date.parse(date) >= began);
+  const hasSeen =
+    observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
+  return { at: dates[0] ?? '', isCurrent: isLate || hasSeen };
 }
 
-type Condition = ObjectDetail['conditions'][number];
-
-/** Returns the conditions that are current and match. */
-function conditionTexts(
-  detail: ObjectDetail,
-  object: ObjectFacts,
-  began: number,
-  matches: (condition: Condition) => boolean,
-) {
-  return detail.conditions
-    .filter((condition) => matches(condition) && isCurrent(condition, detail, object, began))
-    .map((condition) => {
-      const { type, status, reason } = condition;
-      const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
-      const source = `status condition ${is} of ${object.kind} ${object.name}`;
-      return { condition, text: condition.message, source };
-    });
+function fromStatus(context: Context, owner: Actor | undefined, object: ObjectFacts): Dated[] {
+  return statementsOf(context, owner, object)
+    .filter(({ isCurrent, isTrouble, isOtherWork }) => isCurrent && isTrouble && !isOtherWork)
+    .flatMap(({ text, source, isStated, at }) =>
+      refusal(text, source, isStated).map((one) => ({ ...one, object, at })),
+    );
 }
 
 /** Returns the texts of the objects since the deletion, also those that report no error but a wait. */
-export function statusTexts(context: Context, held: Held, owner?: Actor) {
-  return held.objects.flatMap((object) => {
-    const detail = detailOf(context, object);
-    if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-    const began = deletedAt(context, object);
-    const source = `the status of ${object.kind} ${object.name}`;
-    // A condition that is well by its type may still tell of a failure.
-    const failures = ({ status, message }: Condition): boolean =>
-      status === 'True' && FAILURE.test(message);
-    return [
-      ...statementsIn(context, detail, object),
-      ...conditionTexts(detail, object, began, failures),
-      ...textsOf(detail, object, began, detail.sentences).map((text) => ({ text, source })),
-    ]
-      .filter(({ text }) => text !== '' && !NOISE.test(text))
-      .map((said) => ({ text: said.text, source: said.source, object }));
-  });
+export function statusTexts(context: Context, held: Held, owner?: Actor): Statement[] {
+  return held.objects.flatMap((object) =>
+    statementsOf(context, owner, object).filter(({ isCurrent }) => isCurrent),
+  );
 }
 
 /**
@@ -219,20 +217,14 @@ const ABNORMAL =
  */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
-function isFailure({ type, status: told }: Condition): boolean {
+function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): boolean {
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
-  const status = told === '' ? 'True' : told;
-  if (ABNORMAL.test(type)) return status === 'True';
-  return status !== 'True' || ABOUT_REMOVAL.test(type);
+  const isTrue = told === '' || told === 'True';
+  return ABNORMAL.test(type) ? isTrue : !isTrue || ABOUT_REMOVAL.test(type);
 }
 
-/**
- * Reports whether type or reason of a condition is a failure. `Ready=False` of a terminating object needs a text
- * that says so.
- */
-function saysFailure({ type, reason }: Condition): boolean {
-  return ABNORMAL.test(type) || /(?<!No)(?:Fail|Error|Denied|Refused)/.test(reason);
-}
+/** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
+const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
 
 /** Returns the last write of the writer that has been silent longest: no text of the status is surely newer. */
 function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
@@ -244,7 +236,7 @@ function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
  * Reports whether a text is about other work than the removal: work that ended before the deletion (a failed backup can
  * still be deleted), or work beside which the state is healthy.
  */
-function isOtherWork(
+function isAboutOtherWork(
   { besideHealthy, endedAt }: ObjectDetail,
   { deletionTimestamp }: ObjectFacts,
   words: string,
@@ -253,55 +245,27 @@ function isOtherWork(
   return (wasOver || besideHealthy?.includes(words) === true) && !ABOUT_REMOVAL.test(words);
 }
 
-/** Reports whether a text is from after the deletion, which raises the generation, or about the current generation. */
-function isCurrent(
-  condition: Condition,
-  detail: ObjectDetail,
-  object: ObjectFacts,
-  began: number,
-): boolean {
-  const { generation } = object;
-  if (Date.parse(condition.lastTransitionTime ?? '') >= began) return true;
-  const { type, reason, message } = condition;
-  if (isOtherWork(detail, object, `${type} ${reason} ${message}`)) return false;
-  const observed = condition.observedGeneration ?? detail.observedGeneration;
-  if (observed !== undefined && generation !== undefined && observed >= generation) return true;
-  // The error is older, but the status was written again since: it still applies.
-  if (Date.parse(lastStatusWrite(object) ?? '') >= began) return true;
-  return observed === undefined && condition.lastTransitionTime === undefined;
-}
-
-function fromEvents(
-  context: Context,
-  held: Held,
-  owner: Actor | undefined,
-  object: ObjectFacts,
-): Dated[] {
-  const deleted = Date.parse(object.deletionTimestamp ?? '');
-  const began = isHealthy(context, object) ? deleted : deleted - LAST_WORDS_MS;
-  const about = eventsAbout(context, held).filter(({ regarding }) => regarding.uid === object.uid);
-  const elsewhere = Object.entries(context.now.places).flatMap(([place, { events }]) =>
-    place === object.namespace ? [] : itemsIn(events).filter((event) => mentions(event, object)),
-  );
-  return [...about, ...elsewhere]
-    .filter(
-      (event) =>
-        event.type === 'Warning' &&
-        Date.parse(event.at ?? '') >= began &&
-        !isOfAnother(context, owner, event.component, event.instance),
-    )
-    .flatMap((event) =>
-      refusal(event.message, `Event ${event.reason} about ${object.kind} ${object.name}`, true).map(
-        (error) => ({ ...error, object, at: event.at ?? '' }),
+function fromEvents(context: Context, owner: Actor | undefined, object: ObjectFacts): Dated[] {
+  const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
+  return warningsAbout(context, [object], owner)
+    .filter(({ at }) => Date.parse(at) >= began)
+    .flatMap(({ message, reason, at }) =>
+      refusal(message, `Event ${reason} about ${object.kind} ${object.name}`, true).map(
+        (error) => ({ ...error, object, at }),
       ),
     );
 }
 
-function isHealthy(context: Context, object: ObjectFacts): boolean {
-  const conditions = detailOf(context, object)?.conditions ?? [];
-  return conditions.some(
-    ({ type, status }) => /^(?:Ready|Available|Healthy|Synced)$/.test(type) && status === 'True',
-  );
+function warningsAbout(
+  context: Context,
+  objects: readonly ObjectFacts[],
+  owner: Actor | undefined,
+) {
+  return eventsAbout(context, { objects }).flatMap((event) => {
+    const { type, at, component, instance, message } = event;
+    if (type !== 'Warning' || at === undefined || NOISE.test(message)) return [];
+    return isOfAnother(context, owner, component, instance) ? [] : [{ ...event, at }];
+  });
 }
 
 /** Returns the last error from before the deletion: a Warning Event, or a status text that was not written since. */
@@ -310,42 +274,27 @@ export function lastComplaint(
   held: Held,
   owner: Actor,
 ): { who: string; text: string; source: string } | undefined {
-  const warnings = eventsAbout(context, held).flatMap(
-    ({ type, component, instance, at, reason, message: text }) =>
-      type !== 'Warning' || at === undefined || isOfAnother(context, owner, component, instance)
-        ? []
-        : {
-            at,
-            who: `the last Warning Event before the deletion (${at})`,
-            text,
-            source: `Event ${reason} at ${at}, before the deletion`,
-          },
+  const warnings = warningsAbout(context, held.objects, owner).map(
+    ({ at, reason, message: text }) => ({
+      at,
+      who: `the last Warning Event before the deletion (${at})`,
+      text,
+      source: `Event ${reason} at ${at}, before the deletion`,
+    }),
   );
-  const statuses = held.objects.flatMap((object) => {
-    const detail = detailOf(context, object);
-    const at = lastStatusWrite(object) ?? '';
-    const isEarlier = Date.parse(at) < Date.parse(object.deletionTimestamp ?? '');
-    if (detail === undefined || !isEarlier || isStatusOfOthers(context, owner, object)) return [];
-    const source = `the status of ${object.kind} ${object.name}, last written at ${at}, before the deletion`;
-    const said = [
-      ...detail.conditions.filter(isFailure).map(({ message }) => message),
-      ...detail.texts,
-    ].filter((text) => FAILURE.test(text) || detail.errors?.includes(text));
-    return said
-      .filter((text) => !NOISE.test(text) && !isOtherWork(detail, object, text))
-      .map((text) => ({ at, who: `${source},`, text, source }));
-  });
+  const statuses = held.objects.flatMap((object) =>
+    statementsOf(context, owner, object)
+      .filter(
+        ({ text, isCurrent, isStated, isOtherWork }) =>
+          !isCurrent && !isOtherWork && (isStated || FAILURE.test(text)),
+      )
+      .map(({ text }) => {
+        const at = lastStatusWrite(object) ?? '';
+        const source = `the status of ${object.kind} ${object.name}, last written at ${at}, before the deletion`;
+        return { at, who: `${source},`, text, source };
+      }),
+  );
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
-}
-
-/** Reports whether an Event mentions the object: Events about it cannot be written into a terminating namespace. */
-function mentions({ message }: EventFacts, { kind, namespace, name }: ObjectFacts) {
-  const isNamed = new RegExp(`(?:^|[^a-z0-9.-])${escapeForRegExp(name)}(?:[^a-z0-9.-]|$)`);
-  return (
-    isNamed.test(message) &&
-    (namespace === '' || message.includes(namespace)) &&
-    message.toLowerCase().includes(kind.toLowerCase().slice(0, -1))
-  );
 }
 
 /** The time for which an error in a log counts after the controller logged another text about the object. */
@@ -354,9 +303,10 @@ const LOG_ERROR_MS = 60_000;
 /** Returns errors about these objects in the owner's log. */
 function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
   const lines = logLinesAbout(context, held, owner);
-  const newest = Math.max(...lines.map(({ at }) => Date.parse(at) || 0));
+  const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
   return lines
-    .filter(({ isError, at }) => isError && (Date.parse(at) || 0) >= newest - LOG_ERROR_MS)
+    .filter(({ text, isError }) => isError && !NOISE.test(text))
+    .filter(({ at }) => Date.parse(at) >= newest - LOG_ERROR_MS)
     .flatMap(({ text, pod, object, at }) =>
       refusal(text, `log of ${pod}`, true).map((error) => ({ ...error, object, at })),
     );
@@ -374,25 +324,21 @@ function refusal(
   source: string,
   isStated: boolean,
 ): { error: ContentError; source: string }[] {
-  if (text === '' || NOISE.test(text)) return [];
   const errors = classifyErrorText(text);
   // A terminating namespace accepts no new Events, and no clean-up needs them.
   if (errors.some((one) => one.kind === 'namespace-terminating' && one.resource === 'events')) {
     return [];
   }
   const known = errors.filter(({ kind }) => kind !== 'other');
-  if (known.length > 0) return known.map((error) => ({ error, source }));
-  const isFailing = isStated || FAILURE.test(text);
-  return isFailing ? errors.slice(0, 1).map((error) => ({ error, source })) : [];
+  const others = isStated || FAILURE.test(text) ? errors.slice(0, 1) : [];
+  return (known.length > 0 ? known : others).map((error) => ({ error, source }));
 }
 
 /** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
 export function kindOfResource(context: Context, { resource }: { resource: string }): string {
-  const names = ({ resource: plural, kind }: ResourceType): string[] => [
-    plural,
-    kind.toLowerCase(),
-  ];
-  const type = typesOf(context).find((one) => names(one).includes(resource.toLowerCase()));
+  const type = typesOf(context).find(({ resource: plural, kind }) =>
+    [plural, kind.toLowerCase()].includes(resource.toLowerCase()),
+  );
   return type?.kind ?? resource;
 }
 
@@ -409,7 +355,9 @@ export function pausedBy(
       ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
     );
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
-    const suspended = detailOf(context, object)?.suspended;
+    // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
+    const isOfType = !isBuiltIn(groupOf(object.apiVersion));
+    const suspended = isOfType ? detailOf(context, object)?.suspended : undefined;
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
   }
   return undefined;
@@ -431,18 +379,14 @@ export function definingObjects(context: Context, held: Held): Definition[] {
   const crd = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
-  const kinds = typesOf(context).filter(
-    ({ namespaced, verbs }) => !namespaced && verbs.includes('list'),
-  );
   const made = crd?.madeBy;
-  const maker =
-    made &&
-    kinds.find(({ kind, group }) => kind === made.kind && group === groupOf(made.apiVersion));
+  const maker = made && servedType(context, made);
   const labels = Object.entries({ ...crd?.labels, ...held.objects[0]?.labels });
   const named = labels.flatMap(([label, name]): Definition[] => {
     const [, domain = '', word = ''] = /^([^/]+)\/([a-z-]+)-name$/.exec(label) ?? [];
-    const type = kinds.find(
-      ({ kind, group }) => kebab(kind) === word && `.${domain}`.endsWith(`.${group}`),
+    const type = typesOf(context).find(
+      ({ kind, group, namespaced }) =>
+        !namespaced && kebab(kind) === word && `.${domain}`.endsWith(`.${group}`),
     );
     return type === undefined ? [] : [{ type, name, field: `label ${label}` }];
   });
@@ -465,8 +409,9 @@ export function lostDefinition(
 ): (Definition & { since: string | undefined }) | undefined {
   for (const one of definingObjects(context, held)) {
     const found = context.now.partners[partnerKey({ ...one.type, ...one, namespace: undefined })];
-    const since = found?.ok ? found.value?.deletionTimestamp : undefined;
-    if (since !== undefined || (found?.ok && found.value === undefined)) return { ...one, since };
+    if (found?.ok !== true) continue;
+    const since = found.value?.deletionTimestamp;
+    if (since !== undefined || found.value === undefined) return { ...one, since };
   }
   return undefined;
 }
@@ -505,29 +450,29 @@ export function lostAgent(
  */
 export function leaseSeconds({ now }: Context, actor: Actor): number {
   const own = itemsIn(now.cluster.leases).filter(
-    ({ namespace, name, holder = '' }) =>
-      namespace === actor.namespace &&
-      holder !== '' &&
-      (holder.startsWith(`${actor.name}-`) || name === actor.name || isOfActor(actor, name)),
+    ({ namespace, holder = '' }) =>
+      namespace === actor.namespace && holder.startsWith(`${actor.name}-`),
   );
   return Math.max(0, ...own.map(({ durationSeconds = 15 }) => durationSeconds));
-}
-
-function isOfActor(actor: Actor, lease: string): boolean {
-  return programNames(actor).some((name) => name.includes('-') && lease.includes(name));
 }
 
 /** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
 export function isAnnotationForOwner(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
-  if (name === undefined) return true;
-  return [domainOf(finalizer), type.group].some(
-    (own) =>
-      own.endsWith(`.${domain}`) ||
-      domain.endsWith(`.${own}`) ||
-      // Two labels (`github.io`, `x-k8s.io`, `co.uk`) are shared by many unrelated projects.
-      own.split('.').slice(-3).join('.') === domain.split('.').slice(-3).join('.'),
+  return (
+    name === undefined ||
+    [domainOf(finalizer), type.group].some((own) => isOfOneProject(own, domain))
   );
+}
+
+/**
+ * Reports whether the last three labels of two domains are equal, or all of the shorter one: two labels (`github.io`,
+ * `x-k8s.io`, `co.uk`) are shared by many unrelated projects.
+ */
+function isOfOneProject(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((domain) => domain.split('.').slice(-3)) as [string[], string[]];
+  const length = Math.min(a.length, b.length);
+  return a.slice(-length).join('.') === b.slice(-length).join('.');
 }
 
 /**

@@ -590,12 +590,11 @@ export function crdTerminating(context: Context): RuleResult[] {
   });
 }
 
-/** Finds objects that are being deleted right now: slow, not stuck. `isHeld`: another finding holds the namespace. */
-export function contentDeleting({ before, now, nowMs }: Context, isHeld: boolean): RuleResult[] {
+/** Finds objects that are being deleted right now: slow, not stuck. */
+export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  // Queued objects behind a held object are no progress of their own.
-  const shrinking = shrinkingTypes(before, now).filter(({ isQueue }) => !isQueue || !isHeld);
+  const shrinking = shrinkingTypes(before, now);
   const byType = Map.groupBy(shrinking, ({ content }) => typeName(content.type));
   const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
   return there.map((list): RuleResult => {

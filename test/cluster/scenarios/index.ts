@@ -17,6 +17,7 @@ import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { logs } from './logs.ts';
+import { manyObjects } from './many.ts';
 import { misread } from './misread.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
@@ -49,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...origins,
   ...why,
   ...logs,
+  ...manyObjects,
   ...cannot,
   ...notActing,
   ...beyond,
