@@ -297,11 +297,15 @@ export function removalPatch(
 /** Facts of a pod template, or of a pod, that show which controller it runs. */
 type TemplateFacts = ReturnType<typeof templateFacts>;
 
-function templateFacts(template: Json | undefined, namespace: string) {
+function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const containers = arrayAt(template, 'spec', 'containers');
-  const watches = containers.flatMap((container) => watchesOf(container, template, namespace));
+  const controllers = controllersAmong(containers, template, name);
+  const watches = controllers.flatMap((container) => {
+    const found = watchesOf(container, template, namespace);
+    return found.length === 0 ? '*' : found;
+  });
   const selectors = containers.flatMap((container) => selectorsOf(container, namespace));
-  const ignores = containers.flatMap(ignoredNamespaces);
+  const ignores = controllers.flatMap(ignoredNamespaces);
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -315,6 +319,21 @@ function templateFacts(template: Json | undefined, namespace: string) {
     /** Arguments that look as if they select objects: a class, a label selector, a shard. */
     ...(selectors.length > 0 && { selectors }),
   };
+}
+
+/**
+ * Returns the containers that are the controller: the only one, the default one of kubectl, or those whose program
+ * the workload is named after. Without such a container, what restricts a sidecar restricts no controller.
+ */
+function controllersAmong(containers: Json[], template: Json | undefined, name: string): Json[] {
+  const key = 'kubectl.kubernetes.io/default-container';
+  const main = recordAt(template, 'metadata', 'annotations')[key];
+  return containers.filter(
+    (container) =>
+      containers.length === 1 ||
+      stringAt(container, 'name') === main ||
+      programsOf(container).some((program) => `${name}-`.startsWith(`${program}-`)),
+  );
 }
 
 function programsOf(container: Json): string[] {
@@ -473,7 +492,7 @@ export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>
 
 export function podFacts(pod: JsonObject): PodFacts {
   const facts = objectFacts(pod, POD_TYPE);
-  return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
+  return { ...facts, ...templateFacts(pod, facts.namespace, facts.name), ...podState(pod) };
 }
 
 function falseConditionTexts(pod: Json | undefined, condition: string): string[] {
@@ -529,7 +548,7 @@ export function workloadFacts(apiVersion: string, kind: string) {
     const state = workloadState(object);
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
     return {
-      ...templateFacts(template, state.namespace),
+      ...templateFacts(template, state.namespace, state.name),
       ...state,
       apiVersion,
       kind,

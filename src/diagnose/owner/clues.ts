@@ -40,7 +40,6 @@ import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.t
 import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
-  hasProductName,
   hasProgramName,
   hasWorkloadName,
   identifiesProgram,
@@ -58,7 +57,7 @@ import {
 import type { OwnerQuestion, Pointer } from './suspects.ts';
 
 /** One kind of evidence about who owns a finalizer. */
-interface ClueRow {
+export interface ClueRow {
   kind: string;
   /**
    * `object`: about this finalizer or this object, so it is direct. `type`: about the type. `anyone`: about controllers
@@ -68,11 +67,11 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * A clue without this field is about one program alone, and can prove that this is the owner; `likely`: it decides as
-   * well. The other clues are counted, `alone`, or only together with a permission on the type (that no other suspect
-   * has): most of them name an owner, which is then `likely`. Several programs may have a clue that only `ranks`.
+   * `proven`: about one program alone, so the first such clue decides if it points to one suspect. `likely`: names the
+   * owner if no other suspect has such a clue; a clue about the type does so only together with `permission`. Other
+   * clues only order the suspects.
    */
-  names?: 'likely' | 'alone' | 'with a permission' | 'with the only permission' | 'ranks';
+  names?: 'proven' | 'likely';
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
 
@@ -80,13 +79,14 @@ interface ClueRow {
 export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
- * Every clue, in the order in which they count. No rule about who the owner is exists outside of this and
- * EXCLUSIONS.
+ * Every clue, in the order in which they count. No rule about who the owner is exists outside of this table,
+ * EXCLUSIONS and DOUBTS.
  */
 export const CLUES = [
   {
     kind: 'log',
     about: 'object',
+    names: 'proven',
     text: 'its log names the object',
     pointsTo: ({ context, held, actors }) =>
       actors.flatMap((actor) =>
@@ -96,6 +96,27 @@ export const CLUES = [
       ),
   },
   {
+    kind: 'catalogue',
+    about: 'object',
+    names: 'proven',
+    text: 'the finalizer is well known, and this is its workload',
+    pointsTo: knownWorkloads,
+  },
+  {
+    kind: 'writer',
+    about: 'object',
+    names: 'proven',
+    text: 'it wrote this finalizer (managedFields)',
+    pointsTo: finalizerWriter,
+  },
+  {
+    kind: 'event',
+    about: 'object',
+    names: 'proven',
+    text: "it reported an Event about the object, under the name of the finalizer's writer",
+    pointsTo: reporters,
+  },
+  {
     kind: 'quoted',
     about: 'object',
     names: 'likely', // another program may have used this account
@@ -103,126 +124,66 @@ export const CLUES = [
     pointsTo: quotedAccounts,
   },
   {
-    kind: 'catalogue',
-    about: 'object',
-    text: 'the finalizer is well known, and this is its workload',
-    pointsTo: knownWorkloads,
-  },
-  {
-    kind: 'writer',
-    about: 'object',
-    text: 'it wrote this finalizer (managedFields)',
-    pointsTo: finalizerWriter,
-  },
-  {
-    kind: 'event',
-    about: 'object',
-    text: "it reported an Event about the object, under the name of the finalizer's writer",
-    pointsTo: reporters,
-  },
-  {
     kind: 'status',
     about: 'object',
-    names: 'alone', // a status may have several writers
+    names: 'likely', // a status may have several writers
     text: 'it writes the status of the object (managedFields)',
     pointsTo: statusWriters,
   },
   {
-    kind: 'package',
+    kind: 'installation',
     about: 'type',
-    names: 'alone',
-    text: 'it was installed by the same OLM package as the type',
-    pointsTo: samePackage,
-  },
-  {
-    kind: 'release',
-    about: 'type',
-    names: 'with the only permission',
-    text: 'it was installed by the same Helm release as the CRD',
-    pointsTo: sameRelease,
+    names: 'likely',
+    text: 'it has the OLM package or the app.kubernetes.io labels of the CRD',
+    pointsTo: installedWithType,
   },
   {
     kind: 'lease',
     about: 'type',
-    names: 'alone',
+    names: 'likely',
     text: 'it leads by a Lease named after the API group',
     pointsTo: leaders,
   },
   {
     kind: 'author',
     about: 'type',
-    names: 'with a permission',
+    names: 'likely',
     text: 'it created the object together with this finalizer, or a program with its name did',
     pointsTo: authors,
   },
   {
-    kind: 'framework',
-    about: 'type',
-    names: 'ranks',
-    text: "it runs a program with the writer's name, which frameworks give to every controller",
-    pointsTo: namedByFramework,
-  },
-  {
-    kind: 'labels',
-    about: 'type',
-    names: 'with a permission',
-    text: 'it has the same app.kubernetes.io labels as the CRD',
-    pointsTo: labelledLikeType,
-  },
-  {
-    kind: 'product',
-    about: 'type',
-    names: 'ranks',
-    text: 'it has the name of the well-known owner of the finalizer',
-    pointsTo: productNames,
-  },
-  {
     kind: 'called',
     about: 'type',
-    names: 'ranks',
-    text: 'the finalizer contains its name',
-    pointsTo: ({ held: { finalizer }, actors }) =>
-      pointers(
-        actors.filter((actor) => programNames(actor).some((name) => hasPart(finalizer, name))),
-      ),
+    text: 'it has a fitting name',
+    pointsTo: namedAlike,
   },
   {
     kind: 'serves',
     about: 'type',
-    names: 'ranks',
     text: 'it serves the type',
     pointsTo: servers,
   },
   {
     kind: 'active',
     about: 'type',
-    names: 'ranks',
     text: 'it has written the status of the object since the deletion began',
     pointsTo: lateStatusWriters,
   },
   {
     kind: 'permission',
     about: 'type',
-    names: 'ranks',
     text: 'an RBAC rule that names the type lets it list, watch and change the objects',
     pointsTo: permitted,
   },
   {
     kind: 'able',
     about: 'anyone',
-    text: 'an RBAC rule that names the type lets it change the objects',
-    pointsTo: ({ actors, rightsOf }) =>
-      pointers(actors.filter(({ account }) => rightsOf(account).change === 'named')),
-  },
-  {
-    kind: 'wide',
-    about: 'anyone',
-    text: 'RBAC lets it list, watch and change everything',
+    text: 'RBAC lets it change the objects',
     pointsTo: ({ actors, rightsOf }) =>
       pointers(
-        actors.filter(({ account }) => {
+        actors.filter(({ account, isGone }) => {
           const { change, watch } = rightsOf(account);
-          return change === 'everything' && watch !== undefined;
+          return !isGone && (change === 'named' || (change !== undefined && watch !== undefined));
         }),
       ),
   },
@@ -235,21 +196,6 @@ export const CLUES = [
 ] as const satisfies readonly ClueRow[];
 
 export type ClueKind = (typeof CLUES)[number]['kind'];
-
-/** The clues that can prove who the owner is. */
-export const PROOFS: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'object' && !('names' in row) ? [row.kind] : [],
-);
-
-/** The clues of which one alone decides, as a proof or as `likely`. */
-export const DECIDING: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'object' && (!('names' in row) || row.names === 'likely') ? [row.kind] : [],
-);
-
-/** The clues that may name an owner. */
-export const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'anyone' || ('names' in row && row.names === 'ranks') ? [] : [row.kind],
-);
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
@@ -328,14 +274,28 @@ function isSetForAnother(held: Held, manager: string): boolean {
   );
 }
 
-/** Returns workloads with a container or command of the writer's name, such as `manager`. */
-function namedByFramework({ held, actors, domain }: OwnerQuestion): Pointer[] {
+/**
+ * Returns workloads whose name is a part of the finalizer, or is that of the well-known owner, and those with a
+ * container or command of the writer's name, such as `manager`.
+ */
+function namedAlike({ held, actors, domain }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
-  if (!isFrameworkName(manager) || domain.relation === 'unclear') return [];
-  return pointers(
-    actors.filter(({ programs }) => programs.includes(manager)),
-    `field manager "${manager}"`,
+  const known = knownFinalizer(held);
+  const contained = actors.filter((actor) =>
+    programNames(actor).some((name) => hasPart(held.finalizer, name)),
   );
+  const isFramework = isFrameworkName(manager) && domain.relation !== 'unclear';
+  return [
+    ...pointers(contained, 'the finalizer contains it'),
+    ...pointers(
+      actors.filter(({ name }) => known !== undefined && isWorkloadOf(known, name)),
+      `${known?.owner}`,
+    ),
+    ...pointers(
+      actors.filter(({ programs }) => isFramework && programs.includes(manager)),
+      `field manager "${manager}"`,
+    ),
+  ];
 }
 
 /** Returns who created the object, and programs with whose name the writer's begins (`cert-manager-acmechallenges`). */
@@ -423,7 +383,7 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
-  if (known === undefined) return [];
+  if (known === undefined || known.anyController) return [];
   const accounts = departedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
   return [
     ...pointers(
@@ -432,15 +392,6 @@ function knownWorkloads(question: OwnerQuestion): Pointer[] {
     ),
     ...accounts.map((account) => ({ actor: undefined, account, detail: known.owner })),
   ];
-}
-
-function productNames({ held, actors }: OwnerQuestion): Pointer[] {
-  const known = knownFinalizer(held);
-  if (known === undefined) return [];
-  return pointers(
-    actors.filter((actor) => hasProductName(known, actor) && !isExactProduct(known, actor)),
-    known.owner,
-  );
 }
 
 /**
@@ -469,9 +420,12 @@ function leaders({ context, domain }: OwnerQuestion): Pointer[] {
     });
 }
 
-function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
+
+/** A workload that shares its account shows the installation, not the controller. */
+function installedWithType({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
   const types = typesOfDomain(context, held, domain).map(typeName);
-  return itemsIn(context.now.cluster.clusterServiceVersions)
+  const packages = itemsIn(context.now.cluster.clusterServiceVersions)
     .filter(({ owned }) => owned.some((name) => types.includes(name)))
     .flatMap(({ namespace, name, deployments }) =>
       pointers(
@@ -479,46 +433,16 @@ function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[
         `ClusterServiceVersion ${namespace}/${name}`,
       ),
     );
-}
-
-function definitionsFor({ context, held, domain }: OwnerQuestion) {
-  const types = typesOfDomain(context, held, domain).map(typeName);
-  return itemsIn(context.now.cluster.definitions).filter(({ name }) => types.includes(name));
-}
-
-function sameRelease(question: OwnerQuestion): Pointer[] {
-  return definitionsFor(question).flatMap(({ name, annotations }) => {
-    const release = releaseOf(annotations);
-    return release === undefined
-      ? []
-      : pointers(
-          question.actors.filter((actor) => releaseOf(actor.annotations) === release),
-          `release ${release}, CRD ${name}`,
-        );
-  });
-}
-
-function releaseOf(annotations: Record<string, string>): string | undefined {
-  const name = annotations['meta.helm.sh/release-name'];
-  const namespace = annotations['meta.helm.sh/release-namespace'];
-  return name === undefined || namespace === undefined ? undefined : `${namespace}/${name}`;
-}
-
-const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
-
-function labelledLikeType(question: OwnerQuestion): Pointer[] {
-  const { domain, actors } = question;
+  if (domain.relation !== 'own') return packages;
   const valuesOf = (labels: Record<string, string>): string[] =>
     LABELS.flatMap((key) => labels[key] ?? []);
-  const labelled = definitionsFor(question).flatMap(({ labels }) => valuesOf(labels));
-  if (domain.relation !== 'own') return [];
-  return pointers(
-    actors.filter(
-      (actor) =>
-        !sharesAccount(actors, actor) &&
-        valuesOf(actor.labels).some((value) => labelled.includes(value)),
-    ),
+  const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
+    types.includes(name) ? valuesOf(labels) : [],
   );
+  const alike = actors.filter((actor) =>
+    valuesOf(actor.labels).some((value) => labelled.includes(value)),
+  );
+  return [...packages, ...pointers(alike.filter((actor) => !sharesAccount(actors, actor)))];
 }
 
 /** Returns Services that convert, serve or guard types of the domain's groups. */
@@ -616,7 +540,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
   };
   const leases = [
     ...leasesOfGroups(context, domain),
-    ...leasesOfProgram(context, specificFieldManager(held), true),
+    ...leasesOfProgram(context, specificFieldManager(held)),
   ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
   const isKnown = (manager: string): boolean =>
     actors.some((actor) =>

@@ -80,16 +80,28 @@ export function applyExclusions(
  * type.
  */
 function triedToAct(suspect: Suspect): boolean {
-  const { watch, servesGroup } = suspect.rights;
-  return (
-    hasClue(suspect, 'quoted') || (hasObjectClue(suspect) && (watch !== undefined || servesGroup))
-  );
+  return hasClue(suspect, 'quoted') || (hasObjectClue(suspect) && suspect.rights.reachesGroup);
 }
 
 function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestion): boolean {
-  const { watches, ignores = [] } = actor;
-  const { name } = now.namespace;
-  return !held.type.namespaced || (watches?.includes(name) !== false && !ignores.includes(name));
+  const { watches, ignores = [], selectors } = actor;
+  const { name, labels } = now.namespace;
+  return (
+    !held.type.namespaced ||
+    (watches?.includes(name) !== false &&
+      !ignores.includes(name) &&
+      selectors.every((selector) => mayMatch(selector, labels)))
+  );
+}
+
+/** Reports whether an argument such as `--namespace-selector=team=a` may match; only equality is compared. */
+function mayMatch(argument: string, labels: Record<string, string>): boolean {
+  const [, selector = ''] =
+    /^--?(?:watch-)?namespace-(?:label-)?selector=(.*)$/.exec(argument) ?? [];
+  return selector.split(',').every((requirement) => {
+    const [, key = '', value] = /^([\w./-]+)==?([\w.-]*)$/.exec(requirement) ?? [];
+    return value === undefined || labels[key] === value;
+  });
 }
 
 function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
