@@ -144,9 +144,8 @@ export function rightsOf(
   };
   rights.change = has('change');
   rights.watch = has('list', 'watch');
-  rights.isLocal =
-    rights.change !== undefined &&
-    granted.every(({ right, isGlobal }) => right !== 'change' || !isGlobal);
+  const changing = granted.filter(({ right }) => right === 'change');
+  rights.isLocal = rights.change !== undefined && changing.every(({ isGlobal }) => !isGlobal);
   return rights;
 }
 

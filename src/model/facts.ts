@@ -253,7 +253,18 @@ export type ObjectFacts = {
   kind: string;
   /** All field managers. Absent in snapshots that were recorded earlier. */
   managers?: string[];
+  /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
+  lateWriters?: { manager: string; time: string }[];
 } & ReturnType<typeof objectMetadata>;
+
+function writersSince(object: Json, since: string): { manager: string; time: string }[] {
+  return managedFields(object)
+    .map((entry) => ({
+      manager: stringAt(entry, 'manager') ?? '',
+      time: stringAt(entry, 'time') ?? '',
+    }))
+    .filter(({ time }) => time > since);
+}
 
 function managersOf(object: Json): string[] {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
@@ -273,6 +284,9 @@ export function objectFacts(
     kind: type.kind,
     ...metadata,
     managers: managersOf(object),
+    ...(metadata.deletionTimestamp !== undefined && {
+      lateWriters: writersSince(object, metadata.deletionTimestamp),
+    }),
   };
 }
 

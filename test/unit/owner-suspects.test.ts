@@ -177,3 +177,20 @@ test.each<[string, JsonObject, string[] | undefined]>([
   });
   expect(facts.watches).toEqual(watches);
 });
+
+test.each([
+  ['before the previous look', -60_000, true],
+  ['after it', 0, undefined],
+])('a deleted workload explains what its name wrote %s', (_, age, wasDeleted) => {
+  const { now, before } = readRecordedLook('S4-watched');
+  const at = (offset: number): string => new Date(Date.parse(now.takenAt) + offset).toISOString();
+  for (const { read } of now.content) {
+    for (const { examples } of read.ok ? read.value.terminating : []) {
+      for (const object of examples)
+        object.lateWriters = [{ manager: 'widget-operator', time: at(age) }];
+    }
+  }
+  const { findings } = diagnose(now, { ...before, takenAt: at(-30_000) });
+  const missing = findings.find(({ code }) => code === 'owner-missing');
+  expect(missing?.wasDeletedWithNamespace).toBe(wasDeleted);
+});

@@ -11,7 +11,6 @@ import {
   extensionApis,
   groupsOf,
   isForeseen,
-  isInside,
   itemsIn,
   serviceText,
   shortQuote,
@@ -29,7 +28,6 @@ import {
   isNamedAfterType,
   isOftenProviderManaged,
   knownFinalizer,
-  LAST_WORDS_MS,
   lateWriters,
   specificFieldManager,
   statusManagers,
@@ -45,13 +43,11 @@ import {
   identifiesProgram,
   isExactProduct,
   isFrameworkName,
+  isKubernetesComponent,
   isSameName,
   isTaskName,
-  KUBERNETES_CONTROLLERS,
   matchesReporter,
-  NODE_COMPONENTS,
   programNames,
-  SHARED_STATUS_WRITERS,
   workloadsOfPod,
 } from './names.ts';
 import type { OwnerQuestion, Pointer } from './suspects.ts';
@@ -96,17 +92,10 @@ export const CLUES = [
       ),
   },
   {
-    kind: 'catalogue',
-    about: 'object',
-    names: 'proven',
-    text: 'the finalizer is well known, and this is its workload',
-    pointsTo: knownWorkloads,
-  },
-  {
     kind: 'writer',
     about: 'object',
     names: 'proven',
-    text: 'it wrote this finalizer (managedFields)',
+    text: 'it has the name of the writer of this finalizer (managedFields)',
     pointsTo: finalizerWriter,
   },
   {
@@ -115,6 +104,13 @@ export const CLUES = [
     names: 'proven',
     text: "it reported an Event about the object, under the name of the finalizer's writer",
     pointsTo: reporters,
+  },
+  {
+    kind: 'catalogue',
+    about: 'object',
+    names: 'proven',
+    text: 'the finalizer is well known, and this is its workload',
+    pointsTo: knownWorkloads,
   },
   {
     kind: 'quoted',
@@ -148,7 +144,7 @@ export const CLUES = [
     kind: 'author',
     about: 'type',
     names: 'likely',
-    text: 'it created the object together with this finalizer, or a program with its name did',
+    text: 'it runs a program named like the writer of this finalizer',
     pointsTo: authors,
   },
   {
@@ -181,10 +177,7 @@ export const CLUES = [
     text: 'RBAC lets it change the objects',
     pointsTo: ({ actors, rightsOf }) =>
       pointers(
-        actors.filter(({ account, isGone }) => {
-          const { change, watch } = rightsOf(account);
-          return !isGone && (change === 'named' || (change !== undefined && watch !== undefined));
-        }),
+        actors.filter(({ account, isGone }) => !isGone && rightsOf(account).change !== undefined),
       ),
   },
   {
@@ -257,7 +250,7 @@ function departedAccounts(question: OwnerQuestion): Account[] {
 
 function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolean {
   const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
-  return isInside(context, namespace) || home?.deletionTimestamp !== undefined;
+  return home?.deletionTimestamp !== undefined;
 }
 
 /**
@@ -332,7 +325,7 @@ function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] 
   if (isForeseen(context, held)) return [];
   return lateWriters(context, held).flatMap(({ manager }) =>
     pointers(
-      actors.filter((actor) => matchesReporter(actor, manager)),
+      actors.filter((actor) => !actor.isGone && matchesReporter(actor, manager)),
       `field manager "${manager}"`,
     ),
   );
@@ -356,21 +349,22 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
   return said.flatMap(({ text, by }) => {
     const speakers = by.filter(identifiesProgram);
     // A program other than the finalizer's writer may have tried something of its own.
-    const isByWriter = manager === '' || speakers.some((name) => isSameName(name, manager));
-    if (speakers.length > 0 && !isByWriter) return [];
-    return accountsIn(text).flatMap(({ namespace, name }): Pointer[] => {
-      const detail = `${namespace}/${name}`;
-      const own = actors.filter(({ account }) => isSameAccount(account, { namespace, name }));
-      if (own.length === 0) return [{ actor: undefined, account: { namespace, name }, detail }];
+    const isByWriter = speakers.some((name) => isSameName(name, manager));
+    if (speakers.length > 0 && manager !== '' && !isByWriter) return [];
+    return accountsIn(text).flatMap((account): Pointer[] => {
+      const detail = `${account.namespace}/${account.name}`;
       // The reporter may have impersonated the account of another workload. Without a reporter, a workload without
       // permissions on the type may only have been impersonated.
-      const isReporter = (actor: Actor): boolean =>
-        speakers.length === 0
-          ? rightsOf(actor.account).because.length > 0
-          : speakers.some((speaker) => matchesReporter(actor, speaker));
-      const found = pointers(own.filter(isReporter), detail);
-      const someone = { actor: undefined, account: undefined, program: detail, detail };
-      return found.length > 0 || speakers.length > 0 ? found : [someone];
+      const own = actors.filter(
+        (actor) =>
+          isSameAccount(actor.account, account) &&
+          (speakers.length === 0
+            ? rightsOf(account).because.length > 0
+            : speakers.some((speaker) => matchesReporter(actor, speaker))),
+      );
+      return own.length > 0 || speakers.length > 0
+        ? pointers(own, detail)
+        : [{ actor: undefined, account: undefined, program: detail, detail }];
     });
   });
 }
@@ -399,10 +393,8 @@ function knownWorkloads(question: OwnerQuestion): Pointer[] {
  * exporters report about everything, and their Events may name the finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
-  const manager = specificFieldManager(held);
-  if (manager === '') return [];
   return eventsAbout(context, held)
-    .filter(({ component }) => isSameName(manager, component))
+    .filter(({ component }) => isSameName(specificFieldManager(held), component))
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
     );
@@ -429,7 +421,7 @@ function installedWithType({ context, held, domain, actors }: OwnerQuestion): Po
     .filter(({ owned }) => owned.some((name) => types.includes(name)))
     .flatMap(({ namespace, name, deployments }) =>
       pointers(
-        actors.filter((actor) => actor.namespace === namespace && deployments.includes(actor.name)),
+        actors.filter((actor) => deployments.includes(actor.name)),
         `ClusterServiceVersion ${namespace}/${name}`,
       ),
     );
@@ -476,9 +468,7 @@ function isWebhookOfGroups(
   const all = webhooksOf(context)
     .filter((other) => other.configuration.uid === configuration.uid)
     .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
-  return (
-    all.some((group) => groups.includes(group)) && all.every((group) => groups.includes(group))
-  );
+  return all.every((group) => groups.includes(group));
 }
 
 /**
@@ -496,10 +486,7 @@ function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
 
 function sharesAccount(actors: readonly Actor[], actor: Actor): boolean {
   return actors.some(
-    (other) =>
-      actorText(other) !== actorText(actor) &&
-      isSameAccount(other.account, actor.account) &&
-      ['Deployment', 'StatefulSet', 'DaemonSet'].includes(other.kind),
+    (other) => actorText(other) !== actorText(actor) && isSameAccount(other.account, actor.account),
   );
 }
 
@@ -542,28 +529,33 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
     ...leasesOfGroups(context, domain),
     ...leasesOfProgram(context, specificFieldManager(held)),
   ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
-  const isKnown = (manager: string): boolean =>
-    actors.some((actor) =>
-      identifiesProgram(manager)
-        ? hasProgramName(actor, manager)
-        : actor.isGone && actor.programs.includes(manager),
-    );
+  // A workload that was deleted explains only what was written while it may have run.
+  const earlierLook = Date.parse(context.before?.takenAt ?? '');
   const alike = groupsOf(context.now)
     .filter(({ type }) => typeName(type) === typeName(held.type))
     .flatMap(({ examples }) => examples);
-  const writers = lateWriters(context, { ...held, objects: [...held.objects, ...alike] }).filter(
-    ({ manager }) => !SHARED_STATUS_WRITERS.test(manager) && !isKnown(manager),
+  const objects = [...held.objects, ...alike];
+  const writers = [
+    ...lateWriters(context, { ...held, objects }),
+    ...objects.flatMap((object) =>
+      (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
+    ),
+  ].filter(
+    ({ manager, time = '' }) =>
+      !isKubernetesComponent(manager) &&
+      !actors.some(
+        (actor) =>
+          hasProgramName(actor, manager) && (!actor.isGone || Date.parse(time) < earlierLook),
+      ),
   );
   const late = eventsAbout(context, held).filter(
-    ({ component, instance, at = '' }) =>
-      Date.parse(at) >= Date.parse(held.since) - LAST_WORDS_MS &&
-      ![NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(component)) &&
+    ({ component, instance }) =>
+      !isKubernetesComponent(component) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
   // The deleted workload used the account with the writer's name.
   const idle = unusedAccounts(question).filter(
     (account) =>
-      !isDeparting(question, account) &&
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
       rightsOf(account).change === 'named' &&
       rightsOf(account).because.some((by) => !by.startsWith('ClusterRole system:')) &&
@@ -586,7 +578,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
       outside(component, `"${component}" reported an Event about the object at ${at}`),
     ),
     ...writers.map(({ object: { kind, name }, manager }) =>
-      outside(manager, `"${manager}" updates the status of ${kind} ${name}`),
+      outside(manager, `"${manager}" writes ${kind} ${name}`),
     ),
     ...cloudProvider(context, held).map((detail) => outside('a cloud provider', detail)),
   ];

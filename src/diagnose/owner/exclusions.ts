@@ -1,5 +1,5 @@
 import type { Actor } from '../actors.ts';
-import { isBuiltIn, isInside } from '../context.ts';
+import { isBuiltIn } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
 import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
@@ -28,7 +28,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     isForLackOfPermission: true,
     excludes: (suspect, { context, held }) =>
       isRbacRead(context) &&
-      !(suspect.actor?.isGone && isInside(context, suspect.actor.namespace)) &&
+      !suspect.actor?.isGone &&
       suspect.program === undefined &&
       suspect.rights.change === undefined &&
       !suspect.rights.impersonates &&
@@ -41,7 +41,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     isForLackOfPermission: true,
     excludes: ({ account, program }, question) => {
       const { context, held, domain } = question;
-      if (domain.relation !== 'other' || domain.groups.length === 0) return false;
+      if (domain.relation !== 'other') return false;
       return (
         program === undefined &&
         account !== undefined &&

@@ -94,7 +94,7 @@ export function lateWriters(context: Context, held: Held) {
   return held.objects.flatMap((object) =>
     object.statusWriters
       .filter(({ time }) => isLate(time))
-      .map(({ manager }) => ({ object, manager })),
+      .map(({ manager, time }) => ({ object, manager, time })),
   );
 }
 

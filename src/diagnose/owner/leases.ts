@@ -3,7 +3,7 @@ import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import type { FinalizerDomain } from './held.ts';
-import { isSameName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
+import { containsName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
 
@@ -27,7 +27,7 @@ export function leasesOfGroups({ now }: Context, { groups }: FinalizerDomain): L
 /** Returns the Leases that a program has written, and those that are named after it. */
 export function leasesOfProgram({ now }: Context, program: string): LeaseFacts[] {
   return itemsIn(now.cluster.leases).filter(({ name, writers = [] }) =>
-    [name, ...writers].some((one) => isSameName(one, program)),
+    [name, ...writers].some((one) => containsName(one, program)),
   );
 }
 
@@ -52,9 +52,7 @@ export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts
 
 /** Reports whether one of its pods leads now: the others then handle no objects. */
 export function hasLeader(context: Context, actor: Actor): boolean {
-  return itemsIn(context.now.cluster.leases).some(
-    (lease) => isHolder(actor, lease) && isRenewed(context, lease),
-  );
+  return itemsIn(context.now.cluster.leases).some((lease) => isHolder(actor, lease));
 }
 
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
@@ -77,11 +75,7 @@ export function lostLease(context: Context, actor: Actor): LeaseFacts | undefine
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
     const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
-    return (
-      [actor.namespace, 'kube-system'].includes(lease.namespace) &&
-      fit > 0 &&
-      others.every((other) => nameMatchLength(other, lease) <= fit)
-    );
+    return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);
   });
   const held = own.filter((lease) => isHolder(actor, lease));
   if (held.some((lease) => isRenewed(context, lease))) return undefined;

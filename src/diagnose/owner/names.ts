@@ -24,9 +24,10 @@ export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 export const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
-/** Components that write the status of objects they do not own. */
-export const SHARED_STATUS_WRITERS =
-  /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
+/** Recognizes components of Kubernetes, which report about objects and write the status of objects they do not own. */
+export function isKubernetesComponent(name: string): boolean {
+  return [NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(name));
+}
 
 /**
  * Reports whether a field manager is named after a task: a default name ends before the first slash (apiserver,
@@ -51,14 +52,20 @@ function withoutHash(name: string): string {
   return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
 }
 
-/** Compares two names of a program: `WidgetOperator` and `widget-operator` are one. */
+/** Returns the letters of a name: `WidgetOperator` and `widget-operator` are one. */
+function lettersOf(name: string): string {
+  return withoutHash(name)
+    .toLowerCase()
+    .replace(/[-_. ]/g, '');
+}
+
 export function isSameName(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((name) =>
-    withoutHash(name)
-      .toLowerCase()
-      .replace(/[-_. ]/g, ''),
-  );
-  return one === other;
+  return lettersOf(a) === lettersOf(b);
+}
+
+/** Reports whether a longer name contains that of a program: `widget-operator-leader-election`. */
+export function containsName(longer: string, name: string): boolean {
+  return name !== '' && lettersOf(longer).includes(lettersOf(name));
 }
 
 /** Returns the names of the Helm release of a workload; charts put them in front of their own names. */
@@ -130,7 +137,8 @@ function isPodNameOf({ name }: Actor, podName: string): boolean {
 export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
   return (
     known.anyController === undefined &&
-    (known.workload.some(({ name }) => hasWorkloadName(actor, name)) ||
-      actor.programs.some((program) => isExactWorkloadName(known, program)))
+    actor.programs.some(
+      (program) => identifiesProgram(program) && isExactWorkloadName(known, program),
+    )
   );
 }

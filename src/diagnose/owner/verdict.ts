@@ -85,19 +85,14 @@ function judge(question: OwnerQuestion): Ownership {
     ...alive,
     ...(best === undefined ? [] : permissionOfOthers(question, best)),
     ...ruledOut.flatMap(({ suspect, by }) =>
-      by.isForLackOfPermission && hasObjectClue(suspect)
+      by.isForLackOfPermission && hasClueThat(suspect, 'proven', 'likely')
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
   ];
-  const isNobodyLeft = suspects.length === 0 && alive.length === 0 && isExpectedHere(question);
-  if (unread.length === 0 && (wasSeen || isNobodyLeft)) {
-    const isProven =
-      wasSeen &&
-      isPointedTo &&
-      couldChange(question, best) &&
-      suspects.length === 0 &&
-      others.length === 0;
+  const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
+  if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
+    const isProven = wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
       ...{ certainty, verdict: 'missing', owner, others, ...common },
@@ -176,15 +171,12 @@ export const DOUBTS: readonly Doubt[] = [
     applies: ({ actor }, rival) =>
       actor !== undefined &&
       rival.actor !== undefined &&
-      workloadExists(rival) &&
       actor.selectors.join() !== rival.actor.selectors.join() &&
       isSameProgram(actor, rival.actor),
   },
   {
-    reason:
-      'it is scaled to zero or deleted, and another suspect has written the status since the deletion began',
-    applies: ({ actor }, rival) =>
-      (actor?.isGone || actor?.wanted === 0) && hasClue(rival, 'active'),
+    reason: 'another suspect has written the status since the deletion began, and it has not',
+    applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
   },
   {
     reason:
@@ -214,8 +206,8 @@ function singledOut(
   const best = suspectPointedTo(ranked);
   if (best === undefined || hasClue(best, 'log')) return { best };
   const found = DOUBTS.find(({ isAboutRuledOut, applies }) =>
-    (isAboutRuledOut ? ruledOut.map(({ suspect }) => suspect) : ranked).some(
-      (rival) => rival !== best && applies(best, rival),
+    (isAboutRuledOut ? ruledOut.map(({ suspect }) => suspect) : ranked).some((rival) =>
+      applies(best, rival),
     ),
   );
   return found === undefined
