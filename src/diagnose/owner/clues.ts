@@ -2,7 +2,7 @@ import { escapeForRegExp } from '../../base/text.ts';
 import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
-import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
+import { domainOf, isExactWorkloadName, isWorkloadOf, productsOf } from '../catalogue.ts';
 import {
   type Context,
   conversionsOf,
@@ -291,16 +291,14 @@ function namedAlike({ held, actors, domain }: OwnerQuestion): Pointer[] {
   ];
 }
 
-/** Returns who created the object, and programs with whose name the writer's begins (`cert-manager-acmechallenges`). */
+/** Returns workloads that run a program of the writer's name. The author of an object may have copied the finalizer. */
 function authors({ held, actors }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
-  const detail = `field manager "${manager}"`;
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
-  const named = actors.filter((actor) => hasProgramName(actor, manager));
-  const similar = actors.filter((actor) =>
-    programNames(actor).some((name) => manager.startsWith(`${name}-`)),
+  return pointers(
+    actors.filter((actor) => hasProgramName(actor, manager)),
+    `field manager "${manager}"`,
   );
-  return pointers(named.length > 0 ? named : similar, detail);
 }
 
 /**
@@ -378,7 +376,9 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
   if (known === undefined || known.anyController) return [];
-  const accounts = departedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
+  const accounts = departedAccounts(question).filter(({ name }) =>
+    isExactWorkloadName(known, name),
+  );
   return [
     ...pointers(
       question.actors.filter((actor) => isExactProduct(known, actor)),

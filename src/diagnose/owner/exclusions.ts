@@ -1,5 +1,4 @@
 import type { Actor } from '../actors.ts';
-import { isBuiltIn } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
 import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
@@ -104,9 +103,6 @@ function mayMatch(argument: string, labels: Record<string, string>): boolean {
   });
 }
 
-function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
-  if (isBuiltIn(type.group)) return false;
-  return [actor, actor.owner].some(
-    (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),
-  );
+function isOperandOf({ owner }: Actor, { held: { type } }: OwnerQuestion): boolean {
+  return owner?.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
 }
