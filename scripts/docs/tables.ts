@@ -1,6 +1,6 @@
 import { CLUES } from '../../src/diagnose/owner/clues.ts';
-import { DOUBTS } from '../../src/diagnose/owner/doubts.ts';
 import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
+import { DOUBTS } from '../../src/diagnose/owner/verdict.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { FAIL_ON, OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
@@ -60,19 +60,20 @@ export function outputTable(): string {
 /** Returns the table of clues, in the order of their weight. */
 export function clueTable(): string {
   const rows = CLUES.map((row) => {
-    const names = { object: 'yes', anyone: 'no: it rules out that the owner is missing' };
-    const answer = 'names' in row ? NAMING[row.names] : names[row.about];
+    const answer = 'names' in row ? NAMING[row.names] : ORDERING[row.about];
     return [code(row.kind), escapeText(row.text), row.about, answer];
   });
   return table(['clue', 'sentence in the report', 'about', 'names the owner'], rows);
 }
 
 const NAMING = {
-  likely: 'yes, as `likely`',
-  alone: 'counts',
-  'with a permission': 'counts with `permission`',
-  'with the only permission': 'counts if no other suspect has `permission`',
-  ranks: 'no: it orders the suspects',
+  proven: 'yes',
+  likely: 'as `likely`, if it is about the object or there is a permission',
+} as const;
+
+const ORDERING = {
+  type: 'no: it orders the suspects',
+  anyone: 'no: it rules out that the owner is missing',
 } as const;
 
 /** Why nobody is named although clues point to one suspect. */

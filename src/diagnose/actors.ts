@@ -6,7 +6,7 @@ import type {
   PodFacts,
   WorkloadFacts,
 } from '../model/snapshot.ts';
-import { type Context, isInside, itemsIn } from './context.ts';
+import { type Context, itemsIn } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -129,7 +129,7 @@ function keyOf({ kind, namespace, name, isGone }: Actor): string {
 function hasEnded({ kind, conditions }: WorkloadFacts): boolean {
   return (
     kind === 'Job' &&
-    conditions.some(({ type, status }) => /^(?:Complete|Failed)$/.test(type) && status === 'True')
+    conditions.some(({ type, status }) => /^(?:Complete|Failed) True$/.test(`${type} ${status}`))
   );
 }
 
@@ -152,8 +152,6 @@ function topOf(
 ): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   let top = byUid.get(controller?.uid ?? '');
-  // A finished pod without a known controller may be the last one.
-  if (top === undefined && /^(?:Succeeded|Failed)$/.test(pod.phase ?? '')) return undefined;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
@@ -169,13 +167,15 @@ function topOf(
     const isGone = list !== undefined && now.cluster[list]?.ok === true && isShuttingDown(pod);
     return { ...actorFromReference(skipReplicaSet(controller, pod), pod), isGone };
   }
-  for (let depth = 0; depth < 3 && top.owner !== undefined; depth++) {
-    const above: WorkloadFacts | undefined = byUid.get(top.owner.uid);
-    if (above === undefined)
-      return isReplicaSet(top) ? actorFromReference(top.owner, top) : actorOf(top);
+  for (let depth = 0; depth < 3; depth++) {
+    const above: WorkloadFacts | undefined = byUid.get(top.owner?.uid ?? '');
+    if (above === undefined) break;
     top = above;
   }
-  return hasEnded(top) ? undefined : actorOf(top);
+  if (hasEnded(top)) return undefined;
+  return top.owner !== undefined && isReplicaSet(top)
+    ? actorFromReference(top.owner, top)
+    : actorOf(top);
 }
 
 const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
@@ -188,7 +188,7 @@ const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
 /** Returns the Deployment of a ReplicaSet by the name of the ReplicaSet; any other controller unchanged. */
 function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
   const suffix = `-${labels['pod-template-hash']}`;
-  return controller.kind === 'ReplicaSet' && controller.name.endsWith(suffix)
+  return controller.name.endsWith(suffix)
     ? { ...controller, kind: 'Deployment', name: controller.name.slice(0, -suffix.length) }
     : controller;
 }
@@ -248,17 +248,15 @@ function actorFromReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'k
 function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, WorkloadFacts>): Actor[] {
   const { baseline, cluster } = now;
   const lists = [cluster.deployments, cluster.statefulSets, cluster.daemonSets];
-  const isComplete = lists.every((list) => list?.ok === true);
-  if (baseline?.workloads.ok !== true || !isComplete) return [];
-  return baseline.workloads.value
+  if (lists.some((list) => list?.ok !== true)) return [];
+  return itemsIn(baseline?.workloads)
     .filter(({ uid }) => !byUid.has(uid))
     .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 
 /** Reports whether at least one of its pods has started and not ended, or its own status says so. */
 export function isAlive(actor: Actor): boolean {
-  if (actor.isGone) return false;
-  return actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running');
+  return !actor.isGone && (actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running'));
 }
 
 /** Reports whether the kubelet runs it from a file: it then has no ServiceAccount and uses credentials of its own. */
@@ -268,14 +266,8 @@ export function isStatic({ pods }: Actor): boolean {
 
 /** Reports whether no more pods of it are created: a restart would end those that are left. */
 export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
-  const { cluster, forecast, namespace: under } = context.now;
-  const home = itemsIn(cluster.namespaces).find(({ name }) => name === namespace);
-  const isAsked = forecast === undefined && under.phase === 'Terminating';
-  return (
-    (isAsked && isInside(context, namespace)) ||
-    deletionTimestamp !== undefined ||
-    home?.deletionTimestamp !== undefined
-  );
+  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
+  return deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
 }
 
 export function actorText({ kind, namespace, name }: Subject): string {

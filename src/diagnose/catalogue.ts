@@ -101,7 +101,7 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
   return entry.workload.some(
     (known) =>
       matchesGlob(known.name, name) ||
-      (known.name.includes('-') && !known.name.includes('*') && name.endsWith(`-${known.name}`)),
+      (known.name.includes('-') && name.endsWith(`-${known.name}`)),
   );
 }
 

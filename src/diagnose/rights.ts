@@ -1,5 +1,5 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import { type Context, isBuiltIn, itemsIn } from './context.ts';
+import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
@@ -20,8 +20,8 @@ export interface Rights {
   watch: 'named' | 'everything' | undefined;
   /** The account may impersonate others, and then has their permissions. */
   impersonates: boolean;
-  /** A rule for the whole cluster names the type's group, with any verbs on any of its types. */
-  servesGroup: boolean;
+  /** A rule is about the type's group, with any verbs on any of its types. */
+  reachesGroup: boolean;
   /** A rule names a type of another product: the account works on that. */
   worksElsewhere: boolean;
   /** Only bindings of the namespace itself let the account change them. */
@@ -34,7 +34,7 @@ export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
   impersonates: false,
-  servesGroup: false,
+  reachesGroup: false,
   worksElsewhere: false,
   isLocal: false,
   because: [],
@@ -114,7 +114,7 @@ export function rightsOf(
     subresource === undefined
       ? [...waysToChange(type), '*']
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
-  const granted: { right: string; isOwn: boolean; isGlobal: boolean }[] = [];
+  const granted: { right: string; isNamed: boolean; isGlobal: boolean }[] = [];
   for (const { subject, namespace, rule, because } of grantsOf(context)) {
     if (!isFor(subject, namespace, account)) continue;
     rights.impersonates ||= rule.verbs.includes('impersonate');
@@ -123,37 +123,29 @@ export function rightsOf(
     );
     const isNamed = rule.apiGroups.includes(type.group);
     if (!isNamed && !rule.apiGroups.includes('*')) continue;
-    if (!reachesPlace(context, namespace, type)) continue;
-    // A permission for all users identifies no account; "*" in a built-in group is a rule for all of Kubernetes.
-    const isOwn =
-      isNamed &&
-      (!isBuiltIn(type.group) || !rule.resources.includes('*')) &&
-      !EVERYBODY.includes(subject.name);
-    const isGlobal = namespace === undefined;
-    rights.servesGroup ||= isOwn && isGlobal;
+    rights.reachesGroup = true;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
     const isChanged = rule.resources.some((name) => changed.includes(name));
     const isSeen = [type.resource, '*'].some((name) => rule.resources.includes(name));
     if (!isAboutThem || (!isChanged && !isSeen)) continue;
     const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
-    for (const verb of verbs) {
-      if (isChanged && CHANGING.includes(verb)) granted.push({ right: 'change', isOwn, isGlobal });
-      else if (isSeen) granted.push({ right: verb, isOwn, isGlobal });
+    const changes = isChanged ? verbs.filter((verb) => CHANGING.includes(verb)) : [];
+    for (const right of [...(isSeen ? verbs : []), ...changes.map(() => 'change')]) {
+      granted.push({ right, isNamed, isGlobal: namespace === undefined });
     }
     if (!rights.because.includes(because)) rights.because.push(because);
   }
   const has = (...wanted: string[]): Rights['change'] => {
     const isGranted = (among: typeof granted): boolean =>
       wanted.every((one) => among.some(({ right }) => right === one));
-    if (isGranted(granted.filter(({ isOwn }) => isOwn))) return 'named';
+    if (isGranted(granted.filter((grant) => grant.isNamed))) return 'named';
     return isGranted(granted) ? 'everything' : undefined;
   };
   rights.change = has('change');
-  rights.isLocal =
-    rights.change !== undefined &&
-    !granted.some(({ right, isGlobal }) => right === 'change' && isGlobal);
   rights.watch = has('list', 'watch');
+  const changing = granted.filter(({ right }) => right === 'change');
+  rights.isLocal = rights.change !== undefined && changing.every(({ isGlobal }) => !isGlobal);
   return rights;
 }
 
@@ -162,38 +154,15 @@ export function rightsOf(
  * that of a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may have no other
  * permission.
  */
-export function waysToChange({ group, resource }: ResourceType): string[] {
-  return group === '' && resource === 'services' ? [resource, `${resource}/status`] : [resource];
-}
-
-/**
- * Reports whether a rule names the status, or all resources (kubernetes pkg/apis/rbac/v1/evaluation_helpers.go,
- * ResourceMatches).
- */
-function namesStatus({ resources }: RuleFacts, type: ResourceType): boolean {
-  return [type.resource, '*'].some(
-    (name) => resources.includes(`${name}/status`) || resources.includes(`${name}/finalizers`),
-  );
-}
-
-/**
- * Reports whether a grant applies here: a RoleBinding applies to the namespace's content, not to cluster-scoped
- * objects.
- */
-function reachesPlace(
-  { now }: Context,
-  namespace: string | undefined,
-  type: ResourceType,
-): boolean {
-  return namespace === undefined || (type.namespaced && namespace === now.namespace.name);
+export function waysToChange(type: ResourceType): string[] {
+  return typeName(type) === 'services' ? ['services', 'services/status'] : [type.resource];
 }
 
 /** Reports whether a rule is about all objects of the type, with any verbs. */
-function coversType(context: Context, { namespace, rule }: Grant, type: ResourceType): boolean {
+function coversType({ apiGroups, resources }: RuleFacts, type: ResourceType): boolean {
   return (
-    reachesPlace(context, namespace, type) &&
-    [type.group, '*'].some((group) => rule.apiGroups.includes(group)) &&
-    [type.resource, '*'].some((resource) => rule.resources.includes(resource))
+    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
+    [type.resource, '*'].some((resource) => resources.includes(resource))
   );
 }
 
@@ -241,10 +210,7 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
     const granted = new Set(
       grantsOf(context)
         .filter(
-          (grant) =>
-            isFor(grant.subject, grant.namespace, account) &&
-            grant.rule.resourceNames.length === 0 &&
-            coversType(context, grant, type),
+          (grant) => isFor(grant.subject, grant.namespace, account) && coversType(grant.rule, type),
         )
         .flatMap(({ rule }) => rule.verbs),
     );
@@ -252,37 +218,28 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
   });
 }
 
-/** Returns accounts that a rule lets watch or change the type; a group stands for whole namespaces. */
+/** Returns ServiceAccounts that a rule lets watch or change the type; a group stands for whole namespaces. */
 export function ableAccounts(
   context: Context,
   type: ResourceType,
 ): { accounts: Account[]; namespaces: string[]; everywhere: boolean } {
-  const accounts = new Map<string, Account>();
-  const namespaces = new Set<string>();
-  let everywhere = false;
-  for (const grant of grantsOf(context)) {
-    if (!coversType(context, grant, type)) continue;
-    const { subject, namespace } = grant;
-    if (subject.kind === 'Group') {
-      if (EVERYBODY.includes(subject.name)) everywhere = true;
-      const [, place] = /^system:serviceaccounts:(.+)$/.exec(subject.name) ?? [];
-      if (place !== undefined) namespaces.add(place);
-      continue;
-    }
-    const account = accountOf(subject, namespace);
-    if (account.namespace === undefined && account.name.startsWith('system:')) continue;
-    accounts.set(`${account.namespace}/${account.name}`, account);
-  }
-  return { accounts: [...accounts.values()], namespaces: [...namespaces], everywhere };
+  const able = grantsOf(context).filter(({ rule }) => coversType(rule, type));
+  const accounts = able
+    .map(({ subject, namespace }) => accountOf(subject, namespace))
+    .filter(({ namespace }) => namespace !== undefined);
+  const groups = able.map(({ subject }) => subject.name);
+  return {
+    accounts: [...new Map(accounts.map((one) => [`${one.namespace}/${one.name}`, one])).values()],
+    namespaces: groups.flatMap((name) => /^system:serviceaccounts:(.+)$/.exec(name)?.[1] ?? []),
+    everywhere: groups.some((name) => EVERYBODY.includes(name)),
+  };
 }
 
 /** Returns the grants of rules that name the type's group and let their holders change some of its resources. */
-function changingGrants(context: Context, type: ResourceType, grants = grantsOf(context)): Grant[] {
+function changingGrants({ group }: ResourceType, grants: readonly Grant[]): Grant[] {
   return grants.filter(
-    ({ namespace, rule }) =>
-      reachesPlace(context, namespace, type) &&
-      rule.apiGroups.includes(type.group) &&
-      rule.verbs.some((verb) => CHANGING.includes(verb)),
+    ({ rule: { apiGroups, verbs } }) =>
+      apiGroups.includes(group) && verbs.some((verb) => CHANGING.includes(verb)),
   );
 }
 
@@ -291,8 +248,8 @@ function changingGrants(context: Context, type: ResourceType, grants = grantsOf(
  * do: one that runs outside of the cluster may be among them.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
-  const subjects = changingGrants(context, type)
-    .filter(({ rule }) => namesStatus(rule, type))
+  const subjects = changingGrants(type, grantsOf(context))
+    .filter(({ rule }) => rule.resources.some((name) => /\/(?:status|finalizers)$/.test(name)))
     .map(({ subject }) => subject)
     .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
@@ -308,11 +265,10 @@ export function mayOthersChange(context: Context, type: ResourceType, own: Accou
     ({ subject, namespace }) =>
       accountOf(subject, namespace).namespace !== context.now.namespace.name,
   );
-  return changingGrants(context, type, [...grantsOf(context), ...departed]).some(
-    ({ subject, namespace, rule, because }) =>
+  return changingGrants(type, [...grantsOf(context), ...departed]).some(
+    ({ subject, namespace, because }) =>
       !because.startsWith('ClusterRole system:') &&
-      rule.resources.some((name) => ['*', type.resource].includes(name.replace(/\/.*/, ''))) &&
-      (subject.kind === 'Group' || !isFor(subject, namespace, own)),
+      !isSameAccount(accountOf(subject, namespace), own),
   );
 }
 
@@ -333,16 +289,11 @@ export function departedGrant(
   account: Account,
   type?: ResourceType,
 ): string | undefined {
-  return departedGrants(context).find(
-    ({ subject, namespace, rule }) =>
-      isFor(subject, namespace, account) && (type === undefined || letsChange(rule, type)),
-  )?.binding;
-}
-
-function letsChange({ apiGroups, resources, verbs }: RuleFacts, type: ResourceType): boolean {
-  return (
-    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
-    [type.resource, '*'].some((resource) => resources.includes(resource)) &&
-    verbs.some((verb) => CHANGING.includes(verb))
+  const own = departedGrants(context).filter(({ subject, namespace }) =>
+    isFor(subject, namespace, account),
   );
+  const letsChange = ({ rule }: Grant): boolean =>
+    type === undefined ||
+    (coversType(rule, type) && rule.verbs.some((verb) => CHANGING.includes(verb)));
+  return own.find(letsChange)?.binding;
 }

@@ -2,6 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../mod
 import { protectedBecause } from '../model/outcome.ts';
 import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import { isWorkloadOf } from './catalogue.ts';
 import { namedInTexts, namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
 import {
   type Context,
@@ -35,7 +36,7 @@ import {
   knownFinalizer,
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { hasProductName, hasProgramName } from './owner/names.ts';
+import { hasProgramName } from './owner/names.ts';
 import { findNamedObject, objectsNamedBy, parametersFor, wantedNamesakes } from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
@@ -322,7 +323,7 @@ function placesOfNamesakes(context: Context, held: Held): string[] {
     .filter(
       (actor) =>
         names.some((name) => hasProgramName(actor, name)) ||
-        (known !== undefined && hasProductName(known, actor)),
+        (known !== undefined && isWorkloadOf(known, actor.name)),
     )
     .map(({ namespace }) => namespace);
 }

@@ -267,9 +267,22 @@ const objectMetadata = shape({
   /** Field managers of the status, the latest last. */
   statusWriters,
   managers: managersOf,
+  /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
+  lateWriters: writersSinceDeletion,
 });
 
 export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
+
+function writersSinceDeletion(object: Json | undefined) {
+  const since = stringAt(object, 'metadata', 'deletionTimestamp');
+  if (since === undefined) return undefined;
+  return managedFields(object)
+    .map((entry) => ({
+      manager: stringAt(entry, 'manager') ?? '',
+      time: stringAt(entry, 'time') ?? '',
+    }))
+    .filter(({ time }) => time > since);
+}
 
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
@@ -303,12 +316,23 @@ export function removalPatch(
 /** Facts of a pod template, or of a pod, that show which controller it runs. */
 type TemplateFacts = ReturnType<typeof templateFacts>;
 
-function templateFacts(template: Json | undefined, namespace: string) {
+function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const containers = arrayAt(template, 'spec', 'containers');
-  const settings = containers.flatMap((container) => settingsOf(container, template, namespace));
-  const watches = settings.flatMap((setting) => watchesBy(setting, namespace));
-  const selectors = settings.flatMap((setting) => selectorIn(setting, namespace)).toSorted();
-  const ignores = settings.flatMap(({ name, value }) => (IGNORED.test(name) ? names(value) : []));
+  const settings = containers.map((container) => settingsOf(container, template, namespace));
+  const selectors = settings
+    .flat()
+    .flatMap((setting) => selectorIn(setting, namespace))
+    .toSorted();
+  const controllers = controllersAmong(containers, template, name).map(
+    (container) => settings[containers.indexOf(container)] ?? [],
+  );
+  const watches = controllers.flatMap((own) => {
+    const found = own.flatMap((setting) => watchesBy(setting, namespace));
+    return found.length === 0 ? '*' : found;
+  });
+  const ignores = controllers
+    .flat()
+    .flatMap((setting) => (IGNORED.test(setting.name) ? names(setting.value) : []));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -322,6 +346,21 @@ function templateFacts(template: Json | undefined, namespace: string) {
     /** Arguments that look as if they select objects: a class, a label selector, a shard. */
     ...(selectors.length > 0 && { selectors }),
   };
+}
+
+/**
+ * Returns the containers that are the controller: the only one, the default one of kubectl, or those whose program
+ * the workload is named after. Without such a container, what restricts a sidecar restricts no controller.
+ */
+function controllersAmong(containers: Json[], template: Json | undefined, name: string): Json[] {
+  const key = 'kubectl.kubernetes.io/default-container';
+  const main = recordAt(template, 'metadata', 'annotations')[key];
+  return containers.filter(
+    (container) =>
+      containers.length === 1 ||
+      stringAt(container, 'name') === main ||
+      programsOf(container).some((program) => `${name}-`.startsWith(`${program}-`)),
+  );
 }
 
 function programsOf(container: Json): string[] {
@@ -467,7 +506,7 @@ export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>
 
 export function podFacts(pod: JsonObject): PodFacts {
   const facts = objectFacts(pod, POD_TYPE);
-  return { ...facts, ...templateFacts(pod, facts.namespace), ...podState(pod) };
+  return { ...facts, ...templateFacts(pod, facts.namespace, facts.name), ...podState(pod) };
 }
 
 function falseConditionTexts(pod: Json | undefined, condition: string): string[] {
@@ -524,7 +563,7 @@ export function workloadFacts(apiVersion: string, kind: string) {
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
     const scaledBy = lastWrite(object, 'f:spec', 'f:replicas');
     return {
-      ...templateFacts(template, state.namespace),
+      ...templateFacts(template, state.namespace, state.name),
       ...state,
       apiVersion,
       kind,

@@ -2,7 +2,7 @@ import { escapeForRegExp } from '../../base/text.ts';
 import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
-import { domainOf, isWorkloadOf, productsOf } from '../catalogue.ts';
+import { domainOf, isExactWorkloadName, isWorkloadOf, productsOf } from '../catalogue.ts';
 import {
   type Context,
   conversionsOf,
@@ -11,7 +11,6 @@ import {
   extensionApis,
   groupsOf,
   isForeseen,
-  isInside,
   itemsIn,
   serviceText,
   shortQuote,
@@ -29,7 +28,6 @@ import {
   isNamedAfterType,
   isOftenProviderManaged,
   knownFinalizer,
-  LAST_WORDS_MS,
   lateWriters,
   specificFieldManager,
   statusManagers,
@@ -40,25 +38,22 @@ import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.t
 import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
-  hasProductName,
   hasProgramName,
   hasWorkloadName,
   identifiesProgram,
   isExactProduct,
   isFrameworkName,
+  isKubernetesComponent,
   isSameName,
   isTaskName,
-  KUBERNETES_CONTROLLERS,
   matchesReporter,
-  NODE_COMPONENTS,
   programNames,
-  SHARED_STATUS_WRITERS,
   workloadsOfPod,
 } from './names.ts';
 import type { OwnerQuestion, Pointer } from './suspects.ts';
 
 /** One kind of evidence about who owns a finalizer. */
-interface ClueRow {
+export interface ClueRow {
   kind: string;
   /**
    * `object`: about this finalizer or this object, so it is direct. `type`: about the type. `anyone`: about controllers
@@ -68,11 +63,11 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /**
-   * A clue without this field is about one program alone, and can prove that this is the owner; `likely`: it decides as
-   * well. The other clues are counted, `alone`, or only together with a permission on the type (that no other suspect
-   * has): most of them name an owner, which is then `likely`. Several programs may have a clue that only `ranks`.
+   * `proven`: about one program alone, so the first such clue decides if it points to one suspect. `likely`: names the
+   * owner if no other suspect has such a clue; a clue about the type does so only together with `permission`. Other
+   * clues only order the suspects.
    */
-  names?: 'likely' | 'alone' | 'with a permission' | 'with the only permission' | 'ranks';
+  names?: 'proven' | 'likely';
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
 
@@ -80,13 +75,14 @@ interface ClueRow {
 export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
- * Every clue, in the order in which they count. No rule about who the owner is exists outside of this and
- * EXCLUSIONS.
+ * Every clue, in the order in which they count. No rule about who the owner is exists outside of this table,
+ * EXCLUSIONS and DOUBTS.
  */
 export const CLUES = [
   {
     kind: 'log',
     about: 'object',
+    names: 'proven',
     text: 'its log names the object',
     pointsTo: ({ context, held, actors }) =>
       actors.flatMap((actor) =>
@@ -96,6 +92,27 @@ export const CLUES = [
       ),
   },
   {
+    kind: 'writer',
+    about: 'object',
+    names: 'proven',
+    text: 'it has the name of the writer of this finalizer (managedFields)',
+    pointsTo: finalizerWriter,
+  },
+  {
+    kind: 'event',
+    about: 'object',
+    names: 'proven',
+    text: "it reported an Event about the object, under the name of the finalizer's writer",
+    pointsTo: reporters,
+  },
+  {
+    kind: 'catalogue',
+    about: 'object',
+    names: 'proven',
+    text: 'the finalizer is well known, and this is its workload',
+    pointsTo: knownWorkloads,
+  },
+  {
     kind: 'quoted',
     about: 'object',
     names: 'likely', // another program may have used this account
@@ -103,127 +120,64 @@ export const CLUES = [
     pointsTo: quotedAccounts,
   },
   {
-    kind: 'catalogue',
-    about: 'object',
-    text: 'the finalizer is well known, and this is its workload',
-    pointsTo: knownWorkloads,
-  },
-  {
-    kind: 'writer',
-    about: 'object',
-    text: 'it wrote this finalizer (managedFields)',
-    pointsTo: finalizerWriter,
-  },
-  {
-    kind: 'event',
-    about: 'object',
-    text: "it reported an Event about the object, under the name of the finalizer's writer",
-    pointsTo: reporters,
-  },
-  {
     kind: 'status',
     about: 'object',
-    names: 'alone', // a status may have several writers
+    names: 'likely', // a status may have several writers
     text: 'it writes the status of the object (managedFields)',
     pointsTo: statusWriters,
   },
   {
-    kind: 'package',
+    kind: 'installation',
     about: 'type',
-    names: 'alone',
-    text: 'it was installed by the same OLM package as the type',
-    pointsTo: samePackage,
-  },
-  {
-    kind: 'release',
-    about: 'type',
-    names: 'with the only permission',
-    text: 'it was installed by the same Helm release as the CRD',
-    pointsTo: sameRelease,
+    names: 'likely',
+    text: 'it has the OLM package or the app.kubernetes.io labels of the CRD',
+    pointsTo: installedWithType,
   },
   {
     kind: 'lease',
     about: 'type',
-    names: 'alone',
+    names: 'likely',
     text: 'it leads by a Lease named after the API group',
     pointsTo: leaders,
   },
   {
     kind: 'author',
     about: 'type',
-    names: 'with a permission',
-    text: 'it created the object together with this finalizer, or a program with its name did',
+    names: 'likely',
+    text: 'it runs a program named like the writer of this finalizer',
     pointsTo: authors,
-  },
-  {
-    kind: 'framework',
-    about: 'type',
-    names: 'ranks',
-    text: "it runs a program with the writer's name, which frameworks give to every controller",
-    pointsTo: namedByFramework,
-  },
-  {
-    kind: 'labels',
-    about: 'type',
-    names: 'with a permission',
-    text: 'it has the same app.kubernetes.io labels as the CRD',
-    pointsTo: labelledLikeType,
-  },
-  {
-    kind: 'product',
-    about: 'type',
-    names: 'ranks',
-    text: 'it has the name of the well-known owner of the finalizer',
-    pointsTo: productNames,
   },
   {
     kind: 'called',
     about: 'type',
-    names: 'ranks',
-    text: 'the finalizer contains its name',
-    pointsTo: ({ held: { finalizer }, actors }) =>
-      pointers(
-        actors.filter((actor) => programNames(actor).some((name) => hasPart(finalizer, name))),
-      ),
+    text: 'it has a fitting name',
+    pointsTo: namedAlike,
   },
   {
     kind: 'serves',
     about: 'type',
-    names: 'ranks',
     text: 'it serves the type',
     pointsTo: servers,
   },
   {
     kind: 'active',
     about: 'type',
-    names: 'ranks',
     text: 'it has written the status of the object since the deletion began',
     pointsTo: lateStatusWriters,
   },
   {
     kind: 'permission',
     about: 'type',
-    names: 'ranks',
     text: 'an RBAC rule that names the type lets it list, watch and change the objects',
     pointsTo: permitted,
   },
   {
     kind: 'able',
     about: 'anyone',
-    text: 'an RBAC rule that names the type lets it change the objects',
-    pointsTo: ({ actors, rightsOf }) =>
-      pointers(actors.filter(({ account }) => rightsOf(account).change === 'named')),
-  },
-  {
-    kind: 'wide',
-    about: 'anyone',
-    text: 'RBAC lets it list, watch and change everything',
+    text: 'RBAC lets it change the objects',
     pointsTo: ({ actors, rightsOf }) =>
       pointers(
-        actors.filter(({ account }) => {
-          const { change, watch } = rightsOf(account);
-          return change === 'everything' && watch !== undefined;
-        }),
+        actors.filter(({ account, isGone }) => !isGone && rightsOf(account).change !== undefined),
       ),
   },
   {
@@ -235,21 +189,6 @@ export const CLUES = [
 ] as const satisfies readonly ClueRow[];
 
 export type ClueKind = (typeof CLUES)[number]['kind'];
-
-/** The clues that can prove who the owner is. */
-export const PROOFS: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'object' && !('names' in row) ? [row.kind] : [],
-);
-
-/** The clues of which one alone decides, as a proof or as `likely`. */
-export const DECIDING: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'object' && (!('names' in row) || row.names === 'likely') ? [row.kind] : [],
-);
-
-/** The clues that may name an owner. */
-export const NAMING: readonly ClueKind[] = CLUES.flatMap((row) =>
-  row.about === 'anyone' || ('names' in row && row.names === 'ranks') ? [] : [row.kind],
-);
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
@@ -311,7 +250,7 @@ function departedAccounts(question: OwnerQuestion): Account[] {
 
 function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolean {
   const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
-  return isInside(context, namespace) || home?.deletionTimestamp !== undefined;
+  return home?.deletionTimestamp !== undefined;
 }
 
 /**
@@ -328,26 +267,38 @@ function isSetForAnother(held: Held, manager: string): boolean {
   );
 }
 
-/** Returns workloads with a container or command of the writer's name, such as `manager`. */
-function namedByFramework({ held, actors, domain }: OwnerQuestion): Pointer[] {
+/**
+ * Returns workloads whose name is a part of the finalizer, or is that of the well-known owner, and those with a
+ * container or command of the writer's name, such as `manager`.
+ */
+function namedAlike({ held, actors, domain }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
-  if (!isFrameworkName(manager) || domain.relation === 'unclear') return [];
-  return pointers(
-    actors.filter(({ programs }) => programs.includes(manager)),
-    `field manager "${manager}"`,
+  const known = knownFinalizer(held);
+  const contained = actors.filter((actor) =>
+    programNames(actor).some((name) => hasPart(held.finalizer, name)),
   );
+  const isFramework = isFrameworkName(manager) && domain.relation !== 'unclear';
+  return [
+    ...pointers(contained, 'the finalizer contains it'),
+    ...pointers(
+      actors.filter(({ name }) => known !== undefined && isWorkloadOf(known, name)),
+      `${known?.owner}`,
+    ),
+    ...pointers(
+      actors.filter(({ programs }) => isFramework && programs.includes(manager)),
+      `field manager "${manager}"`,
+    ),
+  ];
 }
 
-/** Returns who created the object, and programs with whose name the writer's begins (`cert-manager-acmechallenges`). */
+/** Returns workloads that run a program of the writer's name. The author of an object may have copied the finalizer. */
 function authors({ held, actors }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
-  const detail = `field manager "${manager}"`;
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
-  const named = actors.filter((actor) => hasProgramName(actor, manager));
-  const similar = actors.filter((actor) =>
-    programNames(actor).some((name) => manager.startsWith(`${name}-`)),
+  return pointers(
+    actors.filter((actor) => hasProgramName(actor, manager)),
+    `field manager "${manager}"`,
   );
-  return pointers(named.length > 0 ? named : similar, detail);
 }
 
 /**
@@ -372,7 +323,7 @@ function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] 
   if (isForeseen(context, held)) return [];
   return lateWriters(context, held).flatMap(({ manager }) =>
     pointers(
-      actors.filter((actor) => matchesReporter(actor, manager)),
+      actors.filter((actor) => !actor.isGone && matchesReporter(actor, manager)),
       `field manager "${manager}"`,
     ),
   );
@@ -396,21 +347,22 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
   return said.flatMap(({ text, by }) => {
     const speakers = by.filter(identifiesProgram);
     // A program other than the finalizer's writer may have tried something of its own.
-    const isByWriter = manager === '' || speakers.some((name) => isSameName(name, manager));
-    if (speakers.length > 0 && !isByWriter) return [];
-    return accountsIn(text).flatMap(({ namespace, name }): Pointer[] => {
-      const detail = `${namespace}/${name}`;
-      const own = actors.filter(({ account }) => isSameAccount(account, { namespace, name }));
-      if (own.length === 0) return [{ actor: undefined, account: { namespace, name }, detail }];
+    const isByWriter = speakers.some((name) => isSameName(name, manager));
+    if (speakers.length > 0 && manager !== '' && !isByWriter) return [];
+    return accountsIn(text).flatMap((account): Pointer[] => {
+      const detail = `${account.namespace}/${account.name}`;
       // The reporter may have impersonated the account of another workload. Without a reporter, a workload without
       // permissions on the type may only have been impersonated.
-      const isReporter = (actor: Actor): boolean =>
-        speakers.length === 0
-          ? rightsOf(actor.account).because.length > 0
-          : speakers.some((speaker) => matchesReporter(actor, speaker));
-      const found = pointers(own.filter(isReporter), detail);
-      const someone = { actor: undefined, account: undefined, program: detail, detail };
-      return found.length > 0 || speakers.length > 0 ? found : [someone];
+      const own = actors.filter(
+        (actor) =>
+          isSameAccount(actor.account, account) &&
+          (speakers.length === 0
+            ? rightsOf(account).because.length > 0
+            : speakers.some((speaker) => matchesReporter(actor, speaker))),
+      );
+      return own.length > 0 || speakers.length > 0
+        ? pointers(own, detail)
+        : [{ actor: undefined, account: undefined, program: detail, detail }];
     });
   });
 }
@@ -423,8 +375,10 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
-  if (known === undefined) return [];
-  const accounts = departedAccounts(question).filter(({ name }) => isWorkloadOf(known, name));
+  if (known === undefined || known.anyController) return [];
+  const accounts = departedAccounts(question).filter(({ name }) =>
+    isExactWorkloadName(known, name),
+  );
   return [
     ...pointers(
       question.actors.filter((actor) => isExactProduct(known, actor)),
@@ -434,24 +388,13 @@ function knownWorkloads(question: OwnerQuestion): Pointer[] {
   ];
 }
 
-function productNames({ held, actors }: OwnerQuestion): Pointer[] {
-  const known = knownFinalizer(held);
-  if (known === undefined) return [];
-  return pointers(
-    actors.filter((actor) => hasProductName(known, actor) && !isExactProduct(known, actor)),
-    known.owner,
-  );
-}
-
 /**
  * Returns the reporters of Events about the object that have the name of the finalizer's writer. Policy engines and
  * exporters report about everything, and their Events may name the finalizer.
  */
 function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
-  const manager = specificFieldManager(held);
-  if (manager === '') return [];
   return eventsAbout(context, held)
-    .filter(({ component }) => isSameName(manager, component))
+    .filter(({ component }) => isSameName(specificFieldManager(held), component))
     .flatMap(({ component, instance }) =>
       pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
     );
@@ -469,56 +412,29 @@ function leaders({ context, domain }: OwnerQuestion): Pointer[] {
     });
 }
 
-function samePackage({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
+
+/** A workload that shares its account shows the installation, not the controller. */
+function installedWithType({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
   const types = typesOfDomain(context, held, domain).map(typeName);
-  return itemsIn(context.now.cluster.clusterServiceVersions)
+  const packages = itemsIn(context.now.cluster.clusterServiceVersions)
     .filter(({ owned }) => owned.some((name) => types.includes(name)))
     .flatMap(({ namespace, name, deployments }) =>
       pointers(
-        actors.filter((actor) => actor.namespace === namespace && deployments.includes(actor.name)),
+        actors.filter((actor) => deployments.includes(actor.name)),
         `ClusterServiceVersion ${namespace}/${name}`,
       ),
     );
-}
-
-function definitionsFor({ context, held, domain }: OwnerQuestion) {
-  const types = typesOfDomain(context, held, domain).map(typeName);
-  return itemsIn(context.now.cluster.definitions).filter(({ name }) => types.includes(name));
-}
-
-function sameRelease(question: OwnerQuestion): Pointer[] {
-  return definitionsFor(question).flatMap(({ name, annotations }) => {
-    const release = releaseOf(annotations);
-    return release === undefined
-      ? []
-      : pointers(
-          question.actors.filter((actor) => releaseOf(actor.annotations) === release),
-          `release ${release}, CRD ${name}`,
-        );
-  });
-}
-
-function releaseOf(annotations: Record<string, string>): string | undefined {
-  const name = annotations['meta.helm.sh/release-name'];
-  const namespace = annotations['meta.helm.sh/release-namespace'];
-  return name === undefined || namespace === undefined ? undefined : `${namespace}/${name}`;
-}
-
-const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
-
-function labelledLikeType(question: OwnerQuestion): Pointer[] {
-  const { domain, actors } = question;
+  if (domain.relation !== 'own') return packages;
   const valuesOf = (labels: Record<string, string>): string[] =>
     LABELS.flatMap((key) => labels[key] ?? []);
-  const labelled = definitionsFor(question).flatMap(({ labels }) => valuesOf(labels));
-  if (domain.relation !== 'own') return [];
-  return pointers(
-    actors.filter(
-      (actor) =>
-        !sharesAccount(actors, actor) &&
-        valuesOf(actor.labels).some((value) => labelled.includes(value)),
-    ),
+  const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
+    types.includes(name) ? valuesOf(labels) : [],
   );
+  const alike = actors.filter((actor) =>
+    valuesOf(actor.labels).some((value) => labelled.includes(value)),
+  );
+  return [...packages, ...pointers(alike.filter((actor) => !sharesAccount(actors, actor)))];
 }
 
 /** Returns Services that convert, serve or guard types of the domain's groups. */
@@ -552,9 +468,7 @@ function isWebhookOfGroups(
   const all = webhooksOf(context)
     .filter((other) => other.configuration.uid === configuration.uid)
     .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups));
-  return (
-    all.some((group) => groups.includes(group)) && all.every((group) => groups.includes(group))
-  );
+  return all.every((group) => groups.includes(group));
 }
 
 /**
@@ -572,10 +486,7 @@ function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
 
 function sharesAccount(actors: readonly Actor[], actor: Actor): boolean {
   return actors.some(
-    (other) =>
-      actorText(other) !== actorText(actor) &&
-      isSameAccount(other.account, actor.account) &&
-      ['Deployment', 'StatefulSet', 'DaemonSet'].includes(other.kind),
+    (other) => actorText(other) !== actorText(actor) && isSameAccount(other.account, actor.account),
   );
 }
 
@@ -616,30 +527,35 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
   };
   const leases = [
     ...leasesOfGroups(context, domain),
-    ...leasesOfProgram(context, specificFieldManager(held), true),
+    ...leasesOfProgram(context, specificFieldManager(held)),
   ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
-  const isKnown = (manager: string): boolean =>
-    actors.some((actor) =>
-      identifiesProgram(manager)
-        ? hasProgramName(actor, manager)
-        : actor.isGone && actor.programs.includes(manager),
-    );
+  // A workload that was deleted explains only what was written while it may have run.
+  const earlierLook = Date.parse(context.before?.takenAt ?? '');
   const alike = groupsOf(context.now)
     .filter(({ type }) => typeName(type) === typeName(held.type))
     .flatMap(({ examples }) => examples);
-  const writers = lateWriters(context, { ...held, objects: [...held.objects, ...alike] }).filter(
-    ({ manager }) => !SHARED_STATUS_WRITERS.test(manager) && !isKnown(manager),
+  const objects = [...held.objects, ...alike];
+  const writers = [
+    ...lateWriters(context, { ...held, objects }),
+    ...objects.flatMap((object) =>
+      (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
+    ),
+  ].filter(
+    ({ manager, time = '' }) =>
+      !isKubernetesComponent(manager) &&
+      !actors.some(
+        (actor) =>
+          hasProgramName(actor, manager) && (!actor.isGone || Date.parse(time) < earlierLook),
+      ),
   );
   const late = eventsAbout(context, held).filter(
-    ({ component, instance, at = '' }) =>
-      Date.parse(at) >= Date.parse(held.since) - LAST_WORDS_MS &&
-      ![NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(component)) &&
+    ({ component, instance }) =>
+      !isKubernetesComponent(component) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
   // The deleted workload used the account with the writer's name.
   const idle = unusedAccounts(question).filter(
     (account) =>
-      !isDeparting(question, account) &&
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
       rightsOf(account).change === 'named' &&
       rightsOf(account).because.some((by) => !by.startsWith('ClusterRole system:')) &&
@@ -662,7 +578,7 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
       outside(component, `"${component}" reported an Event about the object at ${at}`),
     ),
     ...writers.map(({ object: { kind, name }, manager }) =>
-      outside(manager, `"${manager}" updates the status of ${kind} ${name}`),
+      outside(manager, `"${manager}" writes ${kind} ${name}`),
     ),
     ...cloudProvider(context, held).map((detail) => outside('a cloud provider', detail)),
   ];

@@ -1,5 +1,4 @@
 import type { Actor } from '../actors.ts';
-import { isBuiltIn, isInside } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
 import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
@@ -28,7 +27,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     isForLackOfPermission: true,
     excludes: (suspect, { context, held }) =>
       isRbacRead(context) &&
-      !(suspect.actor?.isGone && isInside(context, suspect.actor.namespace)) &&
+      !suspect.actor?.isGone &&
       suspect.program === undefined &&
       suspect.rights.change === undefined &&
       !suspect.rights.impersonates &&
@@ -41,7 +40,7 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     isForLackOfPermission: true,
     excludes: ({ account, program }, question) => {
       const { context, held, domain } = question;
-      if (domain.relation !== 'other' || domain.groups.length === 0) return false;
+      if (domain.relation !== 'other') return false;
       return (
         program === undefined &&
         account !== undefined &&
@@ -80,21 +79,30 @@ export function applyExclusions(
  * type.
  */
 function triedToAct(suspect: Suspect): boolean {
-  const { watch, servesGroup } = suspect.rights;
-  return (
-    hasClue(suspect, 'quoted') || (hasObjectClue(suspect) && (watch !== undefined || servesGroup))
-  );
+  return hasClue(suspect, 'quoted') || (hasObjectClue(suspect) && suspect.rights.reachesGroup);
 }
 
 function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestion): boolean {
-  const { watches, ignores = [] } = actor;
-  const { name } = now.namespace;
-  return !held.type.namespaced || (watches?.includes(name) !== false && !ignores.includes(name));
+  const { watches, ignores = [], selectors } = actor;
+  const { name, labels } = now.namespace;
+  return (
+    !held.type.namespaced ||
+    (watches?.includes(name) !== false &&
+      !ignores.includes(name) &&
+      selectors.every((selector) => mayMatch(selector, labels)))
+  );
 }
 
-function isOperandOf(actor: Actor, { held: { type } }: OwnerQuestion): boolean {
-  if (isBuiltIn(type.group)) return false;
-  return [actor, actor.owner].some(
-    (one) => one?.kind === type.kind && one.apiVersion.startsWith(`${type.group}/`),
-  );
+/** Reports whether an argument such as `--namespace-selector=team=a` may match; only equality is compared. */
+function mayMatch(argument: string, labels: Record<string, string>): boolean {
+  const [, selector = ''] =
+    /^--?(?:watch-)?namespace-(?:label-)?selector=(.*)$/.exec(argument) ?? [];
+  return selector.split(',').every((requirement) => {
+    const [, key = '', value] = /^([\w./-]+)==?([\w.-]*)$/.exec(requirement) ?? [];
+    return value === undefined || labels[key] === value;
+  });
+}
+
+function isOperandOf({ owner }: Actor, { held: { type } }: OwnerQuestion): boolean {
+  return owner?.kind === type.kind && owner.apiVersion.startsWith(`${type.group}/`);
 }

@@ -49,10 +49,8 @@ export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefi
 
 /** Reports whether a person added the finalizer to an existing object, with kubectl or a console. */
 export function isSetByHand(held: Held): boolean {
-  const { isAuthor, manager = '' } = writerOf(held) ?? {};
-  return (
-    isAuthor !== true && /^(?:kubectl-(?:edit|patch|replace)|k9s|lens.*|Mozilla)$/.test(manager)
-  );
+  const { manager = '' } = writerOf(held) ?? {};
+  return /^(?:kubectl-(?:edit|patch|replace)|k9s|lens.*|Mozilla)$/.test(manager);
 }
 
 /** Reports whether a field manager identifies the program that reconciles these objects. */
@@ -72,9 +70,8 @@ export function specificFieldManager(held: Held): string {
   return !mayBeCopied && identifiesController(held, manager) ? manager : '';
 }
 
-/** Returns the field managers of the status, of types that are not built in: those have many writers. */
+/** Returns the field managers of the status. */
 export function statusManagers(held: Held): string[] {
-  if (isBuiltIn(held.type.group)) return [];
   const managers = held.objects.flatMap(({ statusWriters }) =>
     statusWriters.map(({ manager }) => manager),
   );
@@ -97,7 +94,7 @@ export function lateWriters(context: Context, held: Held) {
   return held.objects.flatMap((object) =>
     object.statusWriters
       .filter(({ time }) => isLate(time))
-      .map(({ manager }) => ({ object, manager })),
+      .map(({ manager, time }) => ({ object, manager, time })),
   );
 }
 
@@ -154,23 +151,13 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   const own = held.type.group;
   const ownGroups = isBuiltIn(own) ? [] : [own];
   const domain = domainOf(held.finalizer);
-  // A finalizer without a domain belongs to the makers of the type, or to people; a built-in type has many users.
-  if (!domain.includes('.')) {
-    const isOwn = ownGroups.length > 0 && !isSetByHand(held);
-    return { relation: isOwn ? 'own' : 'unclear', groups: ownGroups };
-  }
   const types = typesOf(context);
-  const served = [...new Set(types.map(({ group }) => group))].filter(
-    (group) => !isBuiltIn(group) && group !== own,
-  );
+  const served = [...new Set(types.map(({ group }) => group))].filter((group) => group !== own);
   // Above the type's group there may be the group of another product.
   if (served.includes(domain)) return { relation: 'other', groups: [domain] };
   const belongsTo = (group: string): boolean =>
     isDomainOfGroup(domain, group, types, group === own ? held.type.kind : '');
   if (ownGroups.some(belongsTo)) return { relation: 'own', groups: ownGroups };
-  if (ownGroups.some((group) => domain.endsWith(`.${group}`))) {
-    return { relation: 'other', groups: [] };
-  }
   const others = served.filter(belongsTo);
   return others.length > 0
     ? { relation: 'other', groups: others }
@@ -202,7 +189,7 @@ function isDomainOfGroup(
   return domain
     .slice(0, -root.length - 1)
     .split('.')
-    .every((label) => COMMON_LABEL.test(label) || own.length === 0 || names.includes(label));
+    .every((label) => names.includes(label));
 }
 
 /**
@@ -225,8 +212,8 @@ export function typesOfDomain(context: Context, held: Held, domain: FinalizerDom
 /** Returns the names of the CRDs which explain the finalizer: of the object's own type, or of the other group. */
 export function definitionNames(context: Context, held: Held): string[] {
   const types = typesOfDomain(context, held, finalizerDomain(context, held));
-  const domain = domainOf(held.finalizer);
-  const meant = types.filter((type) => typeName(type) === domain || types.length < 4);
-  const custom = [held.type, ...meant].filter(({ group }) => !isBuiltIn(group));
+  const custom = [held.type, ...(types.length < 4 ? types : [])].filter(
+    ({ group }) => !isBuiltIn(group),
+  );
   return [...new Set(custom.map(typeName))];
 }

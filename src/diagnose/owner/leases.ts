@@ -3,7 +3,7 @@ import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import type { FinalizerDomain } from './held.ts';
-import { isSameName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
+import { containsName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
 
@@ -18,19 +18,16 @@ export function leasesOfGroups({ now }: Context, { groups }: FinalizerDomain): L
     groups.some((group) => {
       const parent = group.split('.').slice(1).join('.');
       return (
-        name.includes(group) ||
-        (parent.includes('.') &&
-          new RegExp(`^[a-f0-9]{6,}\\.${escapeForRegExp(parent)}$`).test(name))
+        name.includes(group) || new RegExp(`^[a-f0-9]{6,}\\.${escapeForRegExp(parent)}$`).test(name)
       );
     }),
   );
 }
 
-/** Returns the Leases that a program has written. `orNamed`: also those that are named after it. */
-export function leasesOfProgram({ now }: Context, program: string, orNamed = false): LeaseFacts[] {
-  if (program === '') return [];
+/** Returns the Leases that a program has written, and those that are named after it. */
+export function leasesOfProgram({ now }: Context, program: string): LeaseFacts[] {
   return itemsIn(now.cluster.leases).filter(({ name, writers = [] }) =>
-    [...(orNamed ? [name] : []), ...writers].some((one) => isSameName(one, program)),
+    [name, ...writers].some((one) => containsName(one, program)),
   );
 }
 
@@ -48,59 +45,37 @@ export function holderOf(context: Context, { namespace, holder }: LeaseFacts): A
 export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
-      (holder === name || holder.startsWith(`${name}_`) || holder.startsWith(`${name}-`)) &&
+      new RegExp(`^${escapeForRegExp(name)}(?:[_-]|$)`).test(holder) &&
       !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
   );
 }
 
 /** Reports whether one of its pods leads now: the others then handle no objects. */
 export function hasLeader(context: Context, actor: Actor): boolean {
-  return itemsIn(context.now.cluster.leases).some(
-    (lease) =>
-      lease.namespace === actor.namespace && isHolder(actor, lease) && isRenewed(context, lease),
-  );
+  return itemsIn(context.now.cluster.leases).some((lease) => isHolder(actor, lease));
 }
 
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
 export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
-  if (isInside(context, actor.namespace)) return undefined;
   return itemsIn(context.now.cluster.leases).find(
-    (lease) => isInside(context, lease.namespace) && isHolder(actor, lease),
+    (lease) =>
+      lease.namespace !== actor.namespace &&
+      isInside(context, lease.namespace) &&
+      isHolder(actor, lease),
   );
 }
 
 /**
  * Returns a Lease which shows that the workload does not lead: another process holds it, or held it last, or the
- * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best, or
- * whose group it is named after.
+ * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best.
  */
-export function lostLease(
-  context: Context,
-  actor: Actor,
-  domain: FinalizerDomain,
-): LeaseFacts | undefined {
-  if (actor.pods.length === 0) return undefined;
-  const others = actorsOf(context).filter(
-    (other) => other !== actor && other.namespace === actor.namespace,
-  );
-  const ofGroup = leasesOfGroups(context, domain);
-  const isAtHome = ({ namespace }: LeaseFacts): boolean => namespace === actor.namespace;
-  // A framework's default name counts where no other workload of the namespace has it.
-  const isOnlyWriter = ({ writers = [] }: LeaseFacts): boolean =>
-    writers.some(
-      (writer) =>
-        actor.programs.includes(writer) &&
-        others.every(({ programs }) => !programs.includes(writer)),
-    );
+export function lostLease(context: Context, actor: Actor): LeaseFacts | undefined {
+  const others = actorsOf(context).filter(({ namespace }) => namespace === actor.namespace);
   // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
-    if (!isAtHome(lease) && lease.namespace !== 'kube-system') return false;
     const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
-    const isBest = others.every((other) => nameMatchLength(other, lease) <= fit);
-    return (
-      isBest && (fit > 0 || (isAtHome(lease) && (ofGroup.includes(lease) || isOnlyWriter(lease))))
-    );
+    return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);
   });
   const held = own.filter((lease) => isHolder(actor, lease));
   if (held.some((lease) => isRenewed(context, lease))) return undefined;
@@ -113,7 +88,6 @@ const WRITTEN = 1_000;
 /** Returns how many letters of the Lease's name are a name of the workload. */
 function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
   const names = programNames(actor).filter((name) => name.includes('-'));
-  if (lease.namespace === actor.namespace) names.push(actor.name);
   const shared = names.map((name) =>
     lease.name.includes(name)
       ? name.length

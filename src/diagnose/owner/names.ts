@@ -1,5 +1,5 @@
 import type { Actor } from '../actors.ts';
-import { type CatalogueEntry, isExactWorkloadName, isWorkloadOf } from '../catalogue.ts';
+import { type CatalogueEntry, isExactWorkloadName } from '../catalogue.ts';
 
 /**
  * Decides which names belong to one program. A program writes and reports under one name (a field manager, the
@@ -24,9 +24,10 @@ export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 export const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
-/** Components that write the status of objects they do not own. */
-export const SHARED_STATUS_WRITERS =
-  /^(?:kubelet|kubectl.*|kube-controller-manager|kube-scheduler|cloud-controller-manager)$/;
+/** Recognizes components of Kubernetes, which report about objects and write the status of objects they do not own. */
+export function isKubernetesComponent(name: string): boolean {
+  return [NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(name));
+}
 
 /**
  * Reports whether a field manager is named after a task: a default name ends before the first slash (apiserver,
@@ -38,9 +39,7 @@ export function isTaskName(name: string): boolean {
 
 /** Reports whether a name belongs to one program: neither a tool for people nor a framework's default. */
 export function identifiesProgram(name: string): boolean {
-  return (
-    name !== '' && !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name)
-  );
+  return !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name);
 }
 
 /** Reports whether a framework gives this name to every controller. */
@@ -53,14 +52,20 @@ function withoutHash(name: string): string {
   return name.replace(/-(?=[a-f]*\d)[a-f0-9]{8,}$/, '').replace(/^gotk-/, '');
 }
 
-/** Compares two names of a program: `WidgetOperator` and `widget-operator` are one. */
+/** Returns the letters of a name: `WidgetOperator` and `widget-operator` are one. */
+function lettersOf(name: string): string {
+  return withoutHash(name)
+    .toLowerCase()
+    .replace(/[-_. ]/g, '');
+}
+
 export function isSameName(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((name) =>
-    withoutHash(name)
-      .toLowerCase()
-      .replace(/[-_. ]/g, ''),
-  );
-  return one === other;
+  return lettersOf(a) === lettersOf(b);
+}
+
+/** Reports whether a longer name contains that of a program: `widget-operator-leader-election`. */
+export function containsName(longer: string, name: string): boolean {
+  return name !== '' && lettersOf(longer).includes(lettersOf(name));
 }
 
 /** Returns the names of the Helm release of a workload; charts put them in front of their own names. */
@@ -68,32 +73,31 @@ function releaseNames({ annotations, labels }: Actor): (string | undefined)[] {
   return [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
 }
 
-const NAMES = new WeakMap<Actor, { names: string[]; programs: number }>();
+/** Returns the names, and what is left of them behind the name of the Helm release. */
+function withoutRelease(actor: Actor, names: readonly string[]): string[] {
+  const bare = releaseNames(actor).flatMap((release) =>
+    names.flatMap((name) =>
+      name.startsWith(`${release}-`) ? name.slice(`${release}-`.length) : [],
+    ),
+  );
+  return [...names, ...bare];
+}
 
-/** Returns every name that identifies the program of a workload, also without the name of its Helm release. */
+const NAMES = new WeakMap<Actor, string[]>();
+
+/** Returns every name that identifies the program of a workload. */
 export function programNames(actor: Actor): string[] {
   const known = NAMES.get(actor);
-  if (known?.programs === actor.programs.length) return known.names;
-  const names = [...actor.programs, actor.account.name];
-  const chart = actor.labels['app.kubernetes.io/name'];
-  const bare = releaseNames(actor)
-    .flatMap((release) =>
-      names
-        .filter((name) => name.startsWith(`${release}-`))
-        .map((name) => name.slice(`${release}-`.length)),
-    )
-    .filter((name) => chart === undefined || chart === name);
-  const found = [...new Set([...names, ...bare].filter(identifiesProgram).map(withoutHash))];
-  NAMES.set(actor, { names: found, programs: actor.programs.length });
+  if (known !== undefined) return known;
+  const names = withoutRelease(actor, [...actor.programs, actor.account.name]);
+  const found = [...new Set(names.filter(identifiesProgram).map(withoutHash))];
+  NAMES.set(actor, found);
   return found;
 }
 
-/** Reports whether the workload itself has this name, also behind the name of its Helm release. */
+/** Reports whether the workload itself has this name. */
 export function hasWorkloadName(actor: Actor, name: string): boolean {
-  const bare = releaseNames(actor)
-    .filter((release) => actor.name.startsWith(`${release}-`))
-    .map((release) => actor.name.slice(`${release}-`.length));
-  return [actor.name, ...bare].some((own) => isSameName(own, name));
+  return withoutRelease(actor, [actor.name]).some((own) => isSameName(own, name));
 }
 
 /** Reports whether one of the workload's names is this name. */
@@ -108,7 +112,7 @@ export function matchesReporter(actor: Actor, name: string, instance = ''): bool
 
 /** Reports whether two workloads run one program: they share a name that identifies it. */
 export function isSameProgram(a: Actor, b: Actor): boolean {
-  return a.programs.some((name) => identifiesProgram(name) && hasProgramName(b, name));
+  return programNames(a).some((name) => hasProgramName(b, name));
 }
 
 /**
@@ -116,40 +120,25 @@ export function isSameProgram(a: Actor, b: Actor): boolean {
  * which is the pod's name. If the pod no longer exists, generated names are compared.
  */
 export function workloadsOfPod(actors: readonly Actor[], instance: string): Actor[] {
-  const seen = actors.filter(({ pods }) =>
-    pods.some(({ name }) => instance === name || instance.endsWith(`-${name}`)),
-  );
+  const seen = actors.filter(({ pods }) => pods.some(({ name }) => instance.endsWith(name)));
   return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
 }
 
 /** Recognizes `widget-operator-7c9f8d6b5-x2x4z`: the workload's name and generated parts. */
-function isPodNameOf({ kind, name }: Actor, podName: string): boolean {
-  if (kind === 'Pod') return podName === name;
+function isPodNameOf({ name }: Actor, podName: string): boolean {
   const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
 }
 
-/** Reports whether a workload has the name of a well-known product's workload, in any spelling of an installer. */
-export function hasProductName(known: CatalogueEntry, { name, programs }: Actor): boolean {
-  return (
-    isWorkloadOf(known, name) || programs.some((program) => isExactWorkloadName(known, program))
-  );
-}
-
 /**
  * Reports whether a workload is the well-known product itself. `console-cert-manager` may be a console for it: the
- * prefix has to be the name of its Helm release, or the workload is in the product's own namespace.
+ * prefix has to be the name of its Helm release. An entry for any controller identifies none.
  */
 export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
-  const { namespace, name, programs } = actor;
-  if (programs.some((program) => isExactWorkloadName(known, program))) return true;
-  return known.workload.some(
-    (one) =>
-      isWorkloadOf({ workload: [one] }, name) &&
-      (one.name.includes('*') ||
-        namespace === one.namespace ||
-        [one.name, ...releaseNames(actor).map((release) => `${release}-${one.name}`)].includes(
-          name,
-        )),
+  return (
+    known.anyController === undefined &&
+    actor.programs.some(
+      (program) => identifiesProgram(program) && isExactWorkloadName(known, program),
+    )
   );
 }

@@ -591,7 +591,7 @@ function runningOwner(ownerCase: OwnerCase): RuleResult[] {
     ];
   }
   const isOver = isEnding(context, actor);
-  const lease = isOver ? undefined : lostLease(context, actor, finalizerDomain(context, held));
+  const lease = isOver ? undefined : lostLease(context, actor);
   // A controller that does not lead sends no requests: its refusals are in the past.
   if (lease !== undefined) return [notLeadingOwner(ownerCase, lease)];
   const reasons = refusals

@@ -1,7 +1,7 @@
-import { type Actor, accountText, actorsOf, actorText, isAlive, isStatic } from '../actors.ts';
-import { type Context, isInside, itemsIn } from '../context.ts';
+import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
+import { type Context, itemsIn } from '../context.ts';
 import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
-import { CLUES, type ClueKind } from './clues.ts';
+import { CLUES, type ClueKind, type ClueRow } from './clues.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
 
 /** Everything that clues and exclusions read about one held finalizer, computed once. */
@@ -15,10 +15,8 @@ export interface OwnerQuestion {
 }
 
 /** A clue that was found, with the sentence that the report shows. */
-export interface Clue {
+export interface Clue extends Omit<ClueRow, 'pointsTo'> {
   kind: ClueKind;
-  about: (typeof CLUES)[number]['about'];
-  text: string;
 }
 
 /** A controller that may own the finalizer. */
@@ -58,7 +56,7 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
 /** Returns all suspects to which a clue points, with their clues. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
   const found = new Map<string, Suspect>();
-  for (const { kind, about, text, pointsTo } of CLUES) {
+  for (const { pointsTo, ...row } of CLUES) {
     for (const { actor, account, program, detail } of pointsTo(question)) {
       const key = actor
         ? `${actorText(actor)} ${actor.isGone}`
@@ -69,7 +67,7 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
         rights: rightsOfSuspect(question, actor, account),
       };
       found.set(key, suspect);
-      const clue = { kind, about, text: detail === '' ? text : `${text}: ${detail}` };
+      const clue = { ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` };
       if (suspect.clues.every((other) => other.text !== clue.text)) suspect.clues.push(clue);
     }
   }
@@ -111,34 +109,27 @@ export function hasObjectClue({ clues }: Suspect): boolean {
   return clues.some(({ about }) => about === 'object');
 }
 
+/** Reports whether it has a clue that names an owner with this certainty. */
+export function hasClueThat({ clues }: Suspect, ...names: NonNullable<Clue['names']>[]): boolean {
+  return clues.some((clue) => clue.names !== undefined && names.includes(clue.names));
+}
+
 export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
   return clues.some(({ kind }) => kinds.includes(kind));
 }
 
-/** Reports whether it runs, or should run by its replicas. */
-export function mayRun(actor: Actor): boolean {
-  return isAlive(actor) || (!actor.isGone && actor.wanted > 0);
-}
-
 /**
  * Reports whether the gate saw the workload deleted together with this namespace: it was in the baseline, or its own
- * namespace is terminating, and no pod of it runs any more. Nothing else proves that an owner is missing.
+ * namespace is terminating, and no pod runs there any more. Nothing else proves that an owner is missing.
  */
 export function wasDeletedWithNamespace(
-  { context, actors }: OwnerQuestion,
+  { context: { now }, actors }: OwnerQuestion,
   { actor }: Suspect,
 ): boolean {
-  if (actor === undefined || !actor.isGone) return false;
-  const { baseline, cluster } = context.now;
-  const wasInBaseline =
-    isInside(context, actor.namespace) &&
-    itemsIn(baseline?.workloads).some(({ uid }) => uid === actor.uid);
-  const home = itemsIn(cluster.namespaces).find(({ name }) => name === actor.namespace);
-  const stillRuns = actors.some(
-    ({ namespace, pods, programs }) =>
-      namespace === actor.namespace &&
-      pods.some(({ phase }) => phase === 'Running') &&
-      programs.some((program) => actor.programs.includes(program)),
-  );
-  return (wasInBaseline || home?.deletionTimestamp !== undefined) && !stillRuns;
+  if (actor === undefined) return false;
+  const isInBaseline = itemsIn(now.baseline?.workloads).some(({ uid }) => uid === actor.uid);
+  const home = itemsIn(now.cluster.namespaces).find(({ name }) => name === actor.namespace);
+  const near = actors.filter(({ namespace }) => namespace === actor.namespace);
+  const stillRuns = near.some(({ pods }) => pods.some(({ phase }) => phase === 'Running'));
+  return (isInBaseline || home?.deletionTimestamp !== undefined) && !stillRuns;
 }

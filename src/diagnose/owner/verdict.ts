@@ -3,12 +3,13 @@ import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import { departedGrant, mayOthersChange } from '../rights.ts';
-import { CLUES, DECIDING, NAMING, PROOFS } from './clues.ts';
-import { DOUBTS } from './doubts.ts';
+import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
+import { isSameProgram } from './names.ts';
 import {
   hasClue,
+  hasClueThat,
   hasObjectClue,
   type OwnerQuestion,
   pointsToSuspect,
@@ -59,15 +60,14 @@ function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
   const ranked = left.filter(pointsToSuspect).toSorted(compareSuspects);
   const unread = unreadSources(context);
-  const powerless = excluded.filter(
-    ({ suspect, by }) => by.isForLackOfPermission && workloadExists(suspect),
-  );
-  const { best: first, doubt } = singledOut(
-    ranked,
-    powerless.map(({ suspect }) => suspect),
-  );
+  const ruledOut = excluded.filter(({ suspect }) => workloadExists(suspect));
+  const { best: first, doubt } = singledOut(ranked, ruledOut);
   // An unread source could show another suspect with more clues about the type.
   const best = first && (hasObjectClue(first) || unread.length === 0) ? first : undefined;
+  const isPointedTo =
+    best !== undefined &&
+    hasClueThat(best, 'proven') &&
+    ranked.every((one) => one === best || !hasObjectClue(one));
   const suspects = ranked.filter((one) => one !== best && workloadExists(one));
   const common = {
     suspects,
@@ -75,34 +75,24 @@ function judge(question: OwnerQuestion): Ownership {
     unread,
   };
   if (best !== undefined && workloadExists(best)) {
-    const isProven =
-      hasClue(best, ...PROOFS) && !suspects.some(hasObjectClue) && unread.length === 0;
-    const certainty = isProven ? 'proven' : 'likely';
+    const certainty = isPointedTo && unread.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const owner = best ?? ranked.find((one) => !workloadExists(one) && one.account !== undefined);
+  const owner = best ?? ranked.find(({ account }) => account !== undefined);
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
-  const isKnown =
-    best !== undefined &&
-    (isInside(context, best.account?.namespace) || best.rights.change === 'named');
-  const alive = othersAlive(left, powerless, isKnown);
+  const alive = othersAlive(left, ruledOut, isInside(context, best?.account?.namespace));
   const others = [
     ...alive,
     ...(best === undefined ? [] : permissionOfOthers(question, best)),
-    ...powerless.flatMap(({ suspect }) =>
-      hasObjectClue(suspect)
+    ...ruledOut.flatMap(({ suspect, by }) =>
+      by.isForLackOfPermission && hasClueThat(suspect, 'proven', 'likely')
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
   ];
-  const isNobodyLeft = suspects.length === 0 && alive.length === 0 && isExpectedHere(question);
-  if (unread.length === 0 && (wasSeen || isNobodyLeft)) {
-    const isProven =
-      wasSeen &&
-      couldChange(question, best) &&
-      hasClue(best, ...PROOFS) &&
-      suspects.length === 0 &&
-      others.length === 0;
+  const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
+  if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
+    const isProven = wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
       ...{ certainty, verdict: 'missing', owner, others, ...common },
@@ -121,29 +111,26 @@ function couldChange({ context, held }: OwnerQuestion, { account, rights }: Susp
 }
 
 /**
- * Returns programs that may act although no clue points to them, in sentences. `isKnown`: the suspect that was deleted
- * ran in this namespace, where its permissions went with it, or RBAC still names the type for it. Permissions for
- * everything and controllers without permission then say nothing about this object.
+ * Returns programs that may act although no clue points to them, in sentences. `wasHere`: a suspect that was deleted
+ * ran in this namespace, where its permissions were deleted with it. Permissions for everything and controllers that
+ * were ruled out then say nothing about this object.
  */
 function othersAlive(
   left: readonly Suspect[],
-  powerless: readonly Excluded[],
-  isKnown: boolean,
+  ruledOut: readonly Excluded[],
+  wasHere: boolean,
 ): string[] {
-  const unnamed = left.filter((one) =>
-    workloadExists(one) ? !pointsToSuspect(one) : hasClue(one, 'outside', 'quoted'),
-  );
-  const able = [...unnamed, ...powerless.map(({ suspect }) => suspect)].flatMap((one) =>
-    one.clues
-      .filter(
-        ({ kind, about }) =>
-          kind === 'quoted' || (about === 'anyone' && !(isKnown && kind === 'wide')),
-      )
-      .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
-  );
+  const unnamed = left.filter((one) => !workloadExists(one) || !pointsToSuspect(one));
+  const able = [...unnamed, ...ruledOut.map(({ suspect }) => suspect)]
+    .filter(({ rights }) => !wasHere || rights.change !== 'everything')
+    .flatMap((one) =>
+      one.clues
+        .filter(({ kind, about }) => about === 'anyone' || kind === 'quoted')
+        .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
+    );
   // Permissions on other products show the other purpose of a controller.
-  const departed = powerless.flatMap(({ suspect, by }) =>
-    !isKnown && (hasClue(suspect, ...NAMING) || !suspect.rights.worksElsewhere)
+  const departed = ruledOut.flatMap(({ suspect, by }) =>
+    !wasHere && (hasClueThat(suspect, 'proven', 'likely') || !suspect.rights.worksElsewhere)
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
@@ -168,48 +155,82 @@ function compareSuspects(a: Suspect, b: Suspect): number {
   return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
 }
 
-/** Returns the suspect to which clues point more than to any other, unless there is a doubt. */
+/** A reason to name no owner, although the clues point to one suspect. */
+interface Doubt {
+  /** The sentence that the report shows about this suspect. */
+  reason: string;
+  /** The rivals are the workloads that were ruled out, instead of the other suspects. */
+  isAboutRuledOut?: boolean;
+  applies: (best: Suspect, rival: Suspect) => boolean;
+}
+
+/** Every doubt about the suspect to which the clues point. A log that names the object is never doubted. */
+export const DOUBTS: readonly Doubt[] = [
+  {
+    reason: 'another installation of its program has other arguments that select objects',
+    applies: ({ actor }, rival) =>
+      actor !== undefined &&
+      rival.actor !== undefined &&
+      actor.selectors.join() !== rival.actor.selectors.join() &&
+      isSameProgram(actor, rival.actor),
+  },
+  {
+    reason: 'another suspect has written the status since the deletion began, and it has not',
+    applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
+  },
+  {
+    reason:
+      'it may change everything, as backup and GitOps tools do, and a controller of the type exists',
+    applies: ({ rights, clues }, rival) =>
+      rights.change === 'everything' &&
+      clues.every(({ kind }) => ['writer', 'author', 'able'].includes(kind)) &&
+      hasClue(rival, 'permission'),
+  },
+  {
+    reason: 'a clue points only to a controller that was ruled out',
+    isAboutRuledOut: true,
+    applies: (best, rival) =>
+      rival.clues.some(
+        ({ kind, names }) =>
+          !hasClue(best, kind) &&
+          (names === 'proven' || (names === 'likely' && !hasClueThat(best, 'proven'))),
+      ),
+  },
+];
+
+/** Returns the suspect to which the clues point, unless there is a doubt. */
 function singledOut(
   ranked: readonly Suspect[],
-  powerless: readonly Suspect[],
-): { best?: Suspect; doubt?: string } {
-  const best = leadingSuspect(ranked);
-  if (best === undefined || hasClue(best, 'log', 'quoted'))
-    return best === undefined ? {} : { best };
-  const found = DOUBTS.find(({ isAboutPowerless, applies }) =>
-    (isAboutPowerless ? powerless : ranked).some((rival) => applies(best, rival)),
+  ruledOut: readonly Excluded[],
+): { best?: Suspect | undefined; doubt?: string } {
+  const best = suspectPointedTo(ranked);
+  if (best === undefined || hasClue(best, 'log')) return { best };
+  const found = DOUBTS.find(({ isAboutRuledOut, applies }) =>
+    (isAboutRuledOut ? ruledOut.map(({ suspect }) => suspect) : ranked).some((rival) =>
+      applies(best, rival),
+    ),
   );
   return found === undefined
     ? { best }
     : { doubt: `${suspectText(best)} is not named: ${found.reason}` };
 }
 
-/** Returns the only suspect with the first clue that decides; else the one to which most of the others point. */
-function leadingSuspect(ranked: readonly Suspect[]): Suspect | undefined {
-  const [best, ...rivals] = ranked;
-  const [first] = best?.clues ?? [];
-  if (best === undefined || first === undefined || best.program !== undefined) return undefined;
-  if (DECIDING.includes(first.kind)) {
-    return rivals.some((rival) => hasClue(rival, first.kind)) ? undefined : best;
-  }
-  const able = ranked.filter((suspect) => hasClue(suspect, 'permission'));
-  const [leader, next] = ranked
-    .map((suspect) => ({ suspect, kinds: kindsThatCount(suspect, able) }))
-    .toSorted((a, b) => b.kinds - a.kinds);
-  return leader !== undefined && leader.kinds > (next?.kinds ?? 0) ? leader.suspect : undefined;
+/** Returns the only suspect with the first clue that proves; without such a clue, the only one that any clue names. */
+function suspectPointedTo(ranked: readonly Suspect[]): Suspect | undefined {
+  const [first] = ranked;
+  const proof = first?.clues.find(({ names }) => names === 'proven');
+  const named = ranked.filter((one) =>
+    proof === undefined ? isNamed(one) : hasClue(one, proof.kind),
+  );
+  return named.length === 1 && named[0]?.program === undefined ? named[0] : undefined;
 }
 
-/** Returns how many kinds of clues that may name an owner point to it. `able`: the suspects with a permission. */
-function kindsThatCount(suspect: Suspect, able: readonly Suspect[]): number {
-  const counts = {
-    likely: true,
-    alone: true,
-    'with a permission': able.includes(suspect),
-    'with the only permission': able.length === 1 && able[0] === suspect,
-    ranks: false,
-  };
-  return CLUES.filter((row) => 'names' in row && hasClue(suspect, row.kind) && counts[row.names])
-    .length;
+/** Reports whether a clue names it. A clue about the type does so only together with a permission on it. */
+function isNamed(suspect: Suspect): boolean {
+  return suspect.clues.some(
+    ({ about, names }) =>
+      names === 'likely' && (about === 'object' || hasClue(suspect, 'permission')),
+  );
 }
 
 /** The sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */
