@@ -67,8 +67,8 @@ const BEGIN_LATER: Record<string, string> = {
     S79-elsewhere`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
-  'the node is deleted after the namespace': `
-    S29 S29-held`,
+  'the node, or the type, is deleted after the namespace': `
+    S29 S29-held type-deleted-after`,
   'kube-controller-manager runs, and nothing shows which of its controllers do not': `
     S75-other backlog unexplained`,
 };
@@ -81,6 +81,8 @@ const NOT_IN_THE_RECORDING: Record<string, string> = {
     S82-silent`,
   'only a forecast reads all conversions': `
     S14`,
+  'the object would be terminating already, as its type is': `
+    type-deleted-before`,
 };
 
 const idsIn = (table: Record<string, string>): string[][] =>

@@ -75,9 +75,9 @@ export function missingOwner(
     ...(known === undefined ? [] : [`the finalizer belongs to ${known.owner}`]),
     ...(gone !== undefined
       ? [isProven ? alone : `it most likely owned ${finalizer}, and ${alone}`]
-      : account && fate
-        ? [`its controller may have run as ${account}${fate}`]
-        : []),
+      : account === undefined
+        ? []
+        : [`its controller may have run as ${account}${fate ?? ''}`]),
     ...ruledOut(excluded.filter(({ by }) => by.isForLackOfPermission === undefined)).slice(0, 1),
     ...(isProven ? [] : [OUTSIDE]),
   ].join('; ');
@@ -114,7 +114,11 @@ export function missingOwner(
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
         ? []
-        : [installRemedy(held, gone && actorText(gone), fate !== undefined), ...knownRemedies(held, true), ...removal]),
+        : [
+            installRemedy(held, gone && actorText(gone), fate !== undefined),
+            ...knownRemedies(held, true),
+            ...removal,
+          ]),
     ],
     waitsForNamespace: inside
       ? `${gone === undefined ? 'its controller' : 'it'} ${fateText(context)}`

@@ -46,7 +46,7 @@ import {
   restartRemedies,
   scaleUpRemedy,
 } from './remedies.ts';
-import { admissionOf, judgeRemoval } from './removal.ts';
+import { judgeRemoval, untriedAdmission } from './removal.ts';
 import {
   findingAbout,
   type OwnerCase,
@@ -150,7 +150,7 @@ export function ownerResults(
     ],
     results: shown,
     ...(next.length > 0 && { next }),
-    ...(isWaiting && { wayOut: removal }),
+    wayOut: removal,
     isRemovable,
     isExpected: false,
   };
@@ -231,17 +231,18 @@ function workloadResults(
         ...rivals,
         ...exclusionEvidence(excluded),
         ...gap,
-        ...admissionOf(context, held),
+        ...untriedAdmission(context, held),
       ],
       ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     },
   };
-  if (actor.wanted > 0 && actor.ready > 0) return runningOwner(ownerCase);
   // What is deleted with the namespace does not start again in it.
-  ownerCase.common.waitsForNamespace = inside
+  const waitsForNamespace = inside
     ? 'it is in this namespace and is being deleted with it'
     : undefined;
-  return actor.wanted > 0 ? notReady(ownerCase) : [scaledToZero(ownerCase)];
+  const asleep = { ...ownerCase, common: { ...ownerCase.common, waitsForNamespace } };
+  if (actor.wanted === 0) return [scaledToZero(asleep)];
+  return actor.ready === 0 ? notReady(asleep) : runningOwner(ownerCase);
 }
 
 function scaledToZero(ownerCase: OwnerCase): RuleResult {
@@ -282,7 +283,10 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
   const who = actorText(actor);
   const then = 'it then removes the finalizer';
   const troubles = podTroubles(context, actor);
-  const paused = conditions.find(({ reason }) => reason === 'DeploymentPaused');
+  const paused =
+    troubles.length > 0
+      ? undefined
+      : conditions.find(({ reason }) => reason === 'DeploymentPaused');
   // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
   const refused =
     conditions.find(({ type }) => type === 'ReplicaFailure') ??
@@ -301,7 +305,7 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
           // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
           text: `Fix what refuses the pods of ${who}; ${then}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`,
         }
-      : paused !== undefined && said === paused.message
+      : paused !== undefined
         ? // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
           {
             text: `Resume the rollout of ${who}; ${then}`,
@@ -372,7 +376,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { links, names: users } = usersOf(context, held);
   const { results: obstacles } = judgeRemoval(context, held);
   const [first] = refusalsFor(context, held);
-  const quote = first && shortQuote(first.error.text);
+  const quote = first === undefined ? undefined : shortQuote(first.error.text);
   const isFailing = obstacles.length > 0 || first !== undefined;
   const isFresh = manager.state === 'fresh';
   const common = {

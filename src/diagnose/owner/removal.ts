@@ -58,26 +58,13 @@ function judgeObject(
   return judgeAdmission(context, { ...real, requester }, who, trial);
 }
 
-/** Describes how admission decides about the removal, if no guard can be named for it. */
-export function admissionOf(context: Context, held: Held): string[] {
-  const [object] = held.objects;
-  if (object === undefined) return [];
-  const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
-  const asked = guardsAsked(context, 'UPDATE', held.type, object) ?? [];
-  return [
-    ...(trial?.answer === 'undone'
-      ? ['in a dry run the finalizer came back at once: admission adds it again']
-      : []),
-    ...(trial?.answer === 'unknown' && asked.length > 0
-      ? [
-          `whether ${listNames(asked.map(({ text }) => text))} allows its removal could not be tried: ${shortQuote(trial.message)}`,
-        ]
-      : []),
-    ...asked
-      .filter((one) => one.dependsOnUser)
-      .map(
-        ({ text }) =>
-          `admission asks ${text}, and the answer depends on the account that removes it`,
-      ),
-  ];
+/** Says which admission could not be tried, so that nothing is known about its answer. */
+export function untriedAdmission(context: Context, held: Held): string[] {
+  return held.objects.slice(0, 1).flatMap((object) => {
+    const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
+    const asked = guardsAsked(context, 'UPDATE', held.type, object) ?? [];
+    if (trial?.answer !== 'unknown' || asked.length === 0) return [];
+    const names = listNames(asked.map(({ text }) => text));
+    return `whether ${names} allows its removal could not be tried: ${shortQuote(trial.message)}`;
+  });
 }

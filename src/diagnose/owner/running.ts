@@ -116,19 +116,17 @@ const REASONS: readonly Reason[] = [
   waitsForSync,
   // It cannot.
   isRefused,
-  losesItsPermission,
   isBeingDeleted,
   // A part of it is down.
   doesNotLead,
   followsEndedPod,
   lacksAgent,
   runsBySchedule,
-  // It needs what the namespace no longer has, or no longer accepts.
-  lacksWhatItNeeds,
-  stoppedWatching,
-  // It is slow, in back-off, or waits.
-  showsNoReason,
 ];
+/** Further reasons in a forecast: what the deletion of the namespace takes away. */
+const IN_FORECASTS: readonly Reason[] = [losesItsPermission, willLackNeeds];
+/** Further reasons if nothing shows that the owner has noticed the deletion: it may lack what it needs. */
+const OF_SILENCE: readonly Reason[] = [mayLackNeeds, stoppedWatching];
 
 /** Explains why a running owner has not removed the finalizer. In a forecast, nothing may stand against it. */
 export function runningOwner(ownerCase: OwnerCase): RuleResult[] {
@@ -151,7 +149,10 @@ export function runningOwner(ownerCase: OwnerCase): RuleResult[] {
       logLinesAbout(context, held, actor).length === 0 &&
       partnerLinks(context, held).length + linksInside(context, held, actor).length === 0,
   };
-  for (const reason of REASONS) {
+  const further = isForeseen(context, held)
+    ? IN_FORECASTS
+    : [...(owner.isSilent ? OF_SILENCE : []), showsNoReason];
+  for (const reason of [...REASONS, ...further]) {
     const results = reason(owner);
     if (results !== undefined) return results;
   }
@@ -283,18 +284,18 @@ function deletedWithNamespaceText(
         ? `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`
         : undefined;
     case 'forbidden': {
-      const binding = account && departedGrant(context, account);
+      const binding = account === undefined ? undefined : departedGrant(context, account);
       return binding && wasHere(`RoleBinding ${binding}, which gave it permissions here,`);
     }
     case 'not-found': {
       // The API server names no namespace; a controller that passes the text on mostly names that of its object.
-      const { mentions = [], references = [] } = detailOf(context, object) ?? {};
+      const references = detailOf(context, object)?.references ?? [];
       const place = references.find((one) => one.name === error.name)?.namespace ?? name;
       // Operators name what they make after the object that it is for: `rabbit-default-user` of RabbitmqCluster rabbit.
-      const isNamed =
-        mentions.includes(error.name) ||
-        namedInNamespace(context, held).some((one) => `${error.name}-`.startsWith(`${one.name}-`));
-      return isInside(context, place) && (isNamed || error.text.includes(`${name}/${error.name}`))
+      const isNamed = namedInNamespace(context, held).some((one) =>
+        `${error.name}-`.startsWith(`${one.name}-`),
+      );
+      return isInside(context, place) && isNamed
         ? wasHere(`${kindOfResource(context, error)} ${error.name}`)
         : undefined;
     }
@@ -327,7 +328,7 @@ function absentName(namespace: string, text: string, { objects }: Held): string 
 function losesItsPermission(owner: RunningOwner): RuleResult[] | undefined {
   const { candidate, context, held } = owner;
   const { because, isLocal } = candidate.rights;
-  if (!isLocal || !isForeseen(context, held)) return undefined;
+  if (!isLocal) return undefined;
   const words = ` and runs, but may do so only by ${because[0]}, which is deleted with this namespace`;
   const waitsForNamespace =
     'the binding that gives it permissions here is deleted with this namespace';
@@ -418,14 +419,9 @@ function runsBySchedule(owner: RunningOwner): RuleResult[] | undefined {
   return [findingAbout(owner, 'owner-running', words, [withRole('now', { text, command })])];
 }
 
-function lacksWhatItNeeds(owner: RunningOwner): RuleResult[] | undefined {
-  return isForeseen(owner.context, owner.held) ? willLackNeeds(owner) : mayLackNeeds(owner);
-}
-
 /** Finds what a silent owner may need and cannot get. */
 function mayLackNeeds(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, context, held, isSilent, removal } = owner;
-  if (!isSilent) return undefined;
+  const { actor, context, held, removal } = owner;
   const gone = goneNeeds(context, held).map(
     ({ what, by }) => `${what} (${by}), which was deleted with this namespace`,
   );
@@ -487,10 +483,10 @@ function willLackNeeds(owner: RunningOwner): RuleResult[] | undefined {
  * still serves one.
  */
 function stoppedWatching(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, context, held, isSilent, removal } = owner;
+  const { actor, context, held, removal } = owner;
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  if (crd === undefined || !isEarlier || !isSilent) return undefined;
+  if (crd === undefined || !isEarlier) return undefined;
   const fate = `${crd.name} has been terminating since ${crd.deletionTimestamp}`;
   const words = ` and runs, but may no longer watch ${held.type.kind}: ${fate}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`;
   const why = 'Restart the controller, so that it watches again';
@@ -501,9 +497,8 @@ function stoppedWatching(owner: RunningOwner): RuleResult[] | undefined {
 }
 
 /** Says what was looked at, and quotes the last text about the objects. Only a part of the owner may be down. */
-function showsNoReason(owner: RunningOwner): RuleResult[] | undefined {
+function showsNoReason(owner: RunningOwner): RuleResult[] {
   const { actor, common, context, held, questions, removal, statements } = owner;
-  if (isForeseen(context, held)) return undefined;
   const [waiting] = statements;
   const complaint = lastComplaint(context, held, actor);
   const said = waiting ?? complaint;
