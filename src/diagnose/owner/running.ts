@@ -2,7 +2,7 @@ import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import type { Certainty, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { isWaitText, linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
+import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -518,10 +518,11 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
     untried === undefined ? '' : `; ${untried}`,
   ];
   const down = actor.pods.filter(({ ready }) => !ready).map(({ name }) => name);
-  const what = waiting && isWaitText(waiting.text) ? waiting.object : undefined;
-  const text = what
-    ? `Resolve what ${what.kind} ${what.name} waits for; its status says what that is`
-    : `Give ${actorText(actor)} more time: raise the timeout`;
+  // More time does not help against what the status has said since the deletion.
+  const text =
+    waiting === undefined
+      ? `Give ${actorText(actor)} more time: raise the timeout`
+      : `Resolve what the status of ${waiting.object.kind} ${waiting.object.name} says`;
   const remedies = [
     logRemedy(context, actor),
     ...(isPart
