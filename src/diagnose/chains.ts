@@ -160,7 +160,7 @@ const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
 
 /** Reports whether a text says that another object must be deleted first, and not that a request failed. */
-export function isWaitText(text: string): boolean {
+function isWaitText(text: string): boolean {
   return WAITING.test(text) && !FAILING.test(text);
 }
 

@@ -122,7 +122,7 @@ describe('a pattern', () => {
     [
       'a Deployment runs',
       (s) => s.grant(account('op')).workload('Deployment', 'widget-operator', { account: 'op' }),
-      /Deployment ops\/widget-operator could remove it/,
+      /it could be Deployment ops\/widget-operator/,
     ],
     [
       'it is scaled to zero',

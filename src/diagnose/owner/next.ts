@@ -1,4 +1,3 @@
-import { actorText } from '../actors.ts';
 import { type Context, type RuleResult, resultId } from '../context.ts';
 import { departedGrant } from '../rights.ts';
 import type { Held } from './held.ts';
@@ -27,14 +26,14 @@ export function nextObstacles(
   const told = shown.flatMap((one) => [one.message, one.waitsForNamespace, ...one.evidence]);
   const ids = shown.flatMap((one) => [resultId(one), ...(one.waitsFor ?? []).map(({ id }) => id)]);
   const hidden = guards.filter((guard) => !ids.includes(resultId(guard)));
-  const runs = shown.some(({ code }) => code === 'owner-failing' || code === 'owner-not-acting');
+  const runs = shown.some(({ code }) => code === 'owner-failing');
   const obstacles = [
     ...(runs ? [] : refusingToAct(context, held, owner)),
     ...hidden.map(({ subject: { kind, name }, message }) => ({
       name,
       text: `${kind} ${name} ${message}`,
     })),
-    ...lacking(context, held, owner),
+    ...lacking(context, held),
   ];
   return obstacles.flatMap(({ name, text }) => (told.join('\n').includes(name) ? [] : [text]));
 }
@@ -47,7 +46,7 @@ function refusingToAct(context: Context, held: Held, owner: Suspect | undefined)
   const found: Obstacle[] = [];
   if (paused !== undefined) {
     const { object, by } = paused;
-    const text = `${nameOf(owner)} is configured to ignore ${object.kind} ${object.name}: ${by}`;
+    const text = `its controller is configured to ignore ${object.kind} ${object.name}: ${by}`;
     found.push({ name: by, text });
   }
   if (lost !== undefined && lost.since === undefined) {
@@ -56,25 +55,22 @@ function refusingToAct(context: Context, held: Held, owner: Suspect | undefined)
     found.push({ name, text });
   }
   if (binding !== undefined) {
-    const text = `RoleBinding ${binding}, which gave ${nameOf(owner)} permissions here, was deleted with this namespace`;
+    const text = `RoleBinding ${binding}, which gave its controller permissions here, was deleted with this namespace`;
     found.push({ name: binding, text });
   }
   return found;
 }
 
 /** Returns what the owner needs and cannot get in a namespace that is being deleted. */
-function lacking(context: Context, held: Held, owner: Suspect | undefined): Obstacle[] {
-  const gone = goneNeeds(context, held).map(({ what, by }) => ({
-    name: what,
-    text: `${nameOf(owner)} may need ${what} (${by}), which no longer exists`,
-  }));
-  const created = neededCreations(held).map((what) => ({
-    name: 'accepts no new objects',
-    text: `${nameOf(owner)} may have to create ${what} here, which a terminating namespace refuses`,
-  }));
-  return [...gone, ...created];
-}
-
-function nameOf(owner: Suspect | undefined): string {
-  return owner?.actor === undefined ? 'its controller' : actorText(owner.actor);
+function lacking(context: Context, held: Held): Obstacle[] {
+  return [
+    ...goneNeeds(context, held).map(({ what, by }) => ({
+      name: what,
+      text: `its controller may need ${what} (${by}), which no longer exists`,
+    })),
+    ...neededCreations(held).map((what) => ({
+      name: what,
+      text: `its controller may have to create ${what} here, which a terminating namespace refuses`,
+    })),
+  ];
 }

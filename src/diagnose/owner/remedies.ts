@@ -1,8 +1,9 @@
-import { shellQuote } from '../../base/text.ts';
+import { shellQuote, upperFirst } from '../../base/text.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, isAlive, isEnding } from '../actors.ts';
+import { type Actor, actorText, isEnding } from '../actors.ts';
+import { productName } from '../catalogue.ts';
 import {
   forceCommand,
   kubectl,
@@ -14,60 +15,54 @@ import {
   withoutPeriod,
   withRole,
 } from '../commands.ts';
-import { type Context, listNames, listWords, shortQuote, typeName } from '../context.ts';
+import { type Context, listWords, shortQuote, typeName } from '../context.ts';
+import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
-import { type Held, knownFinalizer } from './held.ts';
-import { hasProgramName, identifiesProgram } from './names.ts';
-import { invalidity, kindOfResource, leaseSeconds, type Refusal } from './state.ts';
+import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
+import { identifiesProgram } from './names.ts';
+import { invalidity, kindOfResource, leaseSeconds } from './state.ts';
 import type { Suspect } from './suspects.ts';
 import type { Sync } from './syncs.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
-export function scaleUpRemedies(context: Context, actor: Actor): Remedy[] {
-  const { apiVersion, kind, owner, uid, scaledBy } = actor;
+/** Returns the remedy that gives a workload without pods its pods back. */
+export function scaleUpRemedy(context: Context, actor: Actor): Remedy {
+  const { apiVersion, kind, owner, scaledBy } = actor;
   const place = objectArgs(actor);
   const who = actorText(actor);
   const manager = scaledBy?.manager ?? '';
-  const scalers = actorsOf(context).filter(
-    (other) => isAlive(other) && identifiesProgram(manager) && hasProgramName(other, manager),
-  );
-  const undone =
-    owner?.controller === true
-      ? `. ${owner.kind} ${owner.name} controls it and may set that back: then change it there`
-      : scalers.length > 0
-        ? `. Field manager "${manager}" has set its replicas, runs (${listNames(scalers.map(actorText), 3)}), and may set that back: then change it there`
-        : '';
+  const scaler = owner
+    ? `${owner.kind} ${owner.name} controls it`
+    : identifiesProgram(manager) && `field manager "${manager}" has set its replicas`;
+  const undone = scaler
+    ? `. ${upperFirst(scaler)} and may set that back: then change it there`
+    : '';
   const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
   switch (kind) {
     case 'DaemonSet':
-      return [
-        withRole('now', {
-          text: `Let nodes take the pods of ${who} again; ${then}`,
-          ...(Object.keys(actor.nodeSelector).length === 0
-            ? { command: kubectl('describe', ...place) }
-            : {
-                command: patchCommand(place, [
-                  { op: 'remove', path: '/spec/template/spec/nodeSelector' },
-                ]),
-                risk: 'its pods start on every node that its tolerations allow',
-              }),
-        }),
-      ];
+      return withRole('now', {
+        text: `Let nodes take the pods of ${who} again; ${then}`,
+        ...(Object.keys(actor.nodeSelector).length === 0
+          ? { command: kubectl('describe', ...place) }
+          : {
+              command: patchCommand(place, [
+                { op: 'remove', path: '/spec/template/spec/nodeSelector' },
+              ]),
+              risk: 'its pods start on every node that its tolerations allow',
+            }),
+      });
     case 'CronJob':
     case 'Job':
-      return [
-        withRole('now', {
-          text: `Resume ${who}; ${then}`,
-          command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
-        }),
-      ];
+      return withRole('now', {
+        text: `Resume ${who}; ${then}`,
+        command: patchCommand(place, [{ op: 'replace', path: '/spec/suspend', value: false }]),
+      });
     default: {
-      const isOwn = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
-      const type = isOwn ? undefined : `${kind.toLowerCase()}.${apiVersion.split('/')[0]}`;
-      const scale = { command: kubectl('scale', ...objectArgs(actor, type), '--replicas=1') };
-      const words = isOwn ? `Scale ${who} up` : `Give ${who} replicas again`;
-      return [withRole('now', { text: `${words}; ${then}`, ...((isOwn || uid) && scale) })];
+      const [group] = apiVersion.split('/');
+      const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
+      const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
+      return withRole('now', { text: `Scale ${who} up; ${then}`, command });
     }
   }
 }
@@ -99,23 +94,20 @@ export function restartRemedies(context: Context, actor: Actor, because?: string
   ];
 }
 
+/** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
   const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
-  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
-  const field = /^(spec\.\w+): true$/.exec(by)?.[1];
   const place = objectArgs(object, typeName(type));
+  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   if (annotation !== undefined) {
     return withRole('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
   }
-  if (field === undefined) return withRole('now', { text });
-  const path = `/${field.replace('.', '/')}`;
+  const path = `/${by.replace(/: true$/, '').replaceAll('.', '/')}`;
   return withRole('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
     // Jobs and similar types stop the described work by this field, not their controller.
-    ...(field.startsWith('spec.suspend') && {
-      risk: 'the suspended work starts again as well',
-    }),
+    ...(by.startsWith('spec.suspend') && { risk: 'the suspended work starts again as well' }),
   });
 }
 
@@ -135,166 +127,84 @@ export function endSyncRemedy({ type, namespace, name }: Sync): Remedy {
   });
 }
 
-export function installRemedy(
-  { finalizer }: Held,
-  what: string,
-  isElsewhere = true,
-  isManaged = false,
-): Remedy {
-  if (isManaged) {
-    const text = `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`;
-    return withRole('now', { text });
-  }
-  const place = isElsewhere ? ' in another namespace' : '';
-  const text = `Install ${what} again${place}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
+/** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
+export function installRemedy(held: Held, workload?: string, isElsewhere = true): Remedy {
+  const { finalizer } = held;
+  const known = knownFinalizer(held);
+  const writer = specificFieldManager(held);
+  const what =
+    (known && productName(known)) ??
+    workload ??
+    (writer === '' ? `the controller of ${finalizer}` : `"${writer}"`);
+  const text =
+    known && isProviderManaged(known)
+      ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
+      : `Install ${what} again${isElsewhere ? ' in another namespace' : ''}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
   return withRole('now', { text });
 }
 
+/** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
 export function cureRemedies(
-  given: { context: Context; held: Held; candidate: Suspect; actor: Actor; removal: Remedy[] },
-  refusal: Refusal | undefined,
+  owner: { context: Context; held: Held; candidate: Suspect; actor: Actor; removal: Remedy[] },
+  error: ContentError | undefined,
   lacksRight: boolean,
-  isCircle: boolean,
 ): Remedy[] {
-  const { context, held, candidate, actor } = given;
+  if (error === undefined) return lacksRight ? [grantRemedy(owner)] : [];
+  if (error.kind === 'forbidden') return [grantRemedy(owner, error)];
+  if (isAdmissionError(error)) return [];
+  if (error.kind !== 'not-found') {
+    const text = `Fix the error that it reports; it then removes the finalizer: "${shortQuote(error.text)}"`;
+    return [withRole('now', { text })];
+  }
+  const what = `${kindOfResource(owner.context, error)} ${error.name}`;
+  return [
+    withRole('now', { text: `Restore ${what}, which the controller needs` }),
+    // The API server does not say in which namespace it searched.
+    ...owner.removal.map((remedy) => ({
+      ...remedy,
+      text: `If ${what} was in this namespace, where nothing can be created: ${remedy.text}`,
+    })),
+  ];
+}
+/**
+ * Returns the remedy to grant a permission that the owner lacks. It adds to the role of an earlier run, which may
+ * name other objects. A text from the cluster is no reason to grant permissions on anything but the held objects.
+ */
+function grantRemedy(
+  { context, held, candidate, actor }: Parameters<typeof cureRemedies>[0],
+  error?: ContentError & { kind: 'forbidden' },
+): Remedy {
   const { account, rights } = candidate;
-  const error = refusal?.error;
-  const user =
-    account?.namespace === undefined
-      ? undefined
-      : `system:serviceaccount:${account.namespace}:${account.name}`;
-  const first = isCircle
-    ? orderRemedies(context, held, 'the objects that their controller needs')
-    : [];
-  if (error?.kind === 'forbidden' || (error === undefined && lacksRight)) {
-    const verb = error?.verb ?? 'patch';
-    const type =
-      error === undefined || error.resource === '' ? typeName(held.type) : typeName(error);
-    const who = error?.user ?? user;
-    if (who !== undefined) {
-      const types = error === undefined ? [type, ...waysToChange(held.type).slice(1)] : [type];
-      const own =
-        rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
-      const verbs = error?.verb === undefined ? own : [error.verb];
-      const isLate = context.now.forecast === undefined;
-      const restarts = isLate ? restartRemedies(context, actor) : [];
-      const late = isLate ? ': a Role cannot be created in a terminating namespace' : '';
-      const soon =
-        restarts.length > 0
-          ? '. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once'
-          : '';
-      // A status text is no reason to grant an account permissions other than these.
-      const isItsBusiness = who === user && type === typeName(held.type);
-      const names = isItsBusiness && types.length === 1 ? namesToGrant(held, verbs) : [];
-      const object = names.length > 0 ? `${type}/${names[0]}` : type;
-      const asked = /in the namespace \\?"([^"\\]+)/.exec(error?.text ?? '')?.[1];
-      const isElsewhere = asked !== undefined && asked !== context.now.namespace.name;
-      const isCluster = asked === undefined && /at the cluster scope/.test(error?.text ?? '');
-      const place =
-        isCluster || !held.type.namespaced ? [] : ['-n', asked ?? context.now.namespace.name];
-      const by = isElsewhere
-        ? ` in namespace ${asked}, by a Role and a RoleBinding there`
-        : `, by a ClusterRole and a ClusterRoleBinding${late}`;
-      return [
-        withRole('now', {
-          text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${who}${by}${soon}`,
-          ...(isItsBusiness &&
-            !isElsewhere &&
-            grant(
-              `${context.now.namespace.name}-${account?.name}-${type}`,
-              { verbs, types, names, who },
-              restarts,
-            )),
-        }),
-        lookRemedy(
-          `See whether ${who} has the permission now`,
-          `${kubectl('auth', 'can-i', verb, object, ...place, `--as=${who}`)} || true`,
-        ),
-        ...(isLate && isEnding(context, actor)
-          ? [{ ...installRemedy(held, actorText(actor)), role: 'or' as const }]
-          : []),
-        ...first,
-      ];
-    }
+  const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
+  const type = typeName(held.type);
+  if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
+    return withRole('now', {
+      text: `Grant the permission that it lacks: "${shortQuote(error.text)}"`,
+    });
   }
-  switch (error?.kind) {
-    case 'not-found': {
-      const what = `${kindOfResource(context, error)} ${error.name}`;
-      const place = /\bin (?:the )?namespace \\?["']?([a-z0-9-]+)/.exec(error.text)?.[1];
-      const restored = place === undefined ? what : `${what} in namespace ${place}`;
-      const restore = { text: `Restore ${restored}, which the controller needs` };
-      // The API server does not say in which namespace it searched.
-      const lost = place === undefined && context.now.forecast === undefined ? given.removal : [];
-      return [
-        withRole('now', restore),
-        ...lost.map((remedy) => ({
-          ...remedy,
-          text: `If ${what} was in this namespace, where nothing can be created: ${remedy.text}`,
-        })),
-      ];
-    }
-    case 'namespace-terminating':
-      return [
-        withRole('now', {
-          text: `Do the controller's work by hand: it must create ${error.resource ?? 'an object'} in namespace ${error.namespace}, which accepts no new objects while it is terminating`,
-        }),
-      ];
-    case 'new-finalizers-refused':
-      return [
-        withRole('now', {
-          text: 'Update the controller to a version that does not add finalizers to what is being deleted',
-        }),
-      ];
-    case 'webhook-unreachable':
-    case 'webhook-denied':
-    case 'policy-denied':
-      return [];
-    case 'unavailable':
-    case 'timeout':
-      return [
-        withRole('now', { text: 'Restore the service that the controller needs for its clean-up' }),
-      ];
-    case undefined:
-      return [];
-    default:
-      return [
-        withRole('now', {
-          text: `Fix the error that it reports; it then removes the finalizer: "${shortQuote(error?.text ?? '')}"`,
-        }),
-      ];
-  }
-}
-
-/**
- * Returns the names of the held objects, if a rule may name them: requests without a name need a rule without
- * names.
- */
-function namesToGrant({ objects, count }: Held, verbs: readonly string[]): string[] {
+  const change =
+    rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
+  const verbs = error?.verb === undefined ? change : [error.verb];
+  const types = [type, ...waysToChange(held.type).slice(1)];
+  // Requests without a name need a rule without names.
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
-  return isByName && objects.length === count ? [...new Set(objects.map(({ name }) => name))] : [];
-}
-
-/**
- * Returns the commands that grant a permission. They add to the role of an earlier run, which may name other
- * objects.
- */
-function grant(
-  name: string,
-  right: Record<'verbs' | 'types' | 'names', readonly string[]> & { who: string },
-  restarts: readonly Remedy[],
-): Pick<Remedy, 'command' | 'risk'> {
-  const { verbs, types, names, who } = right;
+  const isComplete = held.objects.length === held.count;
+  const names = isByName && isComplete ? held.objects.map(({ name }) => name) : [];
+  const restarts = restartRemedies(context, actor);
+  const role = `${context.now.namespace.name}-${account?.name}-${type}`;
   const made = (kind: string, ...words: string[]): string =>
-    `${kubectl('create', kind, name, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
-  const only = names.map((one) => `--resource-name=${one}`);
+    `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
+  const only = [...new Set(names)].map((one) => `--resource-name=${one}`);
   const commands = [
     made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
-    made('clusterrolebinding', `--clusterrole=${name}`, `--user=${who}`),
+    made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
     ...restarts.flatMap(({ command }) => command ?? []),
   ];
-  const what = only.length > 0 ? ' with objects of these names' : '';
-  const risk = `the account may then do this${what} in every namespace, until the ClusterRole and its binding are deleted`;
-  return { command: commands.join(' && '), risk };
+  return withRole('now', {
+    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once`,
+    command: commands.join(' && '),
+    risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type ObjectFacts, partnerKey, type ResourceType } from '../../model/snapshot.ts';
-import { type Context, groupOf, textsAbout, typesOf, valueIn } from '../context.ts';
+import { type Context, groupOf, textsAbout, typeName, typesOf, valueIn } from '../context.ts';
 import type { Held } from './held.ts';
 
 /** An Argo CD Application whose sync made the held object. */
@@ -16,9 +16,7 @@ const TRACKING_ID = 'argocd.argoproj.io/tracking-id';
 /** Returns the Applications that the hooks among the held objects belong to, where Argo CD runs in these namespaces. */
 export function syncsOf(context: Context, held: Held, homes: readonly string[]): Sync[] {
   if (held.finalizer !== HOOK_FINALIZER) return [];
-  const type = typesOf(context).find(
-    ({ group, kind }) => group === 'argoproj.io' && kind === 'Application',
-  );
+  const type = typesOf(context).find((one) => typeName(one) === 'applications.argoproj.io');
   if (type === undefined) return [];
   const instances = held.objects.flatMap(
     ({ annotations }) => annotations[TRACKING_ID]?.split(':')[0] ?? [],
@@ -33,9 +31,9 @@ export function syncsOf(context: Context, held: Held, homes: readonly string[]):
 export function waitingSync(
   context: Context,
   held: Held,
-  homes: readonly string[],
+  home: string,
 ): { sync: Sync; hook: ObjectFacts; text: string } | undefined {
-  for (const sync of syncsOf(context, held, homes)) {
+  for (const sync of syncsOf(context, held, [home])) {
     const application = valueIn(context.now.partners[partnerKey({ ...sync.type, ...sync })]);
     if (application === undefined) continue;
     for (const text of textsAbout(context, application)) {

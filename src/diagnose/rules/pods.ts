@@ -127,7 +127,7 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
   return isEnding ? podGracePeriod(context) : [];
 }
 
-/** Returns warnings of the kubelet since the deletion: about containers, volumes, sandboxes. Newest first. */
+/** Returns warnings since the deletion: about containers, volumes, sandboxes. Newest first. */
 function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
   const since = Math.min(
     ...pods.map(
@@ -136,10 +136,7 @@ function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
     ),
   );
   return eventsAbout(context, { objects: [...pods] })
-    .filter(({ component, type, at }) => {
-      const isNew = Date.parse(at ?? '') >= since;
-      return component === 'kubelet' && type === 'Warning' && isNew;
-    })
+    .filter(({ type, at }) => type === 'Warning' && Date.parse(at ?? '') >= since)
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
     .map(({ reason, message }) => shortQuote(`${reason}: ${message}`));
 }
@@ -150,9 +147,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
   const read = now.nodes[nodeName];
   const names = listNames(pods.map(({ name }) => name));
   const isForeseen = now.forecast !== undefined;
-  const overdue = isForeseen
-    ? `Pod ${names} ${pods.length === 1 ? 'runs' : 'run'} on it`
-    : overdueText(context, pods, names);
+  const overdue = isForeseen ? `on it: Pod ${names}` : overdueText(context, pods, names);
   const node = valueIn(read);
   const said = troubleEnding(context, pods);
   if (read?.ok === true && node?.ready !== 'True') {
@@ -160,7 +155,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${nodeWords(node)}, so no kubelet confirms that ${pods.length === 1 ? 'Pod' : `the ${pods.length} pods`} ${names} ${pods.length === 1 ? 'has' : 'have'} ended`,
+      message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
       evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
       since: node?.readySince,
       scope: 'cluster',
@@ -200,11 +195,10 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
 }
 
 function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: string): string {
-  const which = pods.length === 1 ? `Pod ${names} is` : `${pods.length} pods are`;
   const end = pods[0]?.deletionTimestamp;
   return pods.some((pod) => isInGracePeriod(pod, nowMs))
-    ? `${which} terminating, and no kubelet ends ${pods.length === 1 ? 'it' : 'them'} when the grace period is over at ${end}`
-    : `${which} overdue: the grace period ended at ${end}`;
+    ? `terminating: Pod ${names}; no kubelet ends it when the grace period is over at ${end}`
+    : `overdue: Pod ${names}; the grace period ended at ${end}`;
 }
 
 function nodeWords(node: NodeFacts | undefined): string {
@@ -365,17 +359,14 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
 function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} uses the claim`;
   const held = pod.finalizers.map((finalizer) => ({
-    id: findingId('object-finalizer', foldedSubject(context, pod, finalizer), finalizer),
+    id: findingId('object-finalizer', foldedSubject(context, pod), finalizer),
     because,
   }));
   return [...held, ...linksTo(findingsOfPod(context, pod), because)];
 }
 
 /** Returns the subject of the pod's finding, which may stand for many pods under the name of the first. */
-function foldedSubject({ now }: Context, pod: PodFacts, finalizer: string) {
-  const group = groupsOf(now).find(
-    ({ examples, finalizers }) =>
-      finalizers.includes(finalizer) && examples.some(({ uid }) => uid === pod.uid),
-  );
+function foldedSubject({ now }: Context, pod: PodFacts) {
+  const group = groupsOf(now).find(({ examples }) => examples.some(({ uid }) => uid === pod.uid));
   return subjectOf(group?.examples[0] ?? pod);
 }

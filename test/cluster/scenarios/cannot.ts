@@ -196,7 +196,7 @@ export const cannot: Scenario[] = [
     owner: {
       code: 'owner-failing',
       certainty: ['likely'],
-      says: [/may have to create a Job/],
+      says: [/may need to create a Job/],
       advises: [/Remove this one finalizer/],
     },
   }),

@@ -309,7 +309,11 @@ const failed: Scenario[] = [
       const status = { message: 'waiting for the nightly backup to finish' };
       await writesStatus(status, operator.manager)(world, operator);
     },
-    owner: { code: 'owner-running', says: [/nightly backup/], advises: [/Resolve what Widget/] },
+    owner: {
+      code: 'owner-running',
+      says: [/nightly backup/],
+      advises: [/Resolve what the status of Widget/],
+    },
     expect: () => ({ also: advisesNot(/raise the timeout/) }),
     cure: restart,
   }),

@@ -55,7 +55,7 @@ const needsLogin: Pick<Situation, 'operator' | 'spec' | 'beyondCommands'> = {
 
 const thenLogin = (world: World, operator: Operator): Link => ({
   ...heldBy(world, operator),
-  says: [/widget-operator may need Secret db-login .*, which no longer exists/],
+  says: [/its controller may need Secret db-login .*, which no longer exists/],
 });
 
 export const next: readonly Scenario[] = [

@@ -440,7 +440,7 @@ export const notActing: Scenario[] = [
     behaviour: servesDefinedTypes,
     owner: {
       code: 'owner-not-acting',
-      says: [/ResourceGraphDefinition .* does not exist/],
+      says: [/ResourceGraphDefinition .* no longer exists/],
       advises: [/Create ResourceGraphDefinition .* again/],
     },
     cure: createDefinition,

@@ -64,7 +64,7 @@ const lostRole = situation({
   behaviour: { tells: false },
   afterwards: (world, operator) => writeStatus(world, operator, operator.name),
   owner: (_, operator) => [
-    owner(operator, 'owner-failing', { says: [/neither watch nor change/] }),
+    owner(operator, 'owner-failing', { says: [/neither update nor patch/] }),
   ],
   cure: releaseGuarded,
   mayChange: () => RIGHTS,
@@ -228,7 +228,7 @@ const accountLeft = situation({
   owner: (world, operator) => [
     {
       ...nobodyKnown(world, operator),
-      says: [/console could remove it/],
+      says: [/could be .*console/],
     },
   ],
   cure: releaseGuarded,
@@ -242,7 +242,7 @@ const watchesOnly = situation({
   owner: (world, operator) => [
     {
       ...nobodyKnown(world, operator),
-      says: [/widget-operator, but it may neither update nor patch/],
+      says: [/widget-operator is ruled out: it may neither update nor patch/],
     },
   ],
   cure: releaseGuarded,

@@ -292,7 +292,7 @@ const workloads: Scenario[] = [
       world.client.patch(workloadRef(operator), {
         spec: { suspend: false, schedule: '0 3 1 1 *' },
       }),
-    owner: { code: 'owner-running', says: [/acts only when its schedule starts a Job/] },
+    owner: { code: 'owner-running', says: [/acts only while its schedule runs a Job/] },
     cure: releaseGuarded,
   }),
   situation({

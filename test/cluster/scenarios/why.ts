@@ -334,7 +334,7 @@ const podless: Scenario[] = [
     owner: {
       code: 'owner-not-ready',
       says: [/violates PodSecurity/],
-      advises: [/label pod-security\.kubernetes\.io\/enforce of Namespace widget-system/],
+      advises: [/Namespace widget-system: set its label pod-security\.kubernetes\.io\/enforce/],
     },
     cure: async (world, operator) => {
       await labelEnforce(world, operator, null);
@@ -438,7 +438,7 @@ const needs: Scenario[] = [
     owner: {
       code: 'owner-failing',
       certainty: ['likely'],
-      says: [/may need what was in this namespace: Secret db-credentials .* no longer exists/],
+      says: [/may need Secret db-credentials .*, which was deleted with this namespace/],
       advises: [/Remove this one finalizer/],
     },
   }),
