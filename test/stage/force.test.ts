@@ -309,7 +309,7 @@ describe('by a pattern', () => {
     };
     const { one } = await force(situation, inputs, { announce });
     expect(situation.cluster.writes).toEqual([]);
-    expect(refusals(one)).toContain('Pod ops/op-1 could remove it');
+    expect(refusals(one)).toContain('it could be Pod ops/op-1');
   });
 });
 

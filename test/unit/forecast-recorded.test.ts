@@ -49,12 +49,11 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    S46 S67-degraded S71-moved S82 S82-home acts-as-a-team argo-deletion-error behind-status
-    chain-circle chain-cluster-scoped cloud-forbids cloud-not-found counts-no-errors deployed-as-a-team fails-to-go gone-by-cluster
-    gone-by-place gone-elsewhere issuer-gone may-not-report must-create not-ready-true other-language other-terminating own-field
-    reason-says-failed says-what-it-waits-for secret-elsewhere state-error terminal-says-so
-    two-on-one waits-elsewhere
-    gone-in-words`,
+    S67-degraded behind-status chain-circle
+    chain-cluster-scoped counts-no-errors fails-to-go gone-by-cluster
+    gone-elsewhere not-ready-true other-language own-field
+    reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere
+    cloud-not-found issuer-gone secret-elsewhere two-on-one gone-in-words`,
   'the last error is of other work, and no refusal': `
     S67-stale S68 failed-before old-words`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `

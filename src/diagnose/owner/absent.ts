@@ -153,9 +153,9 @@ export function unknownOwner(
     ...(isSetByHand(held) ? [`a person has set it, with "${writerOf(held)?.manager}"`] : []),
     ...others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT)).slice(0, 1),
   ];
-  const why = `its owner is not known: ${facts.join('; ') || 'nothing that was read shows it'}`;
+  const why = `its owner is not known: ${facts.join('; ') || 'no clue points to a controller'}`;
   const what = `${subject.kind} ${subject.name}`;
-  const text = `Ask the author of ${what} which controller removes its finalizers, or look for ${what} in the logs of the suspects`;
+  const text = `Find out which controller removes its finalizers: ask the author of ${what}, or look for ${what} in the logs of controllers`;
   return {
     code: 'owner-unknown',
     subject,

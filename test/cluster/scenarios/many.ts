@@ -1,11 +1,11 @@
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { customType, typeRef } from '../objects.ts';
+import { customType } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { type ContainerLogs, serveContainerLogs } from '../servers/container-logs.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ownerUnknown, ref } from './links.ts';
+import { objectFinalizer, ownerUnknown, ref } from './links.ts';
 import {
   createGuarded,
   install,
@@ -387,7 +387,7 @@ function outside(world: World, { group }: Operator, kind: 'Gadget' | 'Network'):
     kind === 'Gadget'
       ? ref(`${group}/v1`, kind, elsewhere(world), 'data')
       : { apiVersion: `${group}/v1`, kind, name: 'vpc' };
-  return [objectFinalizer(object, finalizer), ownerMissing(typeRef(group, 'Gadget'), finalizer)];
+  return [objectFinalizer(object, finalizer), ownerUnknown(object, finalizer)];
 }
 
 type Given = Pick<Situation, 'id' | 'title'> &
