@@ -24,7 +24,7 @@ import {
 } from './context.ts';
 import type { Held } from './owner/held.ts';
 import { referencesTo, terminatingObjects } from './owner/partners.ts';
-import { isAnnotationForOwner, statusTexts } from './owner/state.ts';
+import { isAnnotationForOwner, isWaitText, statusTexts } from './owner/state.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
 /**
@@ -153,16 +153,6 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 }
 
 const MAX_PODS = 20;
-
-const WAITING =
-  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
-const FAILING =
-  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
-
-/** Reports whether a text says that another object must be deleted first, and not that a request failed. */
-function isWaitText(text: string): boolean {
-  return WAITING.test(text) && !FAILING.test(text);
-}
 
 /**
  * Returns links to what a status text names literally as what is waited for: a held object or a terminating

@@ -241,7 +241,7 @@ describe('a terminating owner is not restarted', () => {
       }
     },
   };
-  for (const scenario of ['S40', 'S42', 'lost-for-two-objects']) {
+  for (const scenario of ['S40', 'lost-for-two-objects']) {
     test.each(Object.entries(ways))(`${scenario}: %s`, (_, change) => {
       expect(commandsOf(scenario, () => {}).some((one) => RESTARTS.test(one))).toBe(true);
       expect(commandsOf(scenario, change).filter((one) => RESTARTS.test(one))).toEqual([]);

@@ -1,5 +1,6 @@
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText } from '../actors.ts';
+import { productName } from '../catalogue.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -10,6 +11,8 @@ import {
   itemsIn,
   listNames,
   type RuleResult,
+  servedType,
+  shortQuote,
   subjectOf,
   typeName,
   willBeDeleted,
@@ -27,8 +30,14 @@ import {
 import { leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { installRemedy, knownRemedies, orderRemedies } from './remedies.ts';
-import { statusTexts } from './state.ts';
+import {
+  installRemedy,
+  knownRemedies,
+  orderRemedies,
+  resumeRemedy,
+  statusRemedy,
+} from './remedies.ts';
+import { type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
 import { type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 
@@ -106,6 +115,7 @@ export function missingOwner(
       ...staleLeases(context, held),
       ...exclusionEvidence(excluded),
       ...others,
+      ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: inside ? 'namespace' : 'cluster',
     certainty,
@@ -116,6 +126,7 @@ export function missingOwner(
         ? []
         : [
             installRemedy(held, gone && actorText(gone), fate !== undefined),
+            ...pauseRemedies(context, held),
             ...knownRemedies(held, true),
             ...removal,
           ]),
@@ -139,10 +150,12 @@ export function unknownOwner(
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
   const absent = absentWriter(context, held);
+  const paused = pausedBy(context, held);
+  const [said] = statusTexts(context, held);
   const facts = [
     ...(unread.length === 0 ? [] : [unreadText(unread)]),
     ...(known === undefined ? [] : [`it belongs to ${known.owner}`]),
-    ...(owner === undefined
+    ...(owner === undefined || workloadExists(owner)
       ? []
       : [`${suspectText(owner)}, which may remove it, does not run any more`]),
     ...ruledOut(excluded).slice(0, 1),
@@ -152,10 +165,20 @@ export function unknownOwner(
       : [`field manager "${absent}" has set it, and no workload has this name`]),
     ...(isSetByHand(held) ? [`a person has set it, with "${writerOf(held)?.manager}"`] : []),
     ...others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT)).slice(0, 1),
+    ...(paused === undefined ? [] : [pauseText(paused)]),
+    ...(said ? [`${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`] : []),
   ];
   const why = `its owner is not known: ${facts.join('; ') || 'no clue points to a controller'}`;
   const what = `${subject.kind} ${subject.name}`;
-  const text = `Find out which controller removes its finalizers: ask the author of ${what}, or look for ${what} in the logs of controllers`;
+  const logs =
+    suspects.length > 0
+      ? `the logs of ${listNames(suspects.map(suspectText))}`
+      : known
+        ? `the log of ${productName(known) ?? 'its usual controller'}`
+        : 'the logs of controllers, or ask its author';
+  const text = `Find out which controller removes ${finalizer}: look for ${what} in ${logs}`;
+  // What the object itself shows does not depend on its owner.
+  const facing = [...pauseRemedies(context, held), ...(said ? [statusRemedy(said.object)] : [])];
   return {
     code: 'owner-unknown',
     subject,
@@ -171,22 +194,48 @@ export function unknownOwner(
       ...logEvidence(context, lines),
       ...others,
       ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
-      ...statusTexts(context, held).map((one) => `${one.source}: ${one.text}`),
+      ...(paused === undefined ? [] : [pauseText(paused)]),
+      ...statusEvidence(context, held),
       ...attachments(context, held),
     ],
     scope: 'namespace',
     certainty: 'unknown',
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
-    remedies: [...(known ? knownRemedies(held) : [withRole('now', { text })]), ...removal],
+    remedies: [
+      ...facing,
+      withRole(facing.length > 0 ? 'or' : 'now', { text }),
+      ...knownRemedies(held),
+      ...removal,
+    ],
   };
+}
+
+function pauseText({ object, by }: Pause): string {
+  return `${object.kind} ${object.name} has ${by}, so its controller may ignore it`;
+}
+
+/** Returns the remedy that ends a pause of the object, whichever controller is its owner. */
+function pauseRemedies(context: Context, held: Held): Remedy[] {
+  const paused = pausedBy(context, held);
+  if (paused === undefined) return [];
+  const type = servedType(context, paused.object) ?? held.type;
+  return [resumeRemedy(type, paused.object, paused.by)];
 }
 
 /** Returns what points to a suspect, its permissions, and its state. */
 export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
+  const texts = clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text]));
+  // Several clues may come from one field manager, which is named once.
+  const byManager = Map.groupBy(texts, (text) => /: (field manager ".*")$/.exec(text)?.[1]);
+  const said = [...byManager].flatMap(([manager, those]) =>
+    manager === undefined || those.length === 1
+      ? those
+      : [`${manager}: ${those.map((text) => text.slice(0, -manager.length - 2)).join('; ')}`],
+  );
   return [
-    ...clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text])),
+    ...said,
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(actor === undefined || actor.isGone
       ? []

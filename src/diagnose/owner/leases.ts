@@ -85,7 +85,7 @@ export function lostLease(context: Context, actor: Actor): LeaseFacts | undefine
 /** A Lease's writer says more than any name: a storage sidecar's Lease is named after the driver. */
 const WRITTEN = 1_000;
 
-/** Returns how many letters of the Lease's name are a name of the workload. */
+/** Returns how many letters of the Lease's name, or of its last holder, are a name of the workload. */
 function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
   const names = programNames(actor).filter((name) => name.includes('-'));
   const shared = names.map((name) =>
@@ -95,6 +95,9 @@ function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
         ? lease.name.length
         : 0,
   );
-  const isWriter = lease.writers?.some((writer) => matchesReporter(actor, writer)) === true;
+  const { holder = '', writers = [] } = lease;
+  // Without a writer, a Lease named after an API group shows its workload by the name of the last holder.
+  if (writers.length === 0 && holder.startsWith(`${actor.name}-`)) shared.push(actor.name.length);
+  const isWriter = writers.some((writer) => matchesReporter(actor, writer));
   return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
 }

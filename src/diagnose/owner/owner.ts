@@ -43,10 +43,10 @@ import {
   installRemedy,
   logRemedy,
   removalRemedies,
-  restartRemedies,
+  restartCommands,
   scaleUpRemedy,
 } from './remedies.ts';
-import { judgeRemoval, untriedAdmission } from './removal.ts';
+import { judgeRemoval } from './removal.ts';
 import {
   findingAbout,
   type OwnerCase,
@@ -130,7 +130,10 @@ export function ownerResults(
     ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
     : [];
   const isWaiting = partners.length > 0;
-  const cut = isWaiting ? undefined : chainCutText(context, held);
+  // An owner that is not known may wait as well: where the chain goes on, it is no root cause.
+  const further = code === 'owner-unknown' ? linksInside(context, held) : [];
+  results[0] = { ...first, waitsFor: [...(first.waitsFor ?? []), ...further] };
+  const cut = isWaiting || further.length > 0 ? undefined : chainCutText(context, held);
   if (cut !== undefined) {
     const why = `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`;
     results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
@@ -231,7 +234,6 @@ function workloadResults(
         ...rivals,
         ...exclusionEvidence(excluded),
         ...gap,
-        ...untriedAdmission(context, held),
       ],
       ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     },
@@ -342,10 +344,9 @@ function relaxRemedy(context: Context, actor: Actor): Remedy {
     `${ENFORCE}=privileged`,
     '--overwrite',
   );
-  const restart = restartRemedies(context, actor).flatMap(({ command }) => command ?? []);
   return withRole('or', {
     text: `Let every pod start in Namespace ${actor.namespace}: set its label ${ENFORCE} to privileged`,
-    command: [label, ...restart].join(' && '),
+    command: [label, ...restartCommands(context, actor)].join(' && '),
     risk: 'no Pod Security Standard is enforced in that namespace until the label is set back',
   });
 }

@@ -34,9 +34,11 @@ export function scaleUpRemedy(context: Context, actor: Actor): Remedy {
   const manager = scaledBy?.manager ?? '';
   const scaler = owner
     ? `${owner.kind} ${owner.name} controls it`
-    : identifiesProgram(manager) && `field manager "${manager}" has set its replicas`;
+    : manager !== '' &&
+      identifiesProgram(manager) &&
+      `field manager "${manager}" has set its replicas`;
   const undone = scaler
-    ? `. ${upperFirst(scaler)} and may set that back: then change it there`
+    ? `. ${upperFirst(scaler)} and may set that back: then change the replicas there, for example in Git`
     : '';
   const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
   switch (kind) {
@@ -81,22 +83,30 @@ export function logRemedy({ now }: Context, actor: Actor): Remedy {
   );
 }
 
-/** Returns the remedy to restart the owner. `because`: why a restart is known to help. */
-export function restartRemedies(context: Context, actor: Actor, because?: string): Remedy[] {
-  if (!['Deployment', 'StatefulSet', 'DaemonSet'].includes(actor.kind)) return [];
-  if (isEnding(context, actor)) return [];
-  return [
-    withRole(because === undefined ? 'or' : 'now', {
-      text:
-        because ?? `If ${actorText(actor)} is in back-off, a restart makes it try again at once`,
-      command: kubectl('rollout', 'restart', ...objectArgs(actor)),
-    }),
-  ];
+/** Returns the remedy to restart the owner, for a state that a restart is known to end. */
+export function restartRemedies(context: Context, actor: Actor, text: string): Remedy[] {
+  return restartCommands(context, actor).map((command) => withRole('now', { text, command }));
+}
+
+/** Returns the command that restarts a workload, if there is one. */
+export function restartCommands(context: Context, actor: Actor): string[] {
+  const canRestart = ['Deployment', 'StatefulSet', 'DaemonSet'].includes(actor.kind);
+  return canRestart && !isEnding(context, actor)
+    ? [kubectl('rollout', 'restart', ...objectArgs(actor))]
+    : [];
+}
+
+/** Returns the remedy for what the status has said since the deletion: more time does not help against it. */
+export function statusRemedy({ kind, name }: ObjectFacts): Remedy {
+  return withRole('now', { text: `Resolve what the status of ${kind} ${name} says` });
 }
 
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
-  const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
+  const what = `Let its controller act on ${object.kind} ${object.name} again`;
+  // A condition only reports a pause that is set somewhere else.
+  if (by.startsWith('status ')) return withRole('now', { text: `${what}: it reports ${by}` });
+  const text = `${what}: remove ${by}`;
   const place = objectArgs(object, typeName(type));
   const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
   if (annotation !== undefined) {
@@ -190,7 +200,6 @@ function grantRemedy(
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
   const isComplete = held.objects.length === held.count;
   const names = isByName && isComplete ? held.objects.map(({ name }) => name) : [];
-  const restarts = restartRemedies(context, actor);
   const role = `${context.now.namespace.name}-${account?.name}-${type}`;
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
@@ -198,7 +207,7 @@ function grantRemedy(
   const commands = [
     made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
-    ...restarts.flatMap(({ command }) => command ?? []),
+    ...restartCommands(context, actor),
   ];
   return withRole('now', {
     text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once`,
@@ -314,9 +323,15 @@ function leakText(held: Held): string {
     : withoutPeriod(known.leakIfRemoved);
 }
 
-/** Returns the catalogue's advice; `isMissing`: for an owner that is not installed. */
+/**
+ * Returns the catalogue's advice if no owner is established: for its usual owner, under that condition. `isMissing`: for
+ * an owner that is not installed.
+ */
 export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
-  const text = isMissing ? (known?.withoutOwner ?? known?.remedy) : known?.remedy;
-  return text ? [withRole(isMissing ? 'or' : 'now', { text: withoutPeriod(text) })] : [];
+  if (known === undefined) return [];
+  const owner = productName(known)?.replace(/,.*/, '') ?? 'its usual controller';
+  const advice = isMissing ? known.withoutOwner : undefined;
+  const text = advice ?? `If the owner is ${owner}: ${known.remedy}`;
+  return text === '' ? [] : [withRole('or', { text: withoutPeriod(text) })];
 }

@@ -1,5 +1,6 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
-import { accountText } from '../actors.ts';
+import { type Actor, accountText } from '../actors.ts';
+import { actorsBehind } from '../backends.ts';
 import {
   type Context,
   isAggregated,
@@ -9,7 +10,7 @@ import {
   typeName,
 } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
-import { guardsAsked, realRequests, requesterOf } from '../guards.ts';
+import { denialOf, guardsAsked, mayDeny, realRequests, requesterOf } from '../guards.ts';
 import type { Account } from '../rights.ts';
 import { type Judgement, judgeAdmission, onlyGuardResults } from '../rules/admission.ts';
 import type { Held } from './held.ts';
@@ -58,13 +59,23 @@ function judgeObject(
   return judgeAdmission(context, { ...real, requester }, who, trial);
 }
 
-/** Says which admission could not be tried, so that nothing is known about its answer. */
-export function untriedAdmission(context: Context, held: Held): string[] {
+/**
+ * Names the admission whose answer is not known, because the gate could not try the update. A webhook that the owner
+ * itself serves is not among it.
+ */
+export function untriedAdmission(context: Context, held: Held, owner: Actor): string[] {
   return held.objects.slice(0, 1).flatMap((object) => {
     const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
-    const asked = guardsAsked(context, 'UPDATE', held.type, object) ?? [];
-    if (trial?.answer !== 'unknown' || asked.length === 0) return [];
-    const names = listNames(asked.map(({ text }) => text));
-    return `whether ${names} allows its removal could not be tried: ${shortQuote(trial.message)}`;
+    if (trial?.answer !== 'unknown') return [];
+    const [request] = realRequests(context, 'UPDATE', held.type, object);
+    const untried = (guardsAsked(context, 'UPDATE', held.type, object) ?? []).filter(
+      (guard) =>
+        (guard.isMutating ||
+          (mayDeny(guard) && (!guard.policy || denialOf(guard.policy, request) !== 'none'))) &&
+        !(guard.webhook?.service && actorsBehind(context, guard.webhook.service).includes(owner)),
+    );
+    if (untried.length === 0) return [];
+    const names = listNames(untried.map(({ text }) => text));
+    return `whether ${names} allows the update that removes the finalizer could not be tried: ${shortQuote(trial.message)}`;
   });
 }

@@ -44,7 +44,9 @@ import {
   removalAsFirstStep,
   restartRemedies,
   resumeRemedy,
+  statusRemedy,
 } from './remedies.ts';
+import { untriedAdmission } from './removal.ts';
 import {
   deadLeader,
   kindOfResource,
@@ -134,12 +136,15 @@ export function runningOwner(ownerCase: OwnerCase): RuleResult[] {
   const { change, impersonates } = candidate.rights;
   const lacksRight = change === undefined && !impersonates && isRbacRead(context);
   const statements = statusTexts(context, held, actor);
+  const isLeading = lostLease(context, actor) === undefined;
   const owner: RunningOwner = {
     ...ownerCase,
-    // A text that names an object which holds this one back reports a wait, which has a finding of its own.
+    // A text that names an object which holds this one back reports a wait, which has a finding of its own. Without
+    // the lead, an error from before the deletion is no reason.
     refusals: refusalsFor(context, held, actor).filter(
-      ({ error: { kind, text } }) =>
-        kind !== 'other' || linksNamedIn(context, held, text).length === 0,
+      ({ error: { kind, text }, at }) =>
+        (isLeading || at >= held.since) &&
+        (kind !== 'other' || linksNamedIn(context, held, text).length === 0),
     ),
     lack: lacksRight ? `RBAC lets it neither update nor patch ${typeName(held.type)}` : undefined,
     statements,
@@ -173,8 +178,8 @@ function isPaused(owner: RunningOwner): RuleResult[] | undefined {
   if (paused === undefined) return undefined;
   const { object, by } = paused;
   const what = `${object.kind} ${object.name}`;
-  // For Jobs and similar types it suspends the described work, not the controller that deletes them.
-  const isUnclear = by.startsWith('spec.suspend');
+  // A field may stop the work that the object describes, and not the controller that deletes it.
+  const isUnclear = !by.startsWith('annotation ');
   const words = ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return [
@@ -250,7 +255,9 @@ function failingOwner(owner: RunningOwner): RuleResult[] {
     : cureRemedies(owner, first?.error, lack !== undefined);
   const remedies = [
     ...cures,
-    ...(circle === undefined ? [] : orderRemedies(context, held, 'the objects that it needs')),
+    ...(circle === undefined
+      ? []
+      : orderRemedies(context, held, 'the objects that their controller needs')),
     ...(isEnding(context, actor) ? [withRole('or', installRemedy(held, actorText(actor)))] : []),
     logRemedy(context, actor),
   ];
@@ -277,7 +284,9 @@ function deletedWithNamespaceText(
   { error, object }: Refusal,
 ): string | undefined {
   const { name } = context.now.namespace;
-  const wasHere = (what: string): string => `${what} was in this namespace and was deleted with it`;
+  // A text that it does not exist does not show that it ever did.
+  const isAbsent = (what: string): string =>
+    `${what} does not exist, and a terminating namespace accepts no new objects`;
   switch (error.kind) {
     case 'namespace-terminating':
       return error.namespace === name
@@ -285,7 +294,10 @@ function deletedWithNamespaceText(
         : undefined;
     case 'forbidden': {
       const binding = account === undefined ? undefined : departedGrant(context, account);
-      return binding && wasHere(`RoleBinding ${binding}, which gave it permissions here,`);
+      return (
+        binding &&
+        `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`
+      );
     }
     case 'not-found': {
       // The API server names no namespace; a controller that passes the text on mostly names that of its object.
@@ -296,7 +308,7 @@ function deletedWithNamespaceText(
         `${error.name}-`.startsWith(`${one.name}-`),
       );
       return isInside(context, place) && isNamed
-        ? wasHere(`${kindOfResource(context, error)} ${error.name}`)
+        ? isAbsent(`${kindOfResource(context, error)} ${error.name}`)
         : undefined;
     }
     case 'other': {
@@ -306,7 +318,7 @@ function deletedWithNamespaceText(
       const what = gone
         ? `${gone.type.kind} ${gone.name} (${gone.by})`
         : absentName(name, error.text, held);
-      return what && wasHere(what);
+      return what && isAbsent(what);
     }
     default:
       return undefined;
@@ -362,9 +374,13 @@ function doesNotLead(owner: RunningOwner): RuleResult[] | undefined {
     return [findingAbout(owner, 'owner-running', words, remedies)];
   }
   const see = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
-  const words = ` and runs, but ${isRenewed(context, lease) ? 'does not lead' : 'may have no leader'}: ${what} was last renewed at ${renewTime}, by ${holder}`;
+  const isLed = isRenewed(context, lease);
+  const words = ` and runs, but ${isLed ? 'does not lead' : 'may have no leader'}: ${what} was last renewed at ${renewTime}, by ${holder}`;
+  const why = `Restart ${actorText(actor)}, so that one of its pods becomes the leader`;
+  const restart = isLed ? [] : restartRemedies(context, actor, why);
   const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
-  const remedies = [log, see, withRole('now', { text }), ...restartRemedies(context, actor)];
+  const fix = restart.length > 0 ? restart : [withRole('now', { text })];
+  const remedies = [log, see, ...fix];
   return [findingAbout(owner, 'owner-running', words, remedies)];
 }
 
@@ -496,45 +512,52 @@ function stoppedWatching(owner: RunningOwner): RuleResult[] | undefined {
   return [findingAbout(owner, 'owner-not-acting', words, remedies, more)];
 }
 
-/** Says what was looked at, and quotes the last text about the objects. Only a part of the owner may be down. */
+/**
+ * Says what was looked at. What the status has said since the deletion is the state; the last error from before is only
+ * quoted. Admission that was not asked may refuse what the owner does, and only a part of the owner may be down.
+ */
 function showsNoReason(owner: RunningOwner): RuleResult[] {
   const { actor, common, context, held, questions, removal, statements } = owner;
-  const [waiting] = statements;
-  const complaint = lastComplaint(context, held, actor);
-  const said = waiting ?? complaint;
-  const quote = said && shortQuote(said.text);
-  const who = waiting ? `${waiting.object.kind} ${waiting.object.name}` : (complaint?.who ?? '');
+  const { kind, name } = held.subject;
+  const who = actorText(actor);
+  const [said] = statements;
+  const complaint = said === undefined ? lastComplaint(context, held, actor) : undefined;
+  const quote = (said ?? complaint) && shortQuote((said ?? complaint)?.text ?? '');
   const log = isLogRead(context, actor) ? ', also not in its log' : '';
-  const untried = questions[0]?.replace(/: .*/s, '');
+  const untried = untriedAdmission(context, held, actor);
+  const [open] = [...questions, ...untried];
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
+  const state = said
+    ? `. ${said.object.kind} ${said.object.name} says: ${quote}`
+    : complaint
+      ? `; it may be slow or in back-off. ${upperFirst(complaint.who)} says: ${quote}`
+      : open === undefined
+        ? `; no error was found${log}, so it may be slow or in back-off`
+        : '';
   const words = [
     ` and runs, ${actor.ready} of ${actor.wanted} ready`,
-    isPart
-      ? `: the one that handles ${held.subject.kind} ${held.subject.name} may be one that is not`
-      : '',
-    quote === undefined
-      ? `; no error was found${log}, so it may be slow or in back-off`
-      : `; it may be slow or in back-off. ${upperFirst(who)} says: ${quote}`,
-    untried === undefined ? '' : `; ${untried}`,
+    isPart ? `: the one that handles ${kind} ${name} may be one that is not` : '',
+    state,
+    open === undefined ? '' : `; ${open.replace(/: .*/s, '')}`,
   ];
-  const down = actor.pods.filter(({ ready }) => !ready).map(({ name }) => name);
-  // More time does not help against what the status has said since the deletion.
-  const text =
-    waiting === undefined
-      ? `Give ${actorText(actor)} more time: raise the timeout`
-      : `Resolve what the status of ${waiting.object.kind} ${waiting.object.name} says`;
+  const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
+  const grant = `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run`;
+  const ask = `Find out whether admission refuses the update that removes the finalizer${untried.length > 0 ? grant : ''}`;
+  const time = `Give ${who} more time: raise the timeout`;
   const remedies = [
     logRemedy(context, actor),
     ...(isPart
-      ? [...podRemedies(actor, `Pod ${listNames(down)} of ${actorText(actor)}`), ...removal]
-      : [withRole('now', { text })]),
-    ...restartRemedies(context, actor),
+      ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`), ...removal]
+      : said
+        ? [statusRemedy(said.object)]
+        : [withRole('now', { text: open === undefined ? time : ask })]),
   ];
   const evidence = [
-    ...[waiting, complaint].flatMap((one) => (one ? [`${one.source}: ${one.text}`] : [])),
+    ...[said, complaint].flatMap((one) => (one ? [`${one.source}: ${one.text}`] : [])),
     ...(isPart ? podTroubles(context, actor).slice(0, 3) : []),
+    ...untried,
   ];
-  const certainty = isPart ? 'likely' : common.certainty;
+  const certainty = isPart || open !== undefined ? 'likely' : common.certainty;
   const more = { evidence, quote, certainty };
   return [findingAbout(owner, 'owner-running', words.join(''), remedies, more)];
 }

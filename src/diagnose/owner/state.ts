@@ -1,4 +1,5 @@
 import {
+  type Condition,
   type ObjectDetail,
   type ObjectFacts,
   partnerKey,
@@ -32,6 +33,8 @@ export interface Refusal {
   source: string;
   /** The object of the error. */
   object: ObjectFacts;
+  /** When it was reported, as far as that is known. */
+  at: string;
 }
 
 /**
@@ -49,10 +52,7 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
     .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
-    .map(({ at: _, ...refusal }) => ({
-      ...refusal,
-      error: asKubernetesError(context, refusal.error),
-    }));
+    .map((refusal) => ({ ...refusal, error: asKubernetesError(context, refusal.error) }));
 }
 
 /**
@@ -98,11 +98,14 @@ function isStatusOfOthers(
   return writers.length > 0 && writers.every(({ manager }) => isOfAnother(context, owner, manager));
 }
 
-type Dated = Refusal & { at: string };
-
-function fromTrial(context: Context, held: Held, object: ObjectFacts): Dated[] {
+function fromTrial(context: Context, held: Held, object: ObjectFacts): Refusal[] {
   const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
-  return invalidity(context, held, object).map((error) => ({ error, source, object, at: '' }));
+  return invalidity(context, held, object).map((error) => ({
+    error,
+    source,
+    object,
+    at: context.now.takenAt,
+  }));
 }
 
 /** Finds a validation error, which refuses every change of the object for all users. */
@@ -122,7 +125,7 @@ export function invalidity(
 interface Statement {
   text: string;
   source: string;
-  /** When it was said, as far as that is known: its own transition, or the last write of the status. */
+  /** When it was said at the latest, as far as that is known: its own transition, or the last write of the status. */
   at: string;
   /** It was said after the deletion, or nothing dates it. */
   isCurrent: boolean;
@@ -136,8 +139,8 @@ interface Statement {
 }
 
 /**
- * Returns the texts of a status, without conditions that are well, and without noise. None if only other programs
- * wrote the status since the deletion, or ever.
+ * Returns the texts of a status, without noise. A condition that is well counts only if it has changed since the
+ * deletion and says what it waits for: `InUse=True`. None if only other programs wrote the status since the deletion, or ever.
  */
 function statementsOf(
   context: Context,
@@ -147,12 +150,16 @@ function statementsOf(
   const detail = detailOf(context, object);
   if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
   const isOtherWork = (words: string): boolean => isAboutOtherWork(detail, object, words);
-  const conditions = detail.conditions.filter(isFailure).map((condition) => {
+  const isNew = ({ lastTransitionTime: at = '', message }: Condition): boolean =>
+    isWaitText(message) && Date.parse(at) >= Date.parse(object.deletionTimestamp ?? '');
+  const told = detail.conditions.filter((one) => isFailure(one) || isNew(one));
+  const conditions = told.map((condition) => {
     const { type, status, reason, message: text, lastTransitionTime } = condition;
     const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
     const source = `status condition ${is} of ${object.kind} ${object.name}`;
     const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
-    const kind = { isTrouble: true, isStated, isOtherWork: isOtherWork(`${type} ${text}`) };
+    const isTrouble = isFailure(condition);
+    const kind = { isTrouble, isStated, isOtherWork: isOtherWork(`${type} ${text}`) };
     return { text, source, ...kind, ...dateOf(context, object, lastTransitionTime, condition) };
   });
   const date = dateOf(context, object, undefined, detail);
@@ -186,10 +193,10 @@ function dateOf(
   const isLate = dates.some((date) => Date.parse(date) >= began);
   const hasSeen =
     observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
-  return { at: dates[0] ?? '', isCurrent: isLate || hasSeen };
+  return { at: dates.toSorted().at(-1) ?? '', isCurrent: isLate || hasSeen };
 }
 
-function fromStatus(context: Context, owner: Actor | undefined, object: ObjectFacts): Dated[] {
+function fromStatus(context: Context, owner: Actor | undefined, object: ObjectFacts): Refusal[] {
   return statementsOf(context, owner, object)
     .filter(({ isCurrent, isTrouble, isOtherWork }) => isCurrent && isTrouble && !isOtherWork)
     .flatMap(({ text, source, isStated, at }) =>
@@ -202,6 +209,27 @@ export function statusTexts(context: Context, held: Held, owner?: Actor): Statem
   return held.objects.flatMap((object) =>
     statementsOf(context, owner, object).filter(({ isCurrent }) => isCurrent),
   );
+}
+
+/** Returns what the status of the objects says, for a report that names no owner; texts from before the deletion with their time. */
+export function statusEvidence(context: Context, held: Held): string[] {
+  return held.objects
+    .flatMap((object) => statementsOf(context, undefined, object))
+    .filter(({ isCurrent, isTrouble, isOtherWork }) => isCurrent || (isTrouble && !isOtherWork))
+    .map(
+      ({ text, source, isCurrent, at }) =>
+        `${source}${isCurrent ? '' : `, last written at ${at}, before the deletion`}: ${text}`,
+    );
+}
+
+const WAITING =
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
+const FAILING =
+  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
+
+/** Reports whether a text says that another object must be deleted first, and not that a request failed. */
+export function isWaitText(text: string): boolean {
+  return WAITING.test(text) && !FAILING.test(text);
 }
 
 /**
@@ -217,7 +245,7 @@ const ABNORMAL =
  */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
-function isFailure({ type, status: told }: ObjectDetail['conditions'][number]): boolean {
+function isFailure({ type, status: told }: Condition): boolean {
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   const isTrue = told === '' || told === 'True';
   return ABNORMAL.test(type) ? isTrue : !isTrue || ABOUT_REMOVAL.test(type);
@@ -245,7 +273,7 @@ function isAboutOtherWork(
   return (wasOver || besideHealthy?.includes(words) === true) && !ABOUT_REMOVAL.test(words);
 }
 
-function fromEvents(context: Context, owner: Actor | undefined, object: ObjectFacts): Dated[] {
+function fromEvents(context: Context, owner: Actor | undefined, object: ObjectFacts): Refusal[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
   return warningsAbout(context, [object], owner)
     .filter(({ at }) => Date.parse(at) >= began)
@@ -301,7 +329,7 @@ export function lastComplaint(
 const LOG_ERROR_MS = 60_000;
 
 /** Returns errors about these objects in the owner's log. */
-function fromLogs(context: Context, held: Held, owner: Actor): Dated[] {
+function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
   const lines = logLinesAbout(context, held, owner);
   const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
   return lines
@@ -342,11 +370,14 @@ export function kindOfResource(context: Context, { resource }: { resource: strin
   return type?.kind ?? resource;
 }
 
-/** Finds an annotation, label or field that pauses the controller for an object or for its owner. */
-export function pausedBy(
-  context: Context,
-  held: Held,
-): { object: ObjectFacts; by: string } | undefined {
+/** An object for which its controller is paused; `by`: what pauses it, as `annotation x=true`. */
+export interface Pause {
+  object: ObjectFacts;
+  by: string;
+}
+
+/** Finds an annotation, a field or a condition that shows the controller to be paused for an object or for its owner. */
+export function pausedBy(context: Context, held: Held): Pause | undefined {
   const wholes = wholesOf(context, held).filter(({ apiVersion }) =>
     isAnnotationForOwner(apiVersion, held),
   );
@@ -357,8 +388,12 @@ export function pausedBy(
     if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
     // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
     const isOfType = !isBuiltIn(groupOf(object.apiVersion));
-    const suspended = isOfType ? detailOf(context, object)?.suspended : undefined;
+    const { suspended, conditions = [] } = (isOfType && detailOf(context, object)) || {};
     if (suspended !== undefined) return { object, by: `${suspended}: true` };
+    const paused = conditions.find(
+      ({ type, status }) => status === 'True' && isPause(kebab(type), status),
+    );
+    if (paused !== undefined) return { object, by: `status condition ${paused.type}=True` };
   }
   return undefined;
 }
