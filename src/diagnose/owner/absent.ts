@@ -158,8 +158,9 @@ export function unknownOwner(
     ...(owner === undefined || workloadExists(owner)
       ? []
       : [`${suspectText(owner)}, which may remove it, does not run any more`]),
-    ...ruledOut(excluded).slice(0, 1),
-    ...(suspects.length === 0 ? [] : [`it could be ${listNames(suspects.map(suspectText))}`]),
+    ...(suspects.length === 0
+      ? ruledOut(excluded).slice(0, 1)
+      : [`it could be ${listNames(suspects.map(suspectText))}`]),
     ...(absent === undefined
       ? []
       : [`field manager "${absent}" has set it, and no workload has this name`]),

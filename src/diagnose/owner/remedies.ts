@@ -116,8 +116,8 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return withRole('now', {
     text,
     command: patchCommand(place, [{ op: 'replace', path, value: false }]),
-    // Jobs and similar types stop the described work by this field, not their controller.
-    ...(by.startsWith('spec.suspend') && { risk: 'the suspended work starts again as well' }),
+    // Many types stop the described work by such a field, not their controller.
+    ...(by.startsWith('spec.') && { risk: 'the suspended work starts again as well' }),
   });
 }
 
@@ -330,7 +330,7 @@ function leakText(held: Held): string {
 export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
   if (known === undefined) return [];
-  const owner = productName(known)?.replace(/,.*/, '') ?? 'its usual controller';
+  const owner = productName(known)?.replace(/,.*/, '') ?? 'the usual controller of this finalizer';
   const advice = isMissing ? known.withoutOwner : undefined;
   const text = advice ?? `If the owner is ${owner}: ${known.remedy}`;
   return text === '' ? [] : [withRole('or', { text: withoutPeriod(text) })];
