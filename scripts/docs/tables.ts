@@ -72,6 +72,7 @@ const NAMING = {
 } as const;
 
 const ORDERING = {
+  object: 'no: it orders the suspects',
   type: 'no: it orders the suspects',
   anyone: 'no: it rules out that the owner is missing',
 } as const;

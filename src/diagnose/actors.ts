@@ -254,6 +254,18 @@ function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, Workload
     .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 
+/**
+ * Returns an argument or variable that lists namespaces without this one: `ARGOCD_APPLICATION_NAMESPACES=team-a`. What
+ * the list is about is not known. A pattern may mean any namespace.
+ */
+export function listOfOthers({ selectors }: Actor, namespace: string): string | undefined {
+  return selectors.find((setting) => {
+    const [, name = '', list = ''] = /^(.*namespaces)=([-a-z0-9, ]+)$/i.exec(setting) ?? [];
+    const isIgnored = /den[iy]|exclu|exempt|ignor|skip|black/i.test(name);
+    return list !== '' && !isIgnored && !list.split(/[, ]+/).includes(namespace);
+  });
+}
+
 /** Reports whether at least one of its pods has started and not ended, or its own status says so. */
 export function isAlive(actor: Actor): boolean {
   return !actor.isGone && (actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running'));

@@ -283,17 +283,23 @@ function departedGrants({ now }: Context): Grant[] {
   );
 }
 
-/** Returns the binding that gave the account a permission here, and was deleted with the namespace. `type`: to change it. */
+/**
+ * Returns the binding that gave the account a permission here, and was deleted with the namespace. `type`: to change it;
+ * `isNamed`: by a rule that names its group.
+ */
 export function departedGrant(
   context: Context,
   account: Account,
   type?: ResourceType,
+  isNamed = false,
 ): string | undefined {
   const own = departedGrants(context).filter(({ subject, namespace }) =>
     isFor(subject, namespace, account),
   );
   const letsChange = ({ rule }: Grant): boolean =>
     type === undefined ||
-    (coversType(rule, type) && rule.verbs.some((verb) => CHANGING.includes(verb)));
+    (coversType(rule, type) &&
+      (!isNamed || rule.apiGroups.includes(type.group)) &&
+      rule.verbs.some((verb) => CHANGING.includes(verb)));
   return own.find(letsChange)?.binding;
 }

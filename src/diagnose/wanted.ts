@@ -83,6 +83,7 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
     definitions: [],
     details: [],
     partners: [],
+    siblings: [],
     behind: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],
@@ -282,6 +283,10 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
   wantLogs(context, held, wanted);
+  const judged = now.forecast === undefined && isRead(context, wanted) ? held : [];
+  wanted.siblings.push(
+    ...judged.filter((one) => findOwner(context, one).dependsOnSiblings).map(({ type }) => type),
+  );
   for (const { namespace, ready, pods } of actorsOf(context)) {
     const hasEnded = pods.some(({ phase }) => phase === 'Failed');
     if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
@@ -299,11 +304,16 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
 
 const MAX_SUSPECTS = 5;
 
+/** Reports whether the sources of the cluster were read: without them no owner is known. */
+function isRead({ now }: Context, { cluster }: Wanted): boolean {
+  return cluster.every((key) => now.cluster[key] !== undefined);
+}
+
 /** Reads the logs of the most likely owners. Their pods and containers are known after the second round. */
 function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void {
   const { now } = context;
   if (now.logs === undefined || now.forecast !== undefined) return;
-  if (wanted.cluster.some((key) => now.cluster[key] === undefined)) return;
+  if (!isRead(context, wanted)) return;
   const found = held.map((one) => findOwner(context, one));
   const suspects = new Set(
     [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]

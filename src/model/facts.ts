@@ -133,14 +133,19 @@ export function finalizerWriters(object: Json | undefined) {
   });
 }
 
-function statusWriters(object: Json | undefined): { manager: string; time: string | undefined }[] {
+const write = (entry: Json): { manager: string; time: string | undefined } => ({
+  manager: stringAt(entry, 'manager') ?? '',
+  time: stringAt(entry, 'time'),
+});
+
+function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
   return managedFields(object)
     .filter(
       (entry) =>
         stringAt(entry, 'subresource') === 'status' ||
         isObject(valueAt(entry, 'fieldsV1', 'f:status')),
     )
-    .map((entry) => ({ manager: stringAt(entry, 'manager') ?? '', time: stringAt(entry, 'time') }));
+    .map(write);
 }
 
 /** Returns the managedFields, oldest first. RFC 3339 in UTC sorts as text. */
@@ -277,12 +282,18 @@ function writersSinceDeletion(object: Json | undefined) {
   const since = stringAt(object, 'metadata', 'deletionTimestamp');
   if (since === undefined) return undefined;
   return managedFields(object)
-    .map((entry) => ({
-      manager: stringAt(entry, 'manager') ?? '',
-      time: stringAt(entry, 'time') ?? '',
-    }))
-    .filter(({ time }) => time > since);
+    .map(write)
+    .filter(({ time = '' }) => time > since);
 }
+
+/** An object of the type of a held one, anywhere in the cluster: who writes it still handles this type. */
+export type Sibling = ReturnType<typeof siblingFacts>;
+export const siblingFacts = shape({
+  ...PLACED,
+  finalizers: texts('metadata.finalizers'),
+  /** The last write of each field manager, whatever it wrote. */
+  writes: (object) => managedFields(object).map(write),
+});
 
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
@@ -439,11 +450,16 @@ function watchesBy({ name, value, word }: Setting, own: string): string[] {
 const SELECTOR_ARGUMENT =
   /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/;
 
-/** Returns an argument like `--widget-class=blue`, or none. */
-function selectorIn({ name, value }: Setting, own: string): string[] {
+/** `ARGOCD_APPLICATION_NAMESPACES`: the plural lists namespaces, of the objects or of something else. */
+const NAMESPACES_VARIABLE = /^\w+_NAMESPACES$/;
+
+/** Returns an argument like `--widget-class=blue`, or a variable that lists namespaces, or none. */
+function selectorIn({ name, value, word }: Setting, own: string): string[] {
   // Many programs get the namespace that they run in as an argument.
-  const isHome = /namespaces?$/.test(name) && (value === own || value === '*');
-  if (!SELECTOR_ARGUMENT.test(name) || /leader/.test(name) || isHome) return [];
+  const isHome =
+    (/namespace$/.test(name) && value === own) || (/namespaces?$/i.test(name) && value === '*');
+  const isMeant = (word === undefined ? NAMESPACES_VARIABLE : SELECTOR_ARGUMENT).test(name);
+  if (!isMeant || /leader/.test(name) || isHome) return [];
   return [value === '' ? name : `${name}=${value}`];
 }
 

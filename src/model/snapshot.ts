@@ -11,6 +11,7 @@ import type {
   Reference,
   ResourceType,
   RoleFacts,
+  Sibling,
   WorkloadFacts,
 } from './facts.ts';
 import type { NotInspected } from './finding.ts';
@@ -52,6 +53,11 @@ export interface Snapshot {
   behind?: Record<string, NamespaceContent>;
   /** Cluster-scoped objects that the Namespace owns; absent unless its foreground deletion waits. */
   dependents?: Read<ObjectFacts[]>;
+  /**
+   * All objects of a type in the cluster, by the name of the type for kubectl; a failed read if a limit left any out.
+   * Read only where the owner would otherwise be proven to be missing.
+   */
+  siblings?: Record<string, Read<Sibling[]>>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
   /**
@@ -206,6 +212,8 @@ export interface Wanted {
   /** Held objects whose status may contain the reason, with the number of objects of their type. */
   details: { type: ResourceType; object: ObjectFacts; total: number }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
+  /** Types of which all objects in the cluster show whether anybody still writes them. */
+  siblings: ResourceType[];
   /** Terminating namespaces that held objects wait for. */
   behind: NamespaceFacts[];
   /** Cluster-scoped objects that the Namespace owns. */

@@ -10,6 +10,8 @@ import {
   objectFacts,
   type ResourceType,
   removalPatch,
+  type Sibling,
+  siblingFacts,
   typeName,
 } from '../model/facts.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
@@ -145,6 +147,29 @@ export async function readPartners(
     });
   });
   return answers;
+}
+
+/** Limit for the objects of one type that are read to see whether anybody still writes them: one page. */
+const MAX_SIBLINGS = PAGE_SIZES.small;
+
+/** Reads all objects of these types in the cluster. With only a part of them, nothing is known about the rest. */
+export async function readSiblings(
+  types: readonly ResourceType[],
+  { api, signal }: Reading,
+): Promise<Map<string, Gathered<Read<Sibling[]>>>> {
+  const options = { signal, metadataOnly: true, limit: MAX_SIBLINGS, maxItems: MAX_SIBLINGS };
+  const answers = await inParallel(types, async (type) => {
+    const listed = await api.list(collectionPath(type), collectItems(siblingFacts), options);
+    const message = `only the first ${MAX_SIBLINGS} are read`;
+    const value = !listed.ok
+      ? listed
+      : listed.value.complete
+        ? readOk(listed.value.kept)
+        : readFailed({ kind: 'aborted', message });
+    const what = `who writes ${typeName(type)} in the whole cluster`;
+    return [typeName(type), { value, unread: notInspectedEntries(what, value, type) }] as const;
+  });
+  return new Map(answers);
 }
 
 /**

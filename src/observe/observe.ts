@@ -40,6 +40,7 @@ import {
   readDetails,
   readPartners,
   readSamples,
+  readSiblings,
   readTrials,
   tryDeletions,
 } from './objects.ts';
@@ -233,6 +234,15 @@ function shelvesFor(
       idOf: (one) => partnerKey({ ...one.type, ...one }),
       placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
+    }),
+    sourceFiller({
+      wants: ({ siblings }) => siblings,
+      idOf: typeName,
+      placeOf: (snapshot) => {
+        snapshot.siblings ??= dictionary();
+        return snapshot.siblings;
+      },
+      read: (items) => readSiblings(items, deps),
     }),
     sourceFiller<NamespaceFacts, NamespaceContent>({
       wants: ({ behind }) => behind,

@@ -6,7 +6,7 @@ import { objectPath } from '../../src/kubernetes/paths.ts';
 import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
-import { account, FINALIZER, Situation } from './force-situation.ts';
+import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -292,6 +292,34 @@ describe('by a pattern', () => {
     const situation = deletedWithOwner();
     expect((await force(situation, inputs)).one.outcome).toBe('forced');
     expect(situation.cluster.writes).toEqual([patchOf('db')]);
+  });
+
+  const written = (situation: Situation): JsonObject => {
+    return { manager: 'somebody', operation: 'Update', time: situation.at(-1_000) };
+  };
+
+  test.each<[string, (situation: Situation) => void, string]>([
+    [
+      'a stranger has annotated the object since the deletion began',
+      (one) => one.held(WIDGETS, 'db', { more: [written(one)] }),
+      '"somebody" writes Widget db',
+    ],
+    [
+      'anybody writes an object of its type in another namespace',
+      (one) => one.cluster.object(WIDGETS, OPS, 'other', { managedFields: [written(one)] }),
+      '"somebody" has written Widget ops/other',
+    ],
+    [
+      'the other objects of its type cannot be read',
+      (one) => one.failing('LIST /apis/example.com/v1/widgets', 403),
+      'who writes widgets.example.com in the whole cluster could not be read',
+    ],
+  ])('it stays where %s', async (_, change, reason) => {
+    const situation = deletedWithOwner();
+    change(situation);
+    const { one } = await force(situation, inputs);
+    expect(situation.cluster.writes).toEqual([]);
+    expect(JSON.stringify(one.diagnosis?.findings)).toContain(JSON.stringify(reason).slice(1, -1));
   });
 
   test('it stays where nothing was seen of its owner', async () => {

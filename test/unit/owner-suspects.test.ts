@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { workloadFacts } from '../../src/model/facts.ts';
+import { siblingFacts, workloadFacts } from '../../src/model/facts.ts';
 import type { Finding } from '../../src/model/finding.ts';
-import { readOk } from '../../src/model/read.ts';
-import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
+import { type Read, readFailed, readOk } from '../../src/model/read.ts';
+import type { Sibling, Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 /** The finding about the owner in S3 (one operator, scaled to zero), with other Deployments beside it. */
@@ -178,19 +178,43 @@ test.each<[string, JsonObject, string[] | undefined]>([
   expect(facts.watches).toEqual(watches);
 });
 
-test.each([
-  ['before the previous look', -60_000, true],
-  ['after it', 0, undefined],
-])('a deleted workload explains what its name wrote %s', (_, age, wasDeleted) => {
+const WIDGETS = 'widgets.example.com';
+
+/** A Widget of another namespace that this manager wrote, so long after the look. */
+function sibling(manager: string, afterMs = 0): Sibling {
+  const { takenAt } = readRecordedLook('S4-watched').now;
+  const time = new Date(Date.parse(takenAt) + afterMs).toISOString();
+  const managedFields = [{ manager, time }];
+  return siblingFacts({ metadata: { namespace: 'team', name: 'other', managedFields } });
+}
+
+const HELD_ELSEWHERE = {
+  ...sibling('kubelet'),
+  ...{ namespace: 'default', finalizers: ['widgets.example.com/cleanup'] },
+};
+
+test.each<[string, Read<Sibling[]> | undefined, true | undefined]>([
+  [
+    'only by Kubernetes and people',
+    readOk([sibling('kubelet'), sibling('kubectl-annotate')]),
+    true,
+  ],
+  ['before the deletion', readOk([sibling('widget-operator', -999_000)]), true],
+  ['by anybody', readOk([sibling('somebody')]), undefined],
+  ['by the deleted workload itself', readOk([sibling('widget-operator')]), undefined],
+  [
+    'by nobody, and has an object with the finalizer elsewhere',
+    readOk([HELD_ELSEWHERE]),
+    undefined,
+  ],
+  ['by nobody knows whom', readFailed({ kind: 'forbidden', message: 'no' }), undefined],
+  ['by nobody has asked whom', undefined, undefined],
+])('an owner is missing only if its type was written %s', (_, siblings, wasDeleted) => {
   const { now, before } = readRecordedLook('S4-watched');
-  const at = (offset: number): string => new Date(Date.parse(now.takenAt) + offset).toISOString();
-  for (const { read } of now.content) {
-    for (const { examples } of read.ok ? read.value.terminating : []) {
-      for (const object of examples)
-        object.lateWriters = [{ manager: 'widget-operator', time: at(age) }];
-    }
-  }
-  const { findings } = diagnose(now, { ...before, takenAt: at(-30_000) });
+  const { findings } = diagnose(
+    { ...now, siblings: siblings ? { [WIDGETS]: siblings } : {} },
+    before,
+  );
   const missing = findings.find(({ code }) => code === 'owner-missing');
   expect(missing?.wasDeletedWithNamespace).toBe(wasDeleted);
 });

@@ -9,7 +9,6 @@ import {
   definitionsOf,
   eventsAbout,
   extensionApis,
-  groupsOf,
   isForeseen,
   itemsIn,
   serviceText,
@@ -19,7 +18,13 @@ import {
   webhooksOf,
   withService,
 } from '../context.ts';
-import { type Account, ableAccounts, isSameAccount, writersOutsideCluster } from '../rights.ts';
+import {
+  type Account,
+  ableAccounts,
+  departedGrant,
+  isSameAccount,
+  writersOutsideCluster,
+} from '../rights.ts';
 import {
   type FinalizerDomain,
   finalizerDomain,
@@ -38,6 +43,7 @@ import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.t
 import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
+  HARMLESS_WRITERS,
   hasProgramName,
   hasWorkloadName,
   identifiesProgram,
@@ -47,7 +53,6 @@ import {
   isSameName,
   isTaskName,
   matchesReporter,
-  programNames,
   workloadsOfPod,
 } from './names.ts';
 import type { OwnerQuestion, Pointer } from './suspects.ts';
@@ -161,9 +166,9 @@ export const CLUES = [
   },
   {
     kind: 'active',
-    about: 'type',
-    text: 'it has written the status of the object since the deletion began',
-    pointsTo: lateStatusWriters,
+    about: 'object',
+    text: 'it has written to the object since the deletion began',
+    pointsTo: lateWritersHere,
   },
   {
     kind: 'permission',
@@ -212,6 +217,8 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
   if (named.length > 0) return named;
   const programs = actors.filter((actor) => hasProgramName(actor, manager));
   if (programs.length === 0) {
+    // What the writer says of its own refused requests names its account.
+    if (quotedAccounts(question).some(({ actor }) => actor !== undefined)) return [];
     return [{ actor: undefined, account: undefined, program: manager, detail }];
   }
   return isNamedAfterType(held, manager) && !GITOPS_TOOLS.test(manager)
@@ -274,8 +281,8 @@ function isSetForAnother(held: Held, manager: string): boolean {
 function namedAlike({ held, actors, domain }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   const known = knownFinalizer(held);
-  const contained = actors.filter((actor) =>
-    programNames(actor).some((name) => hasPart(held.finalizer, name)),
+  const contained = actors.filter(({ programs }) =>
+    programs.some((name) => identifiesProgram(name) && hasPart(held.finalizer, name)),
   );
   const isFramework = isFrameworkName(manager) && domain.relation !== 'unclear';
   return [
@@ -319,14 +326,22 @@ function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
   );
 }
 
-function lateStatusWriters({ context, held, actors }: OwnerQuestion): Pointer[] {
+function lateWritersHere({ context, held, actors }: OwnerQuestion): Pointer[] {
   if (isForeseen(context, held)) return [];
-  return lateWriters(context, held).flatMap(({ manager }) =>
+  return lateWrites(context, held).flatMap(({ manager }) =>
     pointers(
       actors.filter((actor) => !actor.isGone && matchesReporter(actor, manager)),
       `field manager "${manager}"`,
     ),
   );
+}
+
+/** Returns the writes to these objects since the deletion began, of their status or anything else. */
+function lateWrites(context: Context, held: Held) {
+  const others = held.objects.flatMap((object) =>
+    (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
+  );
+  return [...lateWriters(context, held), ...others];
 }
 
 /** Returns accounts that the object or an Event names: they tried, even if RBAC no longer grants them anything. */
@@ -349,16 +364,20 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
     // A program other than the finalizer's writer may have tried something of its own.
     const isByWriter = speakers.some((name) => isSameName(name, manager));
     if (speakers.length > 0 && manager !== '' && !isByWriter) return [];
+    const known = actors.filter((actor) =>
+      speakers.some((speaker) => matchesReporter(actor, speaker)),
+    );
     return accountsIn(text).flatMap((account): Pointer[] => {
       const detail = `${account.namespace}/${account.name}`;
-      // The reporter may have impersonated the account of another workload. Without a reporter, a workload without
-      // permissions on the type may only have been impersonated.
+      // A reporter whose workload is known may have impersonated the account of another one; what no other workload
+      // says is about its own. Without a reporter, a workload without permissions on the type may only have been
+      // impersonated.
       const own = actors.filter(
         (actor) =>
           isSameAccount(actor.account, account) &&
           (speakers.length === 0
             ? rightsOf(account).because.length > 0
-            : speakers.some((speaker) => matchesReporter(actor, speaker))),
+            : known.includes(actor) || (isByWriter && known.length === 0)),
       );
       return own.length > 0 || speakers.length > 0
         ? pointers(own, detail)
@@ -499,7 +518,11 @@ export function placesOfServers(context: Context, held: Held): string[] {
 
 /** Returns workloads, and accounts without a workload, that may watch and change the type by a rule that names it. */
 function permitted(question: OwnerQuestion): Pointer[] {
-  const { actors, rightsOf } = question;
+  const { context, held, actors, rightsOf } = question;
+  const departed = actors.flatMap((actor) => {
+    const by = actor.isGone ? departedGrant(context, actor.account, held.type, true) : undefined;
+    return by === undefined ? [] : pointers([actor], `RoleBinding ${by}, deleted with it`);
+  });
   const isReconciler = (account: Pointer['account']): boolean => {
     const rights = account && rightsOf(account);
     return rights?.change === 'named' && rights.watch !== undefined;
@@ -507,17 +530,21 @@ function permitted(question: OwnerQuestion): Pointer[] {
   const unused = departedAccounts(question);
   const because = (account: NonNullable<Pointer['account']>): string =>
     rightsOf(account).because.slice(0, 3).join('; ');
-  return [
+  const able = [
     ...actors.map((actor) => ({ actor, account: actor.account })),
     ...unused.map((account) => ({ actor: undefined, account })),
-  ]
-    .filter(({ account }) => isReconciler(account))
-    .map((one) => ({ ...one, detail: because(one.account) }));
+  ];
+  return [
+    ...able
+      .filter(({ account }) => isReconciler(account))
+      .map((one) => ({ ...one, detail: because(one.account) })),
+    ...departed,
+  ];
 }
 
 /**
  * Returns programs that may act although no workload in the cluster shows them: holders of renewed Leases, users and
- * groups with permissions on the type, a cloud provider, late writers of objects of the type, and late reporters.
+ * groups with permissions on the type, a cloud provider, late writers of the object, and late reporters.
  */
 function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const { context, held, domain, actors, rightsOf } = question;
@@ -529,24 +556,9 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
     ...leasesOfGroups(context, domain),
     ...leasesOfProgram(context, specificFieldManager(held)),
   ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
-  // A workload that was deleted explains only what was written while it may have run.
-  const earlierLook = Date.parse(context.before?.takenAt ?? '');
-  const alike = groupsOf(context.now)
-    .filter(({ type }) => typeName(type) === typeName(held.type))
-    .flatMap(({ examples }) => examples);
-  const objects = [...held.objects, ...alike];
-  const writers = [
-    ...lateWriters(context, { ...held, objects }),
-    ...objects.flatMap((object) =>
-      (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
-    ),
-  ].filter(
-    ({ manager, time = '' }) =>
-      !isKubernetesComponent(manager) &&
-      !actors.some(
-        (actor) =>
-          hasProgramName(actor, manager) && (!actor.isGone || Date.parse(time) < earlierLook),
-      ),
+  const writers = lateWrites(context, held).filter(
+    ({ manager }) =>
+      !HARMLESS_WRITERS.test(manager) && !actors.some((actor) => hasProgramName(actor, manager)),
   );
   const late = eventsAbout(context, held).filter(
     ({ component, instance }) =>

@@ -24,6 +24,13 @@ export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 export const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
+/**
+ * Field managers that are no controller's: of Kubernetes itself, of people with kubectl, and of this program. Everyone
+ * else who still writes objects of a type may also remove a finalizer from one.
+ */
+export const HARMLESS_WRITERS =
+  /^(?:kube-controller-manager|kube-apiserver|kubelet|kubectl(?:-.*)?|namespace-teardown-gate)$/;
+
 /** Recognizes components of Kubernetes, which report about objects and write the status of objects they do not own. */
 export function isKubernetesComponent(name: string): boolean {
   return [NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(name));

@@ -1,12 +1,12 @@
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, isInside, itemsIn } from '../context.ts';
+import { listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
+import { type Context, isInside, itemsIn, typeName } from '../context.ts';
 import { departedGrant, mayOthersChange } from '../rights.ts';
 import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
-import { isSameProgram } from './names.ts';
+import { HARMLESS_WRITERS, isSameProgram } from './names.ts';
 import {
   hasClue,
   hasClueThat,
@@ -39,6 +39,8 @@ export interface Ownership {
   doubt?: string | undefined;
   /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
   wasDeletedWithNamespace?: boolean;
+  /** Only the other objects of the type can still show that somebody else may remove the finalizer. */
+  dependsOnSiblings?: boolean;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -61,7 +63,7 @@ function judge(question: OwnerQuestion): Ownership {
   const ranked = left.filter(pointsToSuspect).toSorted(compareSuspects);
   const unread = unreadSources(context);
   const ruledOut = excluded.filter(({ suspect }) => workloadExists(suspect));
-  const { best: first, doubt } = singledOut(ranked, ruledOut);
+  const { best: first, doubt } = singledOut(question, ranked, ruledOut);
   // An unread source could show another suspect with more clues about the type.
   const best = first && (hasObjectClue(first) || unread.length === 0) ? first : undefined;
   const isPointedTo =
@@ -78,7 +80,7 @@ function judge(question: OwnerQuestion): Ownership {
     const certainty = isPointedTo && unread.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const owner = best ?? ranked.find(({ account }) => account !== undefined);
+  const owner = best ?? ranked.find((one) => one.account !== undefined && !workloadExists(one));
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
   const alive = othersAlive(left, ruledOut, isInside(context, best?.account?.namespace));
   const others = [
@@ -92,23 +94,68 @@ function judge(question: OwnerQuestion): Ownership {
   ];
   const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
-    const isProven = wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
+    const dependsOnSiblings =
+      wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
+    if (dependsOnSiblings) others.push(...signsOfOthers(question));
+    const isProven = dependsOnSiblings && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
       ...{ certainty, verdict: 'missing', owner, others, ...common },
-      wasDeletedWithNamespace: isProven,
+      ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
     };
   }
   return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
 }
 
-/** Reports whether RBAC let it remove the finalizer. A reader of the type may have the name of the finalizer's writer. */
-function couldChange({ context, held }: OwnerQuestion, { account, rights }: Suspect): boolean {
+/**
+ * Reports whether RBAC let it remove the finalizer. A reader of the type may have the name of the finalizer's writer. A
+ * finalizer that belongs to no group of the cluster needs a rule that names the type.
+ */
+function couldChange(
+  { context, held, domain }: OwnerQuestion,
+  { account, rights }: Suspect,
+): boolean {
+  const isNamed = domain.relation === 'unclear';
   return (
-    rights.change !== undefined ||
-    (account !== undefined && departedGrant(context, account, held.type) !== undefined)
+    (isNamed ? rights.change === 'named' : rights.change !== undefined) ||
+    (account !== undefined && departedGrant(context, account, held.type, isNamed) !== undefined)
   );
 }
+
+/**
+ * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if, since the deletion
+ * began, nobody but Kubernetes itself and people with kubectl has written any object of the type, in any namespace and
+ * under whatever name, and no other namespace that stays has an object with this finalizer.
+ */
+function signsOfOthers({ context: { now }, held }: OwnerQuestion): string[] {
+  const { type, finalizer, since } = held;
+  const siblings = now.siblings?.[typeName(type)];
+  if (siblings?.ok !== true) {
+    return [`who writes ${typeName(type)} in the whole cluster could not be read`];
+  }
+  const staying = itemsIn(now.cluster.namespaces)
+    .filter(({ deletionTimestamp }) => deletionTimestamp === undefined)
+    .map(({ name }) => name);
+  const signs = siblings.value.flatMap(({ namespace, name, finalizers, writes }) => {
+    const what = `${type.kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+    const late = writes.filter(
+      ({ manager, time = '' }) =>
+        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) <= Date.parse(since)),
+    );
+    return [
+      ...late.map(
+        ({ manager }) =>
+          `since the deletion began, "${manager}" has written ${what}: the deleted controller before its end, or another one`,
+      ),
+      ...(finalizers.includes(finalizer) && staying.includes(namespace)
+        ? [`${what} has the finalizer as well, so another controller may handle both`]
+        : []),
+    ];
+  });
+  return [...new Set(signs)].slice(0, MAX_SIGNS);
+}
+
+const MAX_SIGNS = 3;
 
 /**
  * Returns programs that may act although no clue points to them, in sentences. `wasHere`: a suspect that was deleted
@@ -159,9 +206,9 @@ function compareSuspects(a: Suspect, b: Suspect): number {
 interface Doubt {
   /** The sentence that the report shows about this suspect. */
   reason: string;
-  /** The rivals are the workloads that were ruled out, instead of the other suspects. */
+  /** The rivals are the workloads that were ruled out, instead of the suspects. */
   isAboutRuledOut?: boolean;
-  applies: (best: Suspect, rival: Suspect) => boolean;
+  applies: (best: Suspect, rival: Suspect, question: OwnerQuestion, by?: Excluded['by']) => boolean;
 }
 
 /** Every doubt about the suspect to which the clues point. A log that names the object is never doubted. */
@@ -175,8 +222,15 @@ export const DOUBTS: readonly Doubt[] = [
       isSameProgram(actor, rival.actor),
   },
   {
-    reason: 'another suspect has written the status since the deletion began, and it has not',
+    reason: 'another suspect has written to the object since the deletion began, and it has not',
     applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
+  },
+  {
+    reason: 'its arguments or environment list namespaces, and this one is not among them',
+    applies: ({ actor }, _, { context, held }) =>
+      actor !== undefined &&
+      held.type.namespaced &&
+      listOfOthers(actor, context.now.namespace.name) !== undefined,
   },
   {
     reason:
@@ -196,19 +250,28 @@ export const DOUBTS: readonly Doubt[] = [
           (names === 'proven' || (names === 'likely' && !hasClueThat(best, 'proven'))),
       ),
   },
+  {
+    reason: 'every clue also points to a controller that only lacks the permission',
+    isAboutRuledOut: true,
+    applies: (best, rival, _, by) =>
+      workloadExists(best) &&
+      by?.isForLackOfPermission === true &&
+      best.clues.every(({ kind }) => ['permission', 'able'].includes(kind) || hasClue(rival, kind)),
+  },
 ];
 
 /** Returns the suspect to which the clues point, unless there is a doubt. */
 function singledOut(
+  question: OwnerQuestion,
   ranked: readonly Suspect[],
   ruledOut: readonly Excluded[],
 ): { best?: Suspect | undefined; doubt?: string } {
   const best = suspectPointedTo(ranked);
   if (best === undefined || hasClue(best, 'log')) return { best };
   const found = DOUBTS.find(({ isAboutRuledOut, applies }) =>
-    (isAboutRuledOut ? ruledOut.map(({ suspect }) => suspect) : ranked).some((rival) =>
-      applies(best, rival),
-    ),
+    isAboutRuledOut
+      ? ruledOut.some(({ suspect, by }) => applies(best, suspect, question, by))
+      : ranked.some((rival) => applies(best, rival, question)),
   );
   return found === undefined
     ? { best }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Certainty } from '../../../src/model/finding.ts';
 import {
   accountSubject,
@@ -125,6 +126,40 @@ function departed(world: World, certainty: Certainty): Expectation {
     mutations: [`delete namespaces/${world.namespace}`],
   };
 }
+
+/** Whoever still writes the object, or another one of its type, may still remove the finalizer. */
+const s4WatchedWritten = (id: string, title: string, written: 'here' | 'elsewhere'): Scenario => {
+  const namespaceOf = (world: World): string =>
+    written === 'here' ? world.namespace : world.name('team');
+  const name = written === 'here' ? GUARDED : 'other';
+  return {
+    ...s4Watched,
+    id,
+    title,
+    setUp: async (world) => {
+      const { group, kind } = await setUpPreview(world, 'namespace');
+      if (written === 'here') return;
+      await world.createNamespace(namespaceOf(world));
+      await world.create(customObject(`${group}/v1`, kind, namespaceOf(world), name));
+    },
+    meanwhile: async (world) => {
+      const { group, kind } = operatorOf(world);
+      await world.terminating(ref(`${group}/v1`, kind, world.namespace, GUARDED));
+      await sleep(2_000); // managedFields have whole seconds
+      await world.client.patch(
+        ref(`${group}/v1`, kind, namespaceOf(world), name),
+        { metadata: { annotations: { 'example.com/seen': 'yes' } } },
+        { fieldManager: 'hosted-agent' },
+      );
+    },
+    expect: (world) => departed(world, 'likely'),
+  };
+};
+
+const written = [
+  s4WatchedWritten('S4-watched-annotated', 'the same, and a stranger annotates the object', 'here'),
+  s4WatchedWritten('S4-watched-active', 'the same, and its type is still written', 'elsewhere'),
+];
 
 /** Every preview has an operator of its own, with rights where it lives. */
 const s4Neighbours: Scenario = {
@@ -256,6 +291,7 @@ export const owners = [
   namesake,
   s4,
   s4Watched,
+  ...written,
   s4Neighbours,
   s4WatchedNeighbours,
   ...granted,
