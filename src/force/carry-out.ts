@@ -195,7 +195,10 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
   return openActions(run);
 }
 
-/** Reports whether the namespace is deleted by itself before a new plan has more to do. */
+/**
+ * Waits for Kubernetes to finish the deletion, and reports whether it did. Stops early if a new plan has further
+ * objects to free.
+ */
 async function isDeletedByItself(run: Enforcement): Promise<boolean> {
   const { clock, over, startedAt } = run;
   const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);

@@ -101,7 +101,7 @@ export function planForce(input: PlanInput): ForcePlan {
   };
   planFinalizers(input, plan);
   planPods(input, plan);
-  nameQueued(snapshot, plan);
+  refuseQueued(snapshot, plan);
   planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
   const reasons = NAMESPACE_REFUSALS.flatMap((reason) => reason(input) ?? []);
@@ -275,7 +275,7 @@ function refusedByAdmission(
 }
 
 /** Adds a refusal for queued objects, which explains why objects with a matching finalizer are not changed. */
-function nameQueued({ content }: Snapshot, { refused }: ForcePlan): void {
+function refuseQueued({ content }: Snapshot, { refused }: ForcePlan): void {
   const counts = content.flatMap(({ type, read }) =>
     read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
   );
@@ -396,6 +396,7 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
   }
 }
 
+/** Returns the reason for which a namespace is not finalized: content remains in it. */
 export function strandsText(remains: string): string {
   return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
 }

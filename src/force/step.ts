@@ -17,7 +17,7 @@ export interface ForceRun {
   signal: AbortSignal;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
   over(): string | undefined;
-  /** Returns what `over` returns, or else why the namespace may not be written to now. */
+  /** Returns why no write to the namespace may begin now: the answer of `over`, or a change of the namespace or cluster. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
   plan: ForcePlan;

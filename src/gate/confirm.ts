@@ -55,8 +55,8 @@ const otherClusterFailure = (what: string): { ok: false; failure: ReadFailure } 
   });
 
 /**
- * Reads namespaces again that seem to be deleted or replaced, by name, and verifies that the answers come from
- * the cluster that was asked at the start. `isHeard`: a watch also reported that this UID was deleted.
+ * Verifies that namespaces were deleted or replaced. Reads each of them again by name, and checks that the answers come
+ * from the cluster that was asked at the start. `isHeard`: a watch also reported that this UID was deleted.
  */
 export async function confirmEnds(
   ended: readonly { name: string; isHeard?: boolean }[],

@@ -27,7 +27,7 @@ export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   /** Start of the run, in milliseconds since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
-  /** Marks of the API servers, collected while the namespaces are read for the first time. */
+  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
   marks: Set<string>;
   /** Namespaces that a limit excludes from the run. */
   leftOut: NotInspected[];

@@ -75,7 +75,7 @@ export function keepCredentials(session: Session) {
         return login;
       }
     },
-    /** Returns other credentials after a 401 for these, if there are any. */
+    /** Returns credentials that differ from those that the API server has just refused with 401, if there are any. */
     async after(rejected: Login): Promise<Login | undefined> {
       const isOther = ({ tls, headers }: Login): boolean =>
         tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);

@@ -25,7 +25,7 @@ const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 /**
  * Statuses whose body may be plain text: overload protection, the aggregator and old authorizers send no Status.
  */
-const SPEAKS_PLAIN = new Set([401, 403, ...TRANSIENT]);
+const PLAIN_TEXT_STATUSES = new Set([401, 403, ...TRANSIENT]);
 /** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
@@ -33,7 +33,8 @@ const BROKEN_CACHE = 'storage is (re)initializing';
 export function refusedAnswer(answer: Answer, text: string, nowMs: number): Try<never> {
   const body = parseObject(text);
   const status = body?.['kind'] === 'Status' ? body : undefined;
-  const said = status === undefined ? saidInText(answer, text) : saidInStatus(answer, status);
+  const said =
+    status === undefined ? failureFromText(answer, text) : failureFromStatus(answer, status);
   const isBusy = answer.status === 429 && !text.includes(BROKEN_CACHE);
   return readFailed({
     ...said,
@@ -43,7 +44,7 @@ export function refusedAnswer(answer: Answer, text: string, nowMs: number): Try<
   });
 }
 
-function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
+function failureFromStatus(answer: Answer, status: JsonObject): ReadFailure {
   const kind = failureKindOf(answer.status);
   const said = stringAt(status, 'message') || stringAt(status, 'reason') || '';
   // Gateways in front of clusters also answer with Status objects ("cluster not found"). Only a Status that
@@ -57,15 +58,15 @@ function saidInStatus(answer: Answer, status: JsonObject): ReadFailure {
     (resource === undefined || stringAt(status, 'details', 'kind') === resource);
   return {
     kind: kind === 'not-found' && !isAbout ? 'unreadable' : kind,
-    message: withMore(wordsOf(answer), said),
+    message: withDetail(wordsOf(answer), said),
   };
 }
 
-function saidInText(answer: Answer, body: string): ReadFailure {
+function failureFromText(answer: Answer, body: string): ReadFailure {
   const isPlain = body.trim() === '' || contentTypeOf(answer) === 'text/plain';
   const text = isPlain ? body.trim() : '';
-  if (isPlain && SPEAKS_PLAIN.has(answer.status)) {
-    return { kind: failureKindOf(answer.status), message: withMore(wordsOf(answer), text) };
+  if (isPlain && PLAIN_TEXT_STATUSES.has(answer.status)) {
+    return { kind: failureKindOf(answer.status), message: withDetail(wordsOf(answer), text) };
   }
   // An API server answers so for an unknown API group or version (Go, net/http.NotFound). The answer has no
   // failure kind of its own, because gateways written in Go send the same text.
@@ -73,7 +74,7 @@ function saidInText(answer: Answer, body: string): ReadFailure {
   const message =
     isUnknownPath && answer.path.startsWith('/apis/')
       ? `the server could not find the requested resource (${text})`
-      : withMore(notKubernetes(answer), text);
+      : withDetail(notKubernetes(answer), text);
   return { kind: 'unreadable', message };
 }
 
@@ -81,7 +82,7 @@ function wordsOf({ status }: Answer): string {
   return `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
 }
 
-function withMore(words: string, more: string): string {
+function withDetail(words: string, more: string): string {
   return more === '' || words.endsWith(` ${more}`)
     ? words
     : `${words}: ${more.slice(0, MAX_READ_CHARS)}`;
@@ -142,21 +143,24 @@ function retryAfterMs(
  */
 export const MAX_BODY_MIB = 64;
 
-interface Meaning {
+/** A clause for the report, and whether another attempt can help. */
+interface ErrorExplanation {
   clause: string;
   /** Set if another attempt is useless. `late`: the server was too slow and would be again. */
   end?: 'for good' | 'late';
 }
 
-const closedEarly: Meaning = { clause: 'the connection was closed before the answer was complete' };
-const serverTooSlow = (clause: string): Meaning => ({ clause, end: 'late' });
-const cannotSucceed = (clause: string): Meaning => ({ clause, end: 'for good' });
+const closedEarly: ErrorExplanation = {
+  clause: 'the connection was closed before the answer was complete',
+};
+const serverTooSlow = (clause: string): ErrorExplanation => ({ clause, end: 'late' });
+const cannotSucceed = (clause: string): ErrorExplanation => ({ clause, end: 'for good' });
 const unknownAuthority = cannotSucceed('unknown certificate authority');
 const tooLarge = cannotSucceed(`the answer is larger than ${MAX_BODY_MIB} MiB`);
 const noTls = cannotSucceed('the server does not speak TLS (https) on this port');
 
-/** Meanings of the error codes of Node and undici. */
-const MEANINGS: Record<string, Meaning | undefined> = {
+/** Explanations of the error codes of Node and undici. */
+const EXPLANATIONS: Record<string, ErrorExplanation | undefined> = {
   ECONNREFUSED: { clause: 'connection refused' },
   ECONNRESET: { clause: 'connection reset' },
   EPIPE: { clause: 'connection reset' },
@@ -200,15 +204,15 @@ const MEANINGS: Record<string, Meaning | undefined> = {
 /** Describes a request without an answer, or with half an answer. */
 export function networkFailure(error: unknown): TryFailure {
   const known = causeChain(error).flatMap(
-    (each) => (each instanceof Error && meaningOf(each)) || [],
+    (each) => (each instanceof Error && explainError(each)) || [],
   );
-  const meaning = known.find(({ end }) => end === 'for good') ?? known[0];
-  const message = shorten(meaning?.clause ?? describeError(error), 300);
-  const kind = meaning?.end === 'late' ? 'timeout' : 'network';
-  return { kind, message, again: meaning?.end === undefined ? 'maybe' : undefined };
+  const explanation = known.find(({ end }) => end === 'for good') ?? known[0];
+  const message = shorten(explanation?.clause ?? describeError(error), 300);
+  const kind = explanation?.end === 'late' ? 'timeout' : 'network';
+  return { kind, message, again: explanation?.end === undefined ? 'maybe' : undefined };
 }
 
-function meaningOf(error: Error): Meaning | undefined {
+function explainError(error: Error): ErrorExplanation | undefined {
   const proxy = /^Proxy response \((\d+)\)/.exec(error.message)?.[1];
   if (proxy !== undefined) {
     const clause = `the proxy answered ${proxy} when asked for a connection`;
@@ -216,7 +220,7 @@ function meaningOf(error: Error): Meaning | undefined {
   }
   if (error.name === 'HTTPParserError') return cannotSucceed('the answer is not HTTP');
   const code = 'code' in error ? String(error.code) : '';
-  if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return MEANINGS[code];
+  if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return EXPLANATIONS[code];
   // Node's own message lists every name in the certificate.
   return cannotSucceed(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);
 }

@@ -343,7 +343,7 @@ function templateFacts(template: Json | undefined, namespace: string, name: stri
   });
   const ignores = controllers
     .flat()
-    .flatMap((setting) => (IGNORED.test(setting.name) ? names(setting.value) : []));
+    .flatMap((setting) => (IGNORED.test(setting.name) ? splitNames(setting.value) : []));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -361,7 +361,8 @@ function templateFacts(template: Json | undefined, namespace: string, name: stri
 
 /**
  * Returns the containers that are the controller: the only one, the default one of kubectl, or those whose program
- * the workload is named after. Without such a container, what restricts a sidecar restricts no controller.
+ * the workload is named after. Returns none if no container is known to be the controller: the arguments of a sidecar
+ * do not restrict the controller.
  */
 function controllersAmong(containers: Json[], template: Json | undefined, name: string): Json[] {
   const key = 'kubectl.kubernetes.io/default-container';
@@ -416,7 +417,7 @@ function settingsOf(container: Json, template: Json | undefined, own: string): S
   ];
 }
 
-function names(list: string): string[] {
+function splitNames(list: string): string[] {
   return list
     .split(',')
     .map((name) => name.trim())
@@ -444,7 +445,7 @@ function watchesBy({ name, value, word }: Setting, own: string): string[] {
   if (/^--?namespace$/.test(name) && value === own) return [];
   // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
   // `!kube-system`).
-  return names(value || '*').map((one) => (/^[-a-z0-9]+$/.test(one) ? one : '*'));
+  return splitNames(value || '*').map((one) => (/^[-a-z0-9]+$/.test(one) ? one : '*'));
 }
 
 const SELECTOR_ARGUMENT =
@@ -670,10 +671,11 @@ export interface ObjectDetail {
    * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
    */
   endedAt?: string;
-  /** The field of its spec that pauses its controller (`suspend`, `paused`). */
+  /** The field of `spec` that pauses the controller of the object (`suspend`, `paused`). */
   suspended: string | undefined;
   /**
-   * Whether the controller deletes it together with the object that it is bound to (`spec.deletionPolicy`).
+   * `spec.deletionPolicy`, as in a VolumeSnapshotContent: whether the object is deleted together with the object that
+   * it is bound to.
    */
   deletionPolicy?: string | undefined;
   /** Objects that its spec or status refers to. */
@@ -740,7 +742,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   const taken = stringAt(object, 'status', 'creationTime');
   if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
   const own = stringAt(object, 'metadata', 'namespace');
-  walk(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
+  visitFields(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
     reference(detail, field, key, value);
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
     if (typeof value !== 'string') return;
@@ -751,7 +753,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     const [, kind] = /^spec\.(\w+)Name$/.exec(field) ?? [];
     if (kind !== undefined) note(detail, 'siblings', `${kind.toLowerCase()}/${value}`);
   });
-  walk(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
+  visitFields(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     reference(detail, field, key, value);
     if (typeof value !== 'string') return;
     if (NODE.test(key)) note(detail, 'nodes', value, MAX_NODES);
@@ -806,7 +808,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
     const kind =
       /^bound([A-Z]\w*)Name$/.exec(key)?.[1] ??
       (field === 'spec.volumeName' ? 'PersistentVolume' : undefined) ??
-      (/(?:Name|Ref)$/.test(key) ? kindIn(key) : undefined);
+      (/(?:Name|Ref)$/.test(key) ? kindNamedBy(key) : undefined);
     if (kind === undefined) return;
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
@@ -822,7 +824,7 @@ function reference({ references }: ObjectDetail, field: string, key: string, val
   const isNamed = uid !== undefined || (field.startsWith('status.') && given !== undefined);
   const last = field.slice(field.lastIndexOf('.') + 1);
   if (!isMade && !isNamed && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(last)) return;
-  const kind = given ?? stringAt(value, 'resource') ?? kindIn(last) ?? kindOfKey(last);
+  const kind = given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? kindOfKey(last);
   if (kind === undefined || name === undefined) return;
   const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
   const more = { ...(uid !== undefined && { uid }), ...(isMade && { isMade }) };
@@ -855,14 +857,15 @@ function kindOfKey(key: string): string | undefined {
   return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
 }
 
-function kindIn(key: string): string | undefined {
+/** Returns the kind of object that a field such as `credentialsSecretName` names. */
+function kindNamedBy(key: string): string | undefined {
   if (/secret/i.test(key)) return 'Secret';
   if (/configMap/i.test(key)) return 'ConfigMap';
   if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
   return /serviceAccount/i.test(key) ? 'ServiceAccount' : undefined;
 }
 
-function walk(
+function visitFields(
   value: Json | undefined,
   field: string,
   depth: number,
@@ -877,7 +880,7 @@ function walk(
   for (const [place, key, item] of entries) {
     if (item === undefined) continue;
     visit(place, key, item, value ?? null);
-    walk(item, place, depth + 1, visit);
+    visitFields(item, place, depth + 1, visit);
   }
 }
 

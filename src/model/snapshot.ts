@@ -220,7 +220,7 @@ export interface Wanted {
   dependents: boolean;
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
-    /** `namespaces/finalize`: whether admission lets the namespace end. */
+    /** Type of the object. `namespaces/finalize` stands for the last request of the namespace controller. */
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;

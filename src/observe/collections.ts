@@ -82,7 +82,10 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-/** Sends one list instead of `many` requests; undefined if the list would cost more. Up to `few` requests are never replaced. */
+/**
+ * Reads objects with one list instead of `many` single requests. Returns undefined if the list would cost more, or
+ * if there are at most `few` requests.
+ */
 export async function listTogether<T>(
   path: string,
   many: number,

@@ -75,11 +75,16 @@ export async function readDetails(
     const end = await api.list(path, begin, { signal, ...only });
     return end.ok ? GONE : end;
   };
-  const groups = Map.groupBy(items, ({ type, total }) => `${typeName(type)} ${isMany(total)}`);
+  const groups = Map.groupBy(
+    items,
+    ({ type, total }) => `${typeName(type)} ${exceedsDetailLimit(total)}`,
+  );
   await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
-    const limits = isMany(some) ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: 100 };
+    const limits = exceedsDetailLimit(some)
+      ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE }
+      : { limit: 100 };
     const ends = await listIn(type, [...places.keys()], begin, limits, { api, signal });
     await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
@@ -91,7 +96,7 @@ export async function readDetails(
         if (!answers.has(uid)) answers.set(uid, { value: missing });
       });
       const unread = notInspectedEntries(`status of ${type.resource}`, end, type);
-      if (isMany(total)) {
+      if (exceedsDetailLimit(total)) {
         const what = `status of ${total - held.length} more ${type.resource}`;
         const reason = `of so many only ${held.length} are read one by one`;
         unread.push({ what, reason });
@@ -102,7 +107,7 @@ export async function readDetails(
   return answers;
 }
 
-function isMany(total: number): boolean {
+function exceedsDetailLimit(total: number): boolean {
   return total > MAX_DETAILED;
 }
 
@@ -280,10 +285,10 @@ async function tryFinalize({ name, uid }: Identity, deps: Reading): Promise<Tria
   );
 }
 
-/** Limit for the objects of one type that are searched for one that a webhook or policy is asked about. */
+/** Limit for the objects of one type that `readSamples` searches. */
 const MAX_SEARCHED = 5_000;
 
-/** Searches types for an object that a webhook or policy is asked about. */
+/** Searches each type for one object that `isMeant` accepts, such as one to which a webhook or policy applies. */
 export async function readSamples(
   items: readonly (NonNullable<Wanted['samples']>[number] & { namespace: string })[],
   { api, signal }: Reading,

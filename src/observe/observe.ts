@@ -90,12 +90,12 @@ export async function observe(
   await readNamespaceContents(snapshots, types, deps);
   // A log that several namespaces need is read once, from the start of the first of these deletions.
   const [since] = namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
-  const shelves = shelvesFor(types, since, deps);
+  const fillers = sourceFillers(types, since, deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
     const wishes = new Map(wanted.filter((one) => one !== undefined));
-    const filled = await Promise.all(shelves.map((fill) => fill(wishes)));
+    const filled = await Promise.all(fillers.map((fill) => fill(wishes)));
     isNew = filled.some(Boolean);
   }
   if (isNew) for (const snapshot of snapshots) noteUnfollowed(snapshot, want(snapshot));
@@ -112,7 +112,7 @@ function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
 }
 
 /** A kind of source that snapshots need beyond their content. */
-interface Shelf<Item, Value> {
+interface FillerOptions<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
   /** Returns the identity of an item, by default its text. Items with the same identity are read once. */
   idOf?: (item: Item) => string;
@@ -131,7 +131,7 @@ interface Shelf<Item, Value> {
 type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
 /** Reads the sources that the snapshots need and do not have yet, each once, and adds them. */
-function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
+function sourceFiller<Item, Value>(given: FillerOptions<Item, Value>): Fill {
   const { wants, idOf = String, placeOf, read, limit, share = (value) => value } = given;
   const { keyOf = idOf } = given;
   const known = new Map<string, Gathered<Value>>();
@@ -169,7 +169,7 @@ function sourceFiller<Item, Value>(given: Shelf<Item, Value>): Fill {
   };
 }
 
-function shelvesFor(
+function sourceFillers(
   types: readonly ResourceType[],
   since: string | undefined,
   deps: ObserveDeps,
@@ -273,7 +273,7 @@ function shelvesFor(
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
       placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
-      limit: { most: MAX_TRIALS, what: 'removals to try', beyond: untried },
+      limit: { most: MAX_TRIALS, what: 'removals to try', beyond: unknownTrial },
     }),
     sourceFiller<LogSource, Read<string[]>>({
       wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
@@ -301,7 +301,7 @@ function shelvesFor(
       placeOf: ({ forecast }) => forecast?.deletions ?? {},
       keyOf: ({ type, key = typeName(type) }) => key,
       read: (items) => tryDeletions(items, deps),
-      limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: untried },
+      limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: unknownTrial },
     }),
   ];
 }
@@ -324,7 +324,7 @@ async function readCluster(
   return type === undefined ? { value: readOk([]) } : readSource({ ...source, type }, deps);
 }
 
-function untried({ message }: ReadFailure): Trial {
+function unknownTrial({ message }: ReadFailure): Trial {
   return { answer: 'unknown', message };
 }
 

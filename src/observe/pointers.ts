@@ -239,7 +239,10 @@ export async function readPointers(
   return { pointers: pointers.slice(0, MAX_POINTERS), unread };
 }
 
-/** Returns the worst of the fields by which an object points into one namespace. */
+/**
+ * Describes an object that points into one namespace by several fields. A field whose broken reference disturbs other
+ * namespaces is named first.
+ */
 function pointerOf(type: PointingType, item: JsonObject, points: readonly Pointed[]): LeftBehind {
   const worst = points.find((point) => point.breaksOthers) ?? (points[0] as Pointed);
   const { namespace, how, breaksOthers = false } = worst;
@@ -286,7 +289,7 @@ class Reconcilers {
   private readonly definitions = new Set<string>();
   /** Names of CRDs by ClusterRole. */
   private readonly roles = new Map<string, string[]>();
-  /** Bindings by name, because a list may start again. */
+  /** Bindings by name, so that a list that starts again does not count them twice. */
   private readonly bindings = new Map<string, { role: string; places: (string | undefined)[] }>();
 
   add(kind: string, item: JsonObject): void {

@@ -142,7 +142,7 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
     userAgent: 'namespace-teardown-gate',
   });
   octokit.hook.wrap('request', async (request, given) => {
-    given.url = onThisHost(given.url, host.apiUrl);
+    given.url = onHostOfApi(given.url, host.apiUrl);
     given.request['log'] = SILENT;
     for (let tries = 1; ; tries++) {
       given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
@@ -192,7 +192,7 @@ function isCommentWrite({ method, url }: { method: string; url: string }): boole
  * Returns the address of the next page on the host of the API. The token is sent there, so it must be this host.
  * Gitea may name its public address, which differs from the one of the runner.
  */
-function onThisHost(url: string, apiUrl: string): string {
+function onHostOfApi(url: string, apiUrl: string): string {
   if (!/^https?:/i.test(url) || new URL(url).origin === new URL(apiUrl).origin) return url;
   const { pathname, search } = new URL(url);
   return `${apiUrl}${pathname.slice(Math.max(0, pathname.search(/\/repos(itories)?\//)))}${search}`;
@@ -233,7 +233,7 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   }
   const said = stringAt(response, 'data', 'message');
   const message = shortPlainText(said ?? 'the answer is no JSON of such a host');
-  const retryAfterMs = waitOf(response);
+  const retryAfterMs = retryDelayMs(response);
   return {
     kind: isThrottled(status, response, message)
       ? 'throttled'
@@ -252,7 +252,8 @@ function shortPlainText(text: string): string {
   return shorten(plainText(text), MAX_MESSAGE_CHARS);
 }
 
-function waitOf(response: Json | undefined): number | undefined {
+/** Returns how long the host asks to wait before the next request. */
+function retryDelayMs(response: Json | undefined): number | undefined {
   const seconds = stringAt(response, 'headers', 'retry-after') ?? '';
   if (/^\d+$/.test(seconds)) return Number(seconds) * 1_000;
   const isUsedUp = valueAt(response, 'headers', 'x-ratelimit-remaining') === '0';

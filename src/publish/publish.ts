@@ -32,9 +32,12 @@ const MAX_SUMMARY_BYTES = 900 * 1024;
  * the limit.
  */
 const PUBLISHING_MS = 24_000;
-/** The part of that time that may be used before forcing, because the result has to be published as well. */
+/**
+ * Time for the requests about the comment that announces forcing. It is a part of PUBLISHING_MS, because the result
+ * has to be published as well.
+ */
 const ANNOUNCING_MS = 10_000;
-/** The part of the 7 s in which a cancelled run has to end, from the signal on. */
+/** Time for the requests about the comment of a cancelled run, which has to end within 7 s of the signal. */
 const CANCELLED_MS = 5_000;
 const MAX_ABOUT_CHARS = 80;
 
@@ -224,7 +227,7 @@ export class Publisher {
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
       about: shorten(about, MAX_ABOUT_CHARS),
       address: 'run' in ending ? hash(ending.run.cluster.server) : '',
-      isOwnCluster: 'run' in ending && isYounger(ending.run, startedAt),
+      isOwnCluster: 'run' in ending && isClusterOfJob(ending.run, startedAt),
     };
   }
 
@@ -251,10 +254,13 @@ async function withWorkflowName(run: WorkflowRun, api: HostApi): Promise<Workflo
 }
 
 /**
- * Reports whether the cluster was created by the job that reads it. The age is measured by the cluster's own
+ * Reports whether the cluster was created after the job started. The age of the cluster is measured by its own
  * clock.
  */
-function isYounger({ cluster, finishedAt }: RunResult, startedAt: number | undefined): boolean {
+function isClusterOfJob(
+  { cluster, finishedAt }: RunResult,
+  startedAt: number | undefined,
+): boolean {
   const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
   return startedAt !== undefined && age < Date.now() - startedAt;
 }

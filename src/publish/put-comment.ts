@@ -30,8 +30,8 @@ type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFa
 /** Time within which a job that writes at the same moment has read and written. */
 const SETTLE_MS = 1_000;
 /**
- * Time within which a write that was sent before ours arrives: GitHub ends a request after 10 s ("Timeouts" in
- * its REST documentation). The rest is a margin.
+ * Longest time in which a write that another job sent before ours can still take effect. GitHub ends a request
+ * after 10 s ("Timeouts" in its REST documentation); the rest is a margin.
  */
 const LATE_MS = 12_000;
 const MAX_ROUNDS = 12;

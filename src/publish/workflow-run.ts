@@ -83,8 +83,8 @@ function readHost(env: Environment) {
     /** Name of the host in a sentence. */
     name: NAMES[kind],
     /** Both addresses have no slash at the end. */
-    serverUrl: address(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
-    apiUrl: address(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
+    serverUrl: baseUrl(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
+    apiUrl: baseUrl(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
     /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
     hasSummary: isGithub && Boolean(env['GITHUB_STEP_SUMMARY']),
   };
@@ -92,7 +92,8 @@ function readHost(env: Environment) {
 
 const NAMES = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
 
-function address(given: string | undefined, fallback: string): string {
+/** Returns the configured address or its fallback, without a slash at the end. */
+function baseUrl(given: string | undefined, fallback: string): string {
   return (given || fallback).replace(/\/+$/, '');
 }
 

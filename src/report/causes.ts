@@ -79,7 +79,10 @@ function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): 
   return [code, holds, first, ...rest].join('\n');
 }
 
-/** Reports whether a finding is about the owner of the waiting object and has no other subject than that object. */
+/**
+ * Reports whether a finding about an owner has the waiting object as its subject. This is so if no controller is
+ * known.
+ */
 export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
   return (
     finding.code.startsWith('owner-') &&

@@ -185,8 +185,8 @@ export function currentRows(all: readonly Teardown[]): Teardown[] {
     .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
 }
 
-/** Returns the last runs that could not examine an open teardown, and so add nothing about it. */
-export function blindRuns(all: readonly Teardown[]): Teardown[] {
+/** Returns the latest runs that failed before they could examine an open teardown, so they say nothing new about it. */
+export function runsWithoutExamination(all: readonly Teardown[]): Teardown[] {
   return all.filter(
     (entry) => isCurrent(entry, all) && all.some((open) => couldNotExamine(open, entry, all)),
   );
@@ -196,7 +196,10 @@ function isCurrent(entry: Teardown, all: readonly Teardown[]): boolean {
   return !entry.isSettled && !all.some((later) => supersedes(later, entry));
 }
 
-/** Reports whether `entry` could not examine the namespaces that `open` left: then both are one teardown. */
+/**
+ * Reports whether the run `entry` failed before it could examine the namespaces that `open` did not delete. Both are
+ * then shown as one teardown.
+ */
 function couldNotExamine(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
   return isFailedExamination(entry, open) && !open.isPass && isCurrent(open, all);
 }

@@ -2,9 +2,9 @@ import { codeHtml, plainText } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import {
   addTeardown,
-  blindRuns,
   currentRows,
   isStale,
+  runsWithoutExamination,
   stateBlock,
   type Teardown,
   teardownId,
@@ -33,7 +33,7 @@ export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/).includes(markerLine(key));
 }
 
-/** Writes the section of one run in at most so many characters; empty if there is no room for it. */
+/** Writes the section of one run in at most `maxChars` characters; empty if there is no room for it. */
 export function sectionOf(ending: Ending, context: RenderContext, maxChars: number): string {
   if (!('run' in ending)) return failureSection(ending, context);
   return longestThatFits(ending, context, (text) => text.length <= maxChars);
@@ -100,7 +100,10 @@ function renderReport(
   const teardowns = addTeardown(seen.flatMap(teardownsIn), own, gone);
   const rows = currentRows(teardowns);
   const isAlone = rows.length < 2;
-  const told = [...rows.filter((row) => isAlone || !isGreen(row)), ...blindRuns(teardowns)];
+  const told = [
+    ...rows.filter((row) => isAlone || !isGreen(row)),
+    ...runsWithoutExamination(teardowns),
+  ];
   const render = (sections: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
       const text = sections.get(row);
@@ -216,7 +219,7 @@ function rowList(
   return lines.join('\n');
 }
 
-/** Returns the job, and the namespaces and the cluster only if rows differ by them. */
+/** Returns the job of a row. Adds the namespaces or the cluster if rows of the same job differ by them. */
 function rowPlace(row: Teardown, rows: readonly Teardown[]): string {
   const alike = rows.filter(({ where }) => where === row.where);
   const differs = (key: 'about' | 'cluster'): boolean =>

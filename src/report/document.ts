@@ -58,7 +58,7 @@ export interface Detail {
   rows: number;
   /** Items of the lists about forcing, which are outside of the folds. */
   forced: number;
-  /** Characters of one quoted text. */
+  /** Limit for one quoted text, in characters. */
   chars: number;
   /** Namespaces whose graph and conditions are shown, in a run over several. */
   namespaces: number;

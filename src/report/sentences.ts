@@ -220,7 +220,7 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   if (finding.scope === 'cluster') {
     const roots = findingsOf(diagnosis, diagnosis.rootCauses);
     const isInnocent =
-      others.some(({ since }) => isBefore(since, cause, run)) &&
+      others.some(({ since }) => precedesRun(since, cause, run)) &&
       roots.filter(({ scope }) => scope === 'cluster').length === 1;
     const answer = isInnocent
       ? 'Not caused by this change: you can merge; ask your platform team.'
@@ -240,7 +240,8 @@ function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
   return [...others.values()];
 }
 
-function isBefore(since: string, cause: Cause, run: RunResult): boolean {
+/** Reports whether another namespace has waited for the cause since before this run and its deletions began. */
+function precedesRun(since: string, cause: Cause, run: RunResult): boolean {
   const start = Math.min(
     Date.parse(run.finishedAt) - run.elapsedMs,
     ...cause.flatMap(

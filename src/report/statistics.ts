@@ -103,7 +103,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
     /** Teardowns in which it was a root cause, and their share of all, 0 to 1. */
     hangs: seen.length,
     share: seen.length / teardowns,
-    /** The median duration of those teardowns until their timeout. */
+    /** The median duration of the teardowns that this cause held. */
     medianSeconds: percentile(
       seen.map(({ elapsedSeconds }) => elapsedSeconds),
       0.5,

@@ -43,7 +43,7 @@ export function listWords(items: readonly Words[], most = items.length): Words {
   });
 }
 
-/** Lists names and other literal texts in the same way. */
+/** Lists names and other literal texts as `listWords` does. */
 export function listExact(items: readonly string[], most = items.length): Words {
   return listWords(
     items.map((item) => [literal(item)]),
