@@ -101,8 +101,10 @@ export function mayDeny({ binding }: Guard): boolean {
 export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
   const { webhook, policy } = guard;
   const { operation, type, object } = request;
+  // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
+  const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
   const isNamed = ({ resourceNames: names }: MatchRule): boolean =>
-    names.length === 0 || names.includes(object.name);
+    names.length === 0 || (!isOfMany && names.includes(object.name));
   const rules = policy?.rules.filter((rule) => matchesRule(rule, operation, type, false));
   if (rules?.some(isNamed) === false) return false;
   if (!matchesLabels(objectSelectorOf(guard), object.labels)) return false;

@@ -57,19 +57,15 @@ function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined
     isContentRead(now);
   const groups = countsOf(now).flatMap(({ terminating }) => terminating);
   for (const { finalizer, counts } of isComplete ? (now.watched ?? []) : []) {
-    const [first, second, last] = counts.slice(-3);
-    if (first === undefined || second === undefined || last === undefined) continue;
+    const steps = counts.slice(-3);
+    const [a, b, c] = steps.map(({ at }) => Date.parse(at));
+    if (a === undefined || b === undefined || c === undefined) continue;
     const held = groups.filter(({ finalizers }) => finalizers.includes(finalizer));
     const left = sum(held.map(({ count }) => count));
-    const [a, b, c] = [first, second, last].map(({ at }) => Date.parse(at)) as [
-      number,
-      number,
-      number,
-    ];
-    const isFalling =
-      first.count > second.count && second.count > last.count && last.count >= left && left > 0;
+    const numbers = steps.map(({ count }) => count);
+    const isFalling = [...numbers.slice(1), left].every((n, index) => n <= (numbers[index] ?? 0));
     if (isFalling && nowMs - c <= 2 * Math.max(b - a, c - b) + PASS_MS) {
-      return { kind: 'shrinking', before: first.count, now: left, comparedMs: nowMs - a };
+      return { kind: 'shrinking', before: numbers[0] ?? left, now: left, comparedMs: nowMs - a };
     }
   }
   return undefined;

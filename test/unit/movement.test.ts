@@ -75,7 +75,6 @@ describe('objects that the watch reported', () => {
     ['one step is no pace', seen([60, 5], [30, 4]), 'none'],
     ['the queue has become longer since', seen([90, 5], [60, 3], [30, 4]), 'none'],
     ['after a rise it falls twice', seen([90, 3], [80, 6], [60, 5], [40, 4]), 'shrinking'],
-    ['it stood still', seen([90, 5], [60, 5], [40, 4]), 'none'],
     ['more is there than was counted', seen([90, 4], [60, 3], [30, 2]), 'none'],
     ['nothing was counted', seen(), 'none'],
   ])('%s', (_, watched, is) => {

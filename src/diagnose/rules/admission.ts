@@ -101,15 +101,17 @@ export function judgeAdmission(
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
+    const asked = guard && isGuardAsked(guard, request);
     if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
-      add(admissionResult(context, error, does));
+      if (asked !== false) add(admissionResult(context, error, does));
+      // Not asked about a collection. Its refusal may have hidden another one.
+      else judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
       continue;
     }
     const ours = `${does} by this gate (its conditions look at who asks)`;
     judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
     // How a policy decides for other users is evaluated below.
     if (guard?.policy !== undefined) continue;
-    const asked = guard && isGuardAsked(guard, request);
     if (asked === undefined)
       judgement.questions.push(
         `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,

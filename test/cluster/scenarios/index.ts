@@ -26,6 +26,7 @@ import { newcomers } from './newcomers.ts';
 import { next } from './next.ts';
 import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
+import { omnibus } from './omnibus.ts';
 import { origins } from './origins.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
@@ -79,6 +80,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...namespaceController,
   ...webhooks,
   ...denials,
+  ...omnibus,
   ...access,
   ...forced,
   ...kubelet,
