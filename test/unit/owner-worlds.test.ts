@@ -56,7 +56,14 @@ const COPY: NonNullable<Snapshot['baseline']> = {
 
 /** Returns the copy with a Role for these accounts in the namespace, which was deleted with it. */
 function copyWith(verbs: string[], ...accounts: { namespace: string; name: string }[]) {
-  const rules = [{ apiGroups: ['*'], resources: ['*'], resourceNames: [], verbs }];
+  const rules = [
+    {
+      apiGroups: ['example.com', ''],
+      resources: ['widgets', 'configmaps'],
+      resourceNames: [],
+      verbs,
+    },
+  ];
   const subjects = accounts.map((account) => ({ kind: 'ServiceAccount', ...account }));
   const role = { kind: 'Role', name: 'keeper' };
   return {

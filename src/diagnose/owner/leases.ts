@@ -52,7 +52,11 @@ export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts
 
 /** Reports whether one of its pods leads now: the others then handle no objects. */
 export function hasLeader(context: Context, actor: Actor): boolean {
-  return itemsIn(context.now.cluster.leases).some((lease) => isHolder(actor, lease));
+  // Pods of StatefulSets have the same names in every namespace.
+  return itemsIn(context.now.cluster.leases).some(
+    (lease) =>
+      lease.namespace === actor.namespace && isHolder(actor, lease) && isRenewed(context, lease),
+  );
 }
 
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
@@ -72,7 +76,9 @@ export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefine
 export function lostLease(context: Context, actor: Actor): LeaseFacts | undefined {
   const others = actorsOf(context).filter(({ namespace }) => namespace === actor.namespace);
   // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
+  const places = [actor.namespace, 'kube-system'];
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
+    if (!places.includes(lease.namespace)) return false;
     const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
     return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);

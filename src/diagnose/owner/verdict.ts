@@ -255,6 +255,7 @@ export const DOUBTS: readonly Doubt[] = [
     isAboutRuledOut: true,
     applies: (best, rival, _, by) =>
       workloadExists(best) &&
+      !hasClueThat(best, 'proven') &&
       by?.isForLackOfPermission === true &&
       best.clues.every(({ kind }) => ['permission', 'able'].includes(kind) || hasClue(rival, kind)),
   },
