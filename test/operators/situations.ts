@@ -63,7 +63,7 @@ const SITUATION: Record<SituationName, Situation> = {
     restore: (installed) => installed.giveLease(),
     truth: ({ owner }) => ({
       outcome: 'stuck',
-      roots: [{ code: ['owner-running'], subject: owner, says: [/held by somebody-else/] }],
+      roots: [{ code: ['owner-running'], subject: owner, says: [/by somebody-else/] }],
     }),
   },
   'scaled to zero': asleep(),
