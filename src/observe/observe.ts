@@ -40,6 +40,7 @@ import {
   readDetails,
   readPartners,
   readSamples,
+  readSelf,
   readSiblings,
   readTrials,
   tryDeletions,
@@ -243,6 +244,11 @@ function sourceFillers(
         return snapshot.siblings;
       },
       read: (items) => readSiblings(items, deps),
+    }),
+    sourceFiller({
+      wants: ({ siblings }) => (siblings.length > 0 ? ['self'] : []),
+      placeOf: (snapshot) => snapshot,
+      read: (keys) => readEach(keys, () => readSelf(deps)),
     }),
     sourceFiller<NamespaceFacts, NamespaceContent>({
       wants: ({ behind }) => behind,

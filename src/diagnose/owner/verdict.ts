@@ -1,8 +1,8 @@
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, isInside, itemsIn, typeName } from '../context.ts';
-import { departedGrant, mayOthersChange } from '../rights.ts';
+import { type Context, isInside, itemsIn, listNames, typeName } from '../context.ts';
+import { departedGrant, othersWhoMayChange } from '../rights.ts';
 import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
@@ -184,16 +184,15 @@ function othersAlive(
   return [...new Set([...able, ...departed])];
 }
 
-/**
- * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used
- * anywhere. That is no sign of an active program, and enough to rule out proof.
- */
+/** Returns a sentence about everybody else whom RBAC lets change the type: any of them may remove the finalizer. */
 function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
-  return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
-    ? [
-        'RBAC lets another user, group or ServiceAccount change objects of this type, or did so before the deletion',
-      ]
-    : [];
+  if (suspect.account === undefined) return [];
+  const others = othersWhoMayChange(context, held.type, suspect.account);
+  return others.length === 0
+    ? []
+    : [
+        `RBAC lets ${listNames(others, 3)} change objects of this type, or did so before the deletion`,
+      ];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
