@@ -237,17 +237,13 @@ export function ableAccounts(
 }
 
 /**
- * Returns users and groups, other than ServiceAccounts, that may write the type's status or finalizers, as controllers
- * do: one that runs outside of the cluster may be among them.
+ * Returns users and groups, other than ServiceAccounts, that a rule which names the type's group lets change it: a
+ * controller that runs outside of the cluster may be among them. Many people may change built-in types.
  */
-export function writersOutsideCluster(context: Context, { group }: ResourceType): string[] {
+export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
+  if (isBuiltIn(type.group)) return [];
   const subjects = grantsOf(context)
-    .filter(
-      ({ rule: { apiGroups, resources, verbs } }) =>
-        apiGroups.includes(group) &&
-        verbs.some((verb) => CHANGING.includes(verb)) &&
-        resources.some((name) => /\/(?:status|finalizers)$/.test(name)),
-    )
+    .filter(({ rule }) => rule.apiGroups.includes(type.group) && changesType(rule, type))
     .map(({ subject }) => subject)
     .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];

@@ -108,14 +108,18 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   if (by.startsWith('status ')) return withRole('now', { text: `${what}: it reports ${by}` });
   const text = `${what}: remove ${by}`;
   const place = objectArgs(object, typeName(type));
-  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
-  if (annotation !== undefined) {
-    return withRole('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
+  const [, how = '', key] = /^(annotation|label) ([^=]+)=/.exec(by) ?? [];
+  if (key !== undefined) {
+    const verb = how === 'label' ? 'label' : 'annotate';
+    return withRole('now', { text, command: kubectl(verb, ...place, `${key}-`) });
   }
-  const path = `/${by.replace(/: true$/, '').replaceAll('.', '/')}`;
+  const [field = '', value] = by.split(': ');
+  const path = `/${field.replaceAll('.', '/')}`;
   return withRole('now', {
     text,
-    command: patchCommand(place, [{ op: 'replace', path, value: false }]),
+    command: patchCommand(place, [
+      { op: 'replace', path, value: value === 'true' ? false : 'Managed' },
+    ]),
     // Many types stop the described work by such a field, not their controller.
     ...(by.startsWith('spec.') && { risk: 'the suspended work starts again as well' }),
   });

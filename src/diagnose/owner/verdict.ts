@@ -6,6 +6,7 @@ import { departedGrant, othersWhoMayChange } from '../rights.ts';
 import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
+import { holderOf, lostLease } from './leases.ts';
 import { HARMLESS_WRITERS, isSameProgram } from './names.ts';
 import {
   hasClue,
@@ -223,6 +224,14 @@ export const DOUBTS: readonly Doubt[] = [
   {
     reason: 'another suspect has written to the object since the deletion began, and it has not',
     applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
+  },
+  {
+    reason: 'a pod of another suspect holds the Lease by which it would lead',
+    applies: ({ actor }, rival, { context }) => {
+      const lease = actor && lostLease(context, actor);
+      const holder = lease && holderOf(context, lease);
+      return holder !== undefined && holder !== actor && holder === rival.actor;
+    },
   },
   {
     reason: 'its arguments or environment list namespaces, and this one is not among them',
