@@ -238,12 +238,17 @@ export function ableAccounts(
 
 /**
  * Returns users and groups, other than ServiceAccounts, that a rule which names the type's group lets change it: a
- * controller that runs outside of the cluster may be among them. Many people may change built-in types.
+ * controller that runs outside of the cluster may be among them. Many people may change built-in types, of which controllers
+ * write the status or finalizers.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
-  if (isBuiltIn(type.group)) return [];
+  const isController = ({ resources }: RuleFacts): boolean =>
+    !isBuiltIn(type.group) || resources.some((name) => /\/(?:status|finalizers)$/.test(name));
   const subjects = grantsOf(context)
-    .filter(({ rule }) => rule.apiGroups.includes(type.group) && changesType(rule, type))
+    .filter(
+      ({ rule }) =>
+        rule.apiGroups.includes(type.group) && changesType(rule, type) && isController(rule),
+    )
     .map(({ subject }) => subject)
     .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];

@@ -208,13 +208,18 @@ function grantRemedy(
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
   const only = [...new Set(names)].map((one) => `--resource-name=${one}`);
+  const restart = restartCommands(context, actor);
   const commands = [
     made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
-    ...restartCommands(context, actor),
+    ...restart,
   ];
+  const then =
+    restart.length > 0
+      ? 'After a restart, the controller tries at once'
+      : 'The next attempt of the controller may be up to 17 minutes away';
   return withRole('now', {
-    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once`,
+    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. ${then}`,
     command: commands.join(' && '),
     risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
   });

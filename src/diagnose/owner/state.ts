@@ -347,7 +347,7 @@ const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
 const NOISE =
-  /the object has been modified|Operation cannot be fulfilled|please apply your changes to the latest version|StorageError: invalid object/i;
+  /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
 
 function refusal(
   text: string,

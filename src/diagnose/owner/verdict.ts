@@ -7,7 +7,13 @@ import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
 import { holderOf, lostLease } from './leases.ts';
-import { HARMLESS_WRITERS, isSameProgram } from './names.ts';
+import {
+  GITOPS_TOOLS,
+  HARMLESS_WRITERS,
+  hasProgramName,
+  identifiesProgram,
+  isSameProgram,
+} from './names.ts';
 import {
   hasClue,
   hasClueThat,
@@ -97,7 +103,7 @@ function judge(question: OwnerQuestion): Ownership {
   if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
     const dependsOnSiblings =
       wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
-    if (dependsOnSiblings) others.push(...signsOfOthers(question));
+    if (dependsOnSiblings) others.push(...signsOfOthers(question, best));
     const isProven = dependsOnSiblings && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
@@ -124,11 +130,11 @@ function couldChange(
 }
 
 /**
- * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if, since the deletion
- * began, nobody but Kubernetes itself and people with kubectl has written any object of the type, in any namespace and
- * under whatever name, and no other namespace that stays has an object with this finalizer.
+ * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if no other program has
+ * written the held objects; if, since the deletion began, nobody but Kubernetes itself and people with kubectl has
+ * written any object of the type, in any namespace; and if no other namespace that stays has an object with this finalizer.
  */
-function signsOfOthers({ context: { now }, held }: OwnerQuestion): string[] {
+function signsOfOthers({ context: { now }, held }: OwnerQuestion, { actor }: Suspect): string[] {
   const { type, finalizer, since } = held;
   const siblings = now.siblings?.[typeName(type)];
   if (siblings?.ok !== true) {
@@ -137,13 +143,21 @@ function signsOfOthers({ context: { now }, held }: OwnerQuestion): string[] {
   const staying = itemsIn(now.cluster.namespaces)
     .filter(({ deletionTimestamp }) => deletionTimestamp === undefined)
     .map(({ name }) => name);
+  const isOther = (manager: string): boolean =>
+    identifiesProgram(manager) &&
+    ![HARMLESS_WRITERS, GITOPS_TOOLS].some((names) => names.test(manager)) &&
+    (actor === undefined || !hasProgramName(actor, manager));
   const signs = siblings.value.flatMap(({ namespace, name, finalizers, writes }) => {
     const what = `${type.kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+    const isHeld = finalizers.includes(finalizer) && !staying.includes(namespace);
+    const beside = writes.filter(({ manager }) => isHeld && isOther(manager));
+    // Times in managedFields are whole seconds.
     const late = writes.filter(
       ({ manager, time = '' }) =>
-        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) <= Date.parse(since)),
+        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) < Date.parse(since)),
     );
     return [
+      ...beside.map(({ manager }) => `"${manager}" has written ${what} as well`),
       ...late.map(
         ({ manager }) =>
           `since the deletion began, "${manager}" has written ${what}: the deleted controller before its end, or another one`,
@@ -263,8 +277,9 @@ export const DOUBTS: readonly Doubt[] = [
     isAboutRuledOut: true,
     applies: (best, rival, _, by) =>
       workloadExists(best) &&
-      !hasClueThat(best, 'proven') &&
       by?.isForLackOfPermission === true &&
+      // Permissions on other products show the other purpose of a controller.
+      !rival.rights.worksElsewhere &&
       best.clues.every(({ kind }) => ['permission', 'able'].includes(kind) || hasClue(rival, kind)),
   },
 ];
