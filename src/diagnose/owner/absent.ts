@@ -280,7 +280,7 @@ export function unreadText(labels: readonly string[]): string {
 /** Returns the finalizer's field manager if it identifies a program, and all was read and no workload has its name. */
 function absentWriter(context: Context, held: Held): string | undefined {
   const name = specificFieldManager(held);
-  const isPresent = actorsOf(context).some((actor) => !actor.isGone && hasProgramName(actor, name));
+  const isPresent = actorsOf(context).some((actor) => hasProgramName(actor, name));
   return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
 }
 

@@ -92,18 +92,19 @@ function judge(question: OwnerQuestion): Ownership {
   const alive = othersAlive(left, ruledOut, isInside(context, best?.account?.namespace));
   const others = [
     ...alive,
-    ...(best === undefined ? [] : permissionOfOthers(question, best)),
     ...ruledOut.flatMap(({ suspect, by }) =>
       by.isForLackOfPermission && hasClueThat(suspect, 'proven', 'likely')
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
   ];
+  const permitted = best === undefined ? [] : permissionOfOthers(question, best);
   const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
     const dependsOnSiblings =
       wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
-    if (dependsOnSiblings) others.push(...signsOfOthers(question, best));
+    // The user that the gate is, and may change everything, is read together with the siblings.
+    others.push(...permitted, ...(dependsOnSiblings ? signsOfOthers(question, best) : []));
     const isProven = dependsOnSiblings && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
@@ -111,6 +112,7 @@ function judge(question: OwnerQuestion): Ownership {
       ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
     };
   }
+  others.push(...permitted);
   return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
 }
 
