@@ -804,7 +804,7 @@ function isOutdated(
     return isOwn && TIME.test(name) && typeof value === 'string' ? [Date.parse(value)] : [];
   });
   const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';
-  return Math.max(...times) < Date.parse(deletion);
+  return times.length > 0 && Math.max(...times) < Date.parse(deletion);
 }
 
 type Notes = 'texts' | 'errors' | 'besideHealthy' | 'sentences' | 'nodes' | 'mentions' | 'siblings';

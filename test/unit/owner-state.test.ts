@@ -5,6 +5,7 @@ import type { Held } from '../../src/diagnose/owner/held.ts';
 import {
   leaseSeconds,
   lostAgent,
+  pausedBy,
   refusalsFor,
   statusTexts,
 } from '../../src/diagnose/owner/state.ts';
@@ -27,7 +28,7 @@ const HELD: Held = {
   finalizer: CLEANUP,
   type: WIDGETS,
   subject: { apiVersion: 'example.com/v1', kind: 'Widget', namespace: DEMO, name: 'db' },
-  objects: [objectFacts(WIDGETS, 'db', { finalizers: [CLEANUP] })],
+  objects: [{ ...objectFacts(WIDGETS, 'db', { finalizers: [CLEANUP] }), generation: 2 }],
   count: 1,
   since: DELETED_AT,
   writers: [],
@@ -115,6 +116,24 @@ test.each([
   expect(refusals.map(({ error }) => error.text)).toEqual(expected);
 });
 
+test.each<[string, object, string | undefined]>([
+  [
+    'an annotation',
+    { annotations: { 'example.com/paused': 'true' } },
+    'annotation example.com/paused=true',
+  ],
+  ['a label', { labels: { 'example.com/ignore': 'true' } }, 'label example.com/ignore=true'],
+  ['a label of another product', { labels: { 'flux.io/ignore': 'true' } }, undefined],
+  ['text in a field', { spec: { paused: 'true' } }, 'spec.paused: true'],
+  ['protection', { spec: { deletionProtection: true } }, 'spec.deletionProtection: true'],
+  ['a state', { spec: { managementState: 'Unmanaged' } }, 'spec.managementState: Unmanaged'],
+  ['another state', { spec: { managementState: 'Managed' } }, undefined],
+])('a pause by %s', (_, { spec, ...facts }: { spec?: object }, by) => {
+  const details = { 'uid-widgets-db': readOk(objectDetail({ spec: { ...spec } })) };
+  const objects = HELD.objects.map((object) => ({ ...object, ...facts }));
+  expect(pausedBy(contextOf(snapshot({ details })), { ...HELD, objects })?.by).toBe(by);
+});
+
 const CONDITION = { lastTransitionTime: LATER, reason: 'Cleanup' };
 
 test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
@@ -168,9 +187,53 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
     { phase: 'Running', message: 'failed to delete the bucket' },
     { errors: ['failed to delete the bucket'] },
   ],
+  [
+    'an error with the announcement of another attempt',
+    {
+      conditions: [
+        { ...CONDITION, type: 'Synced', status: 'False', message: 'AccessDenied, will be retried' },
+      ],
+    },
+    { errors: ['AccessDenied, will be retried'] },
+  ],
+  [
+    'entries of a list that say when they failed, long ago',
+    {
+      events: [{ type: 'Warning', reason: 'Error', message: 'disk full', time: LONG_AGO }],
+      history: [{ phase: 'Failed', message: 'upload failed', finishedAt: LONG_AGO }],
+    },
+    {},
+  ],
+  [
+    'an error with a time beside it, long ago',
+    { lastError: 'upload failed: disk full', lastErrorTime: LONG_AGO },
+    {},
+  ],
+  [
+    'a failed entry of a list that says when it began',
+    { tasks: [{ phase: 'Failed', message: 'bucket is not empty', startTime: LONG_AGO }] },
+    { errors: ['Failed: bucket is not empty'] },
+  ],
+  [
+    'a condition about an older generation',
+    {
+      conditions: [
+        {
+          ...CONDITION,
+          type: 'Synced',
+          status: 'False',
+          message: 'upgrade failed',
+          observedGeneration: 1,
+        },
+      ],
+    },
+    {},
+  ],
 ])('the status of a held object: %s', (_, status, { errors = [], quotes = errors }) => {
-  const details = { 'uid-widgets-db': readOk(objectDetail({ status: { ...status } })) };
-  const context = contextOf(snapshot({ details }));
+  const object = { metadata: { deletionTimestamp: DELETED_AT }, status: { ...status } };
+  const context = contextOf(
+    snapshot({ details: { 'uid-widgets-db': readOk(objectDetail(object)) } }),
+  );
   expect(refusalsFor(context, HELD).map(({ error }) => error.text)).toEqual(errors);
   expect(statusTexts(context, HELD).map(({ text }) => text)).toEqual(
     expect.arrayContaining(quotes),

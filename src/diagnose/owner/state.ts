@@ -344,7 +344,7 @@ function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
 
 /** Texts of a failure without a known signature; "0 failed", "no errors" and "errors: 0" are no failures. */
 const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
 const NOISE =
   /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
