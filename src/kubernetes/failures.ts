@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
-import { causeChain, describeError } from '../base/errors.ts';
+import { causeChain, describeError, errorCode } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { failureKindOf, type ReadFailure, readFailed } from '../model/read.ts';
@@ -219,7 +219,7 @@ function explainError(error: Error): ErrorExplanation | undefined {
     return Number(proxy) >= 500 ? { clause } : cannotSucceed(clause);
   }
   if (error.name === 'HTTPParserError') return cannotSucceed('the answer is not HTTP');
-  const code = 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return EXPLANATIONS[code];
   // Node's own message lists every name in the certificate.
   return cannotSucceed(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);

@@ -102,7 +102,7 @@ export async function logInByPlugin(
   const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
   const hint =
     'It may be waiting for an interactive login; configure a login that works without a person';
-  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? { hint } : {});
+  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? hint : undefined);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import type { RunResult } from '../../src/model/result.ts';
 import {
   addTeardown,
   currentRows,
@@ -37,9 +37,89 @@ function headline(text: string): string {
 }
 
 /** Of a cluster of its own. */
-function on(uid: string, result: RunResult, more: Partial<RunResult['cluster']> = {}): RunResult {
-  return { ...result, cluster: { ...result.cluster, uid, ...more } };
+function on(
+  uid: string | undefined,
+  result: RunResult,
+  more: Partial<RunResult['cluster']> = {},
+): RunResult {
+  return {
+    ...result,
+    cluster: { ...result.cluster, ...(uid === undefined ? {} : { uid }), ...more },
+  };
 }
+
+/** A report in a line of comment-histories.txt. */
+interface Reported
+  extends Pick<
+    DeskOptions,
+    'commentKey' | 'job' | 'matrix' | 'mode' | 'namespaces' | 'selector' | 'workflow'
+  > {
+  is: 'red' | 'green' | 'failed';
+  /** Names of the namespaces in the result. */
+  names?: string[];
+  /** UID of kube-system. */
+  cluster?: string;
+  server?: string;
+  /** Ages of the cluster and of the job. */
+  clusterMinutes?: number;
+  jobMinutes?: number;
+  id?: number;
+  number?: number;
+  attempt?: number;
+}
+
+async function reportAll(github: Github, line: string): Promise<string[]> {
+  const headlines: string[] = [];
+  for (const given of JSON.parse(line) as Reported[]) {
+    const { is, names, cluster, server, clusterMinutes, jobMinutes, id, ...more } = given;
+    const { number = id, attempt = 1, ...options } = more;
+    const resultOf = (name: string) => (is === 'red' ? { ...deadlock(), name } : gone(name));
+    const whole = names === undefined ? (is === 'red' ? RED : GREEN) : runOf(names.map(resultOf));
+    const result = on(cluster, whole, {
+      ...(server === undefined ? {} : { server }),
+      ...(clusterMinutes === undefined
+        ? {}
+        : { createdAt: new Date(Date.parse(FINISHED_AT) - clusterMinutes * 60_000).toISOString() }),
+    });
+    await report(github, is === 'failed' ? FAILED : result, {
+      ...options,
+      ...(jobMinutes === undefined ? {} : { startedAt: Date.now() - jobMinutes * 60_000 }),
+      run: { id: id ?? 9_000, number: number ?? 812, attempt },
+    });
+    headlines.push(
+      github
+        .commentsOn(PULL_REQUEST)
+        .map((one) => headline(one.body))
+        .join(' | '),
+    );
+  }
+  return headlines;
+}
+
+/** Text as the page shows it, with the paths of links. */
+function shown(text: string): string {
+  return text
+    .replaceAll(/<[^>]+>/g, '')
+    .replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
+    .replaceAll(/\(https?:\S+(\/\d+\/attempts\/\d+)\)/g, '($1)');
+}
+
+test('a comment after reports of several runs, jobs and clusters', () =>
+  expectPairs('comment-histories.txt', async (line) => {
+    const github = await serveGithub();
+    const headlines = await reportAll(github, line);
+    const [first] = github.commentsOn(PULL_REQUEST);
+    const text = first?.body ?? '';
+    return {
+      headlines,
+      rows: (text.match(/^- .*\[run .*$/gm) ?? []).map(shown),
+      history: shown(/^.*Teardowns: .*$/m.exec(text)?.[0] ?? ''),
+      reports: (text.match(/^<!-- namespace-teardown-gate:story /gm) ?? []).length,
+      stored: teardownsIn(text).map(
+        ({ number, attempt, isPass }) => `${number}.${attempt} ${isPass}`,
+      ),
+    };
+  }));
 
 describe('when a comment is written', () => {
   test.each([
@@ -73,28 +153,6 @@ describe('when a comment is written', () => {
 });
 
 describe('a comment over time', () => {
-  test('turns green, red and green again, and remembers', async () => {
-    const github = await serveGithub();
-    const say = async (result: RunResult, number: number): Promise<string> => {
-      await report(github, result, { run: { id: 9_000 + number, number } });
-      return body(github);
-    };
-    expect(headline(await say(RED, 1))).toContain('🔴');
-    const green = await say(GREEN, 2);
-    expect(headline(green)).toContain('✅');
-    expect(green).toMatch(
-      /\[Run 1\]\(\S+\/9001\/attempts\/1\) hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 2\]\(\S+\/9002\//,
-    );
-    expect(headline(await say(RED, 3))).toContain('🔴');
-    expect(await say(GREEN, 4)).toContain('🔴 5m 02s stuck · ✅ 38 s ← this run');
-    expect(teardownsIn(body(github)).map(({ isPass }) => isPass)).toEqual([
-      false,
-      true,
-      false,
-      true,
-    ]);
-  });
-
   test('counts a run once, however often it is published', async () => {
     const github = await serveGithub();
     const { publisher } = desk({ github });
@@ -102,104 +160,9 @@ describe('a comment over time', () => {
     await publisher.comment(viewOf(runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }])));
     expect(teardownsIn(body(github))).toMatchObject([{ outcome: 'forced' }]);
   });
-
-  test('counts another attempt for itself', async () => {
-    const github = await serveGithub();
-    await report(github, RED, { run: { id: 9_000, attempt: 1 } });
-    await report(github, GREEN, { run: { id: 9_000, attempt: 2 } });
-    expect(teardownsIn(body(github))).toMatchObject([{ attempt: 1 }, { attempt: 2 }]);
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('is never written over by an older run, which still has its place in the history', async () => {
-    const github = await serveGithub();
-    await report(github, RED, { run: { id: 9_002, number: 2 } });
-    const told = body(github);
-    await report(github, GREEN, { run: { id: 9_001, number: 1 } });
-    expect(headline(body(github))).toBe(headline(told));
-    expect(body(github)).toContain('is stuck: still there after 5m 02s');
-    expect(teardownsIn(body(github)).map(({ number }) => number)).toEqual(['1', '2']);
-  });
-
-  test('by the id of the run, not by its number, which every workflow counts for itself', async () => {
-    const github = await serveGithub();
-    const commentKey = 'shared';
-    await report(github, RED, { commentKey, workflow: 'a', run: { id: 9_001, number: 700 } });
-    await report(github, GREEN, { commentKey, workflow: 'a', run: { id: 9_002, number: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
 });
 
 describe('two clusters, jobs or gates in one comment', () => {
-  test('two clusters behind one address: green on one hides nothing of the other', async () => {
-    const github = await serveGithub();
-    await report(github, on('uid-a', RED), { run: { id: 1 } });
-    await report(github, on('uid-b', GREEN), { run: { id: 2 } });
-    const both = body(github);
-    expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
-    expect(both.indexOf('uid-a')).toBeLessThan(both.indexOf('uid-b'));
-    // Its story is still there, and open.
-    expect(both).toContain('is stuck: still there after 5m 02s');
-    await report(github, on('uid-a', GREEN), { run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-    expect(teardownsIn(body(github))).toHaveLength(3);
-  });
-
-  test('a cluster for each run, as kind makes it: the next one turns the comment green', async () => {
-    const github = await serveGithub();
-    const startedAt = Date.now() - 20 * 60_000;
-    const createdAt = new Date(Date.parse(FINISHED_AT) - 10 * 60_000).toISOString();
-    const server = 'https://127.0.0.1:40000';
-    await report(github, on('uid-a', RED, { createdAt, server }), { run: { id: 1 }, startedAt });
-    await report(github, on('uid-b', GREEN, { createdAt, server: 'https://127.0.0.1:5' }), {
-      run: { id: 2 },
-      startedAt,
-    });
-    expect(headline(body(github))).toContain('✅');
-    expect(currentRows(teardownsIn(body(github)))).toHaveLength(1);
-  });
-
-  test('a cluster that existed before the job is not deleted with it', async () => {
-    const github = await serveGithub();
-    const createdAt = '2026-03-01T10:00:00Z';
-    const startedAt = Date.now() - 20 * 60_000;
-    await report(github, on('uid-a', RED, { createdAt }), { run: { id: 1 }, startedAt });
-    await report(github, on('uid-b', GREEN, { createdAt }), { run: { id: 2 }, startedAt });
-    expect(headline(body(github))).toContain('🔴');
-  });
-
-  test('clusters without a known UID are distinguished by their addresses', async () => {
-    const github = await serveGithub();
-    const at = (server: string, result: RunResult): RunResult => ({
-      ...result,
-      cluster: { ...result.cluster, server },
-    });
-    await report(github, at('https://a', RED), { run: { id: 1 } });
-    await report(github, at('https://b', GREEN), { run: { id: 2 } });
-    expect(headline(body(github))).toContain('🔴');
-    // The right to read kube-system was granted meanwhile.
-    await report(github, on('uid-a', GREEN, { server: 'https://a' }), { run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('two jobs of one run, in whatever order: the red one stays, with its story', async () => {
-    for (const order of [
-      ['eu', 'us'],
-      ['us', 'eu'],
-    ]) {
-      const github = await serveGithub();
-      for (const zone of order) {
-        const result = on(`uid-${zone}`, zone === 'eu' ? RED : GREEN);
-        await report(github, result, { commentKey: 'all', mode: 'always', matrix: { zone } });
-      }
-      const both = body(github);
-      expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
-      expect(both).toContain('<code>preview / teardown &#40;us&#41;</code>');
-      expect(both).toContain('is stuck: still there after 5m 02s');
-      expect(teardownsIn(both)).toHaveLength(2);
-    }
-  });
-
   test('several red ones: the worst is open, the others are folded, all are there', async () => {
     const github = await serveGithub();
     const commentKey = 'all';
@@ -217,46 +180,6 @@ describe('two clusters, jobs or gates in one comment', () => {
     }
     const open = text.replace(/<details>[\s\S]*?<\/details>/g, '');
     expect(open).not.toContain('The teardown gate could not work');
-  });
-
-  test('without a key every job has its own comment', async () => {
-    const github = await serveGithub();
-    for (const job of ['a', 'b']) await report(github, RED, { job });
-    await report(github, GREEN, { job: 'a', run: { id: 9_001 } });
-    const heads = github.commentsOn(PULL_REQUEST).map((comment) => headline(comment.body));
-    expect(heads).toEqual([expect.stringContaining('✅'), expect.stringContaining('🔴')]);
-  });
-
-  test('a namespace of another run stays red until a run sees it deleted', async () => {
-    const github = await serveGithub();
-    const about = (name: string, result: NamespaceResult, id: number) =>
-      report(github, on('uid', runOf([{ ...result, name }])), { namespaces: [name], run: { id } });
-    await about('preview-abc', deadlock(), 1);
-    await about('preview-def', gone(), 2);
-    expect(headline(body(github))).toContain('🔴');
-    const sweep = on('uid', runOf([gone('preview-def'), gone('preview-abc')]));
-    await report(github, sweep, { namespaces: [], selector: 'ephemeral=true', run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('a job that comes no more is neither red for ever nor green', async () => {
-    const github = await serveGithub();
-    const commentKey = 'all';
-    const say = (result: RunResult, job: string, id: number) =>
-      report(github, result, { commentKey, job, run: { id, number: id } });
-    await say(on('uid-a', RED), 'old', 1);
-    for (const id of [2, 3]) {
-      await say(on('uid-b', GREEN), 'new', id);
-      expect(headline(body(github))).toContain('🔴');
-    }
-    await say(on('uid-b', GREEN), 'new', 4);
-    expect(headline(body(github))).toBe('🟡 1 of 2 has not reported for some time');
-    expect(body(github)).toMatch(
-      /^- ⚪ .*no later run has checked it; it was 🔴 stuck after 5m 02s/m,
-    );
-    await say(on('uid-a', GREEN), 'old', 5);
-    await say(on('uid-b', GREEN), 'new', 5);
-    expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
   });
 });
 
@@ -285,36 +208,6 @@ describe('a run that could not look', () => {
     expect(text).toContain('The teardown gate could not work');
     expect(text).not.toMatch(/@octocat|<img/);
     await report(github, on('uid-a', GREEN), { run: { id: 3, number: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('after a red one is the same teardown: it counts once, and the hang is remembered', async () => {
-    const github = await serveGithub();
-    const say = (result: RunResult | Failure, id: number, job = 'eu') =>
-      report(github, result, { commentKey: 'all', job, mode: 'always', run: { id, number: id } });
-    await say(on('uid-b', GREEN), 1, 'us');
-    await say(on('uid-a', RED), 1);
-    for (const id of [2, 3, 4, 5]) {
-      await say(FAILED, id);
-      expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
-      expect(body(github)).toContain('The teardown gate could not work');
-    }
-    await say(on('uid-a', GREEN), 6);
-    expect(headline(body(github))).toBe('✅ All 2 teardowns finished, 1 of them in an earlier run');
-    expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 6\]/);
-  });
-
-  test('after a green one leaves nothing green', async () => {
-    const github = await serveGithub();
-    await report(github, on('uid-a', GREEN), { mode: 'always', run: { id: 1 } });
-    await report(github, FAILED, { run: { id: 2 } });
-    expect(headline(body(github))).toBe('🔴 The teardown gate could not work');
-  });
-
-  test('whose inputs were wrong is forgotten once they are right', async () => {
-    const github = await serveGithub();
-    await report(github, FAILED, { namespaces: [], run: { id: 1 } });
-    await report(github, on('uid-a', GREEN), { run: { id: 2 } });
     expect(headline(body(github))).toContain('✅');
   });
 });

@@ -470,7 +470,7 @@ describe('the namespace itself', () => {
     expect(refusals(refused).join()).toContain('only force-orphans: accept');
     const accepted = await plan(build(), { policy: { orphans: 'accept' } });
     expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
-    expect(accepted.strands).toMatch(words);
+    expect(accepted.wouldLeave).toMatch(words);
   });
 });
 
