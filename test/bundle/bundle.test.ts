@@ -12,8 +12,6 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { REPOSITORY, readActionYml } from '../stub/action-yml.ts';
-import { runStep } from '../stub/runner.ts';
-import { parseLog } from '../stub/step-log.ts';
 
 const DIST = join(REPOSITORY, 'dist');
 const BUNDLE = join(DIST, 'index.js');
@@ -93,19 +91,6 @@ describe('the bundle', () => {
 
     expect(run.status).toBe(2);
     expect(run.stderr).toMatch(/^error: cannot write to standard output: [^\n]*ENOSPC[^\n]*\n$/);
-  });
-
-  test('fails with one sentence and no stack when no namespace is given', async () => {
-    const step = await runStep({ inputs: {} });
-
-    const errors = parseLog(step.stdout).filter((line) => line.kind === 'error');
-    expect(step.exitCode).toBe(1);
-    expect(errors).toHaveLength(1);
-    expect(errors[0]).toMatchObject({
-      text: expect.stringContaining('"namespace" and "selector"'),
-    });
-    expect(step.stdout + step.stderr).not.toMatch(/^\s+at /m);
-    expect(step.outputs['outcome']).toBe('error');
   });
 
   const old = findOldNode();
