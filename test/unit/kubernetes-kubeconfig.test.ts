@@ -79,7 +79,7 @@ async function connected(options: Partial<Search> = {}) {
 }
 
 describe('where the kubeconfig comes from', () => {
-  test('the input wins over everything', () => {
+  test('the input has the first priority', () => {
     const kubeconfig = write('mine', simple('input'));
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
@@ -131,7 +131,7 @@ describe('where the kubeconfig comes from', () => {
     expect((await connected({ env })).target.ownNamespace).toBe('runners');
   });
 
-  test('as in kubectl, ~/.kube/config is not looked at when KUBECONFIG names missing files', () => {
+  test('~/.kube/config is not read if KUBECONFIG names missing files, as in kubectl', () => {
     write('.kube/config', simple('home'));
     const missing = join(home, 'missing');
     expect(refusal({ env: { KUBECONFIG: missing } }).message).toBe(
@@ -139,7 +139,7 @@ describe('where the kubeconfig comes from', () => {
     );
   });
 
-  test('an empty file is no file', () => {
+  test('an empty file counts as missing', () => {
     write('.kube/config', '\n# nothing yet\n');
     expect(choose({ env: pod() }).context).toBe('in-cluster');
   });
@@ -158,7 +158,7 @@ describe('where the kubeconfig comes from', () => {
 describe('several files in KUBECONFIG', () => {
   const listed = (...files: string[]) => ({ env: { KUBECONFIG: files.join(delimiter) } });
 
-  test('the first that has a name wins, and entries are not mixed', () => {
+  test('the first entry with a name has priority, and entries are not mixed', () => {
     const first = write(
       'a',
       `
@@ -183,7 +183,7 @@ users: [{ name: red, user: { token: token-of-second } }]
     expect(access.source).toBe(`${first}, ${second}`);
   });
 
-  test('the first current-context wins', () => {
+  test('the first current-context has priority', () => {
     const files = [write('a', 'kind: Config'), write('b', simple('b')), write('c', simple('c'))];
     expect(choose(listed(...files)).context).toBe('b');
   });
@@ -194,7 +194,7 @@ users: [{ name: red, user: { token: token-of-second } }]
     expect(access.context).toBe('a');
   });
 
-  test('a broken one is an error even when another would do', () => {
+  test('an invalid file is an error, even if another one is valid', () => {
     const broken = write('broken', 'clusters: [');
     expect(refusal(listed(write('a', simple('a')), broken)).message).toBe(
       `cannot read kubeconfig ${broken}: not valid YAML (line 1)`,
@@ -334,7 +334,7 @@ describe('the content of a kubeconfig instead of its path', () => {
     );
   });
 
-  test('a long path is not taken for content', () => {
+  test('a long path is not mistaken for content', () => {
     const kubeconfig = join(home, 'a'.repeat(100), 'b'.repeat(100));
     expect(refusal({ kubeconfig }).message).toContain('no such file');
   });
@@ -366,7 +366,7 @@ describe('the server', () => {
   });
 });
 
-describe('the namespace that we run in', () => {
+describe('the namespace in which the gate runs', () => {
   const withCluster = (server: string, ca?: string) => {
     const authority =
       ca === undefined ? '' : `, certificate-authority-data: ${Buffer.from(ca).toString('base64')}`;
