@@ -42,7 +42,7 @@ export interface PlanAndObservation {
   isStuck: boolean;
 }
 
-interface CarryOutDeps extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
+interface CarryOutDeps extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'stopReason'> {
   log: Log;
   /** When forcing began, in ms since the epoch. */
   startedAt: number;
@@ -91,7 +91,7 @@ export async function carryOut(first: PlanAndObservation, deps: CarryOutDeps): P
     }
   } else {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
-    recordAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
+    recordAll(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
     outcome = await verify(run, left);
     // A finalizer that was removed must not be reported as the cause.
     const isOutdated = outcome === undefined && run.journal.changedAt > run.seen.at;
@@ -125,10 +125,11 @@ function beginEnforcement(
       return this.seen.plan;
     },
     guard: async () => {
-      const now = run.over() === undefined ? await check() : undefined;
-      if (now?.ok === false) return run.over() ?? now.failure.message;
+      const now = run.stopReason() === undefined ? await check() : undefined;
+      if (now?.ok === false) return run.stopReason() ?? now.failure.message;
       return (
-        run.over() ?? (now && now.value === undefined ? 'the namespace was deleted' : undefined)
+        run.stopReason() ??
+        (now && now.value === undefined ? 'the namespace was deleted' : undefined)
       );
     },
   };
@@ -184,7 +185,7 @@ async function updatePlan(run: Enforcement, compare: boolean): Promise<boolean> 
 
 /** Returns the actions that remain, planned from a fresh snapshot and with sufficient permissions. */
 async function dueActions(run: Enforcement): Promise<ForceAction[]> {
-  if (run.over() !== undefined || openActions(run).length === 0) return [];
+  if (run.stopReason() !== undefined || openActions(run).length === 0) return [];
   if (run.clock.now() - run.seen.at > FRESH_MS && !(await updatePlan(run, true))) {
     const now = await checkNamespace(run);
     const why = now.ok ? 'its owner could not be determined again' : now.failure.message;
@@ -203,12 +204,12 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
  * objects to free.
  */
 async function isDeletedByItself(run: Enforcement): Promise<boolean> {
-  const { clock, over, startedAt } = run;
+  const { clock, stopReason, startedAt } = run;
   const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
   const until = Math.min(latest, clock.now() + SETTLE_MS);
-  for (let compare = false; over() === undefined && clock.now() < until; ) {
+  for (let compare = false; stopReason() === undefined && clock.now() < until; ) {
     if (await run.isDeletedBy(Math.min(until, clock.now() + EXAMINE_AGAIN_MS))) return true;
-    if (over() !== undefined || !(await updatePlan(run, compare))) continue;
+    if (stopReason() !== undefined || !(await updatePlan(run, compare))) continue;
     if (openActions(run).some(isObjectAction) || run.seen.isStuck) return false;
     compare = true;
   }
@@ -225,7 +226,7 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
     if (actions.length === 0) return false;
     const before = run.journal.changes;
     for (const action of actions) {
-      if (run.over() !== undefined) return false;
+      if (run.stopReason() !== undefined) return false;
       run.logged.add(actionKey(action));
       if ((await performAction(run, action)) === 'finished') run.finished.add(actionKey(action));
     }
@@ -239,7 +240,7 @@ async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
   if (actions.length === 0) return undefined;
   const left = await listAcceptedLeftovers(run);
   for (const action of actions) {
-    if (run.over() !== undefined) return left;
+    if (run.stopReason() !== undefined) return left;
     if (left === undefined) {
       recordResult(run, action, 'not done: content remains or could not be read');
       continue;

@@ -16,8 +16,8 @@ export interface ForceRun {
   /** When aborted, running requests are cancelled. */
   signal: AbortSignal;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
-  over(): string | undefined;
-  /** Returns why no write to the namespace may begin now: the answer of `over`, or a change of the namespace or cluster. */
+  stopReason(): string | undefined;
+  /** Returns why no write to the namespace may begin now: the answer of `stopReason`, or a change of the namespace or cluster. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
   plan: ForcePlan;

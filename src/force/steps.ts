@@ -199,7 +199,7 @@ function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
       wants(own)
         ? `removed, and added again by manager ${managerOf(own.object, action) ?? 'unknown'}`
         : undefined,
-    stop: async () => run.over(),
+    stop: async () => run.stopReason(),
     veto: ({ object }) => {
       if (step !== 'namespace-spec-finalizer' || finalizer !== KUBERNETES_FINALIZER)
         return undefined;

@@ -9,7 +9,7 @@ import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { isGoneOrAnother } from '../observe/objects.ts';
+import { isDeletedOrReplaced } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
@@ -343,7 +343,7 @@ async function deleteObject(
   // The next round repeats a deletion that failed.
   const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
   if (sent.ok) entry.result = 'deletion requested';
-  else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';
+  else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
     if (before !== entry.result)

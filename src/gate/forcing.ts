@@ -23,7 +23,7 @@ interface Forcing {
   policy: ActivePolicy;
   startedAt: number;
   /** Returns why no further write may begin, or undefined. */
-  over(): string | undefined;
+  stopReason(): string | undefined;
   examine(one: Examined): Promise<Examination>;
 }
 
@@ -49,13 +49,13 @@ export async function forceAll(
   void clock.sleep(BUDGET_MS, isDone.signal).then(() => isOver.abort());
   const signal = AbortSignal.any([cancelled, isOver.signal]);
   const bounded = { ...run, signal };
-  const over = (): string | undefined => {
+  const stopReason = (): string | undefined => {
     if (cancelled.aborted) return 'the run was cancelled';
     const isLate = signal.aborted || clock.now() - startedAt >= LAST_WRITE_MS;
     return isLate ? `the ${BUDGET_MS / 1_000} s for forcing are over` : undefined;
   };
   const together = examinerFor(bounded);
-  const forcing = { run: bounded, cancelled, policy, startedAt, over, examine: together };
+  const forcing = { run: bounded, cancelled, policy, startedAt, stopReason, examine: together };
   try {
     const registrations = await readRegistrations(bounded);
     const planned = await Promise.all(

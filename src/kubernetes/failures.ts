@@ -58,7 +58,7 @@ function failureFromStatus(answer: Answer, status: JsonObject): ReadFailure {
     (resource === undefined || stringAt(status, 'details', 'kind') === resource);
   return {
     kind: kind === 'not-found' && !isAbout ? 'unreadable' : kind,
-    message: withDetail(wordsOf(answer), said),
+    message: withDetail(statusLine(answer), said),
   };
 }
 
@@ -66,7 +66,7 @@ function failureFromText(answer: Answer, body: string): ReadFailure {
   const isPlain = body.trim() === '' || contentTypeOf(answer) === 'text/plain';
   const text = isPlain ? body.trim() : '';
   if (isPlain && PLAIN_TEXT_STATUSES.has(answer.status)) {
-    return { kind: failureKindOf(answer.status), message: withDetail(wordsOf(answer), text) };
+    return { kind: failureKindOf(answer.status), message: withDetail(statusLine(answer), text) };
   }
   // An API server answers so for an unknown API group or version (Go, net/http.NotFound). The answer has no
   // failure kind of its own, because gateways written in Go send the same text.
@@ -78,7 +78,7 @@ function failureFromText(answer: Answer, body: string): ReadFailure {
   return { kind: 'unreadable', message };
 }
 
-function wordsOf({ status }: Answer): string {
+function statusLine({ status }: Answer): string {
   return `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
 }
 
