@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
@@ -42,6 +43,17 @@ describe('a network that fails', () => {
     const result = await api.send({ method: 'POST', path: '/api/v1/namespaces', body: {} });
     expect(failureIn(result).kind).toBe('network');
     expect(server.connections).toBe(1);
+  });
+
+  test('compressed data that ends too early', async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(JSON.stringify(namespace('demo'))).subarray(0, 40));
+    });
+    expect(failureIn(await (await connectTo(server.url)).get(PATH))).toMatchObject({
+      kind: 'network',
+      message: 'the connection was closed before the answer was complete',
+    });
   });
 
   test('damaged compressed data does not occupy its connection', async () => {

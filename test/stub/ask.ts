@@ -9,7 +9,7 @@ export interface Answer {
   text: string;
 }
 
-export interface Asking {
+interface Asking {
   body?: Json;
   contentType?: string;
   accept?: string;

@@ -53,7 +53,7 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-export interface FaultProxyOptions {
+interface FaultProxyOptions {
   /** Of the server behind. */
   target: string;
   rules?: readonly FaultRule[];

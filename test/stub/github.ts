@@ -30,7 +30,7 @@ export interface Github {
   close(): Promise<void>;
 }
 
-export interface GithubRequest {
+interface GithubRequest {
   method: string;
   /** With the query. */
   path: string;
@@ -38,14 +38,14 @@ export interface GithubRequest {
   status: number | undefined;
 }
 
-export interface StubComment {
+interface StubComment {
   id: number;
   issue: number;
   body: string;
   user: { login: string; type: string };
 }
 
-export interface StubPull {
+interface StubPull {
   number: number;
   baseRepository: string;
   headSha: string;

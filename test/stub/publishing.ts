@@ -18,7 +18,7 @@ import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
 /** Everything that a publisher works with, on a host's stub and in a folder that goes with the test. */
-export interface Desk {
+interface Desk {
   publisher: Publisher;
   said: string[];
   folder: string;

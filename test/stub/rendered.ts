@@ -30,7 +30,7 @@ export const MICROMARK: Judge = {
 const hasCmark = spawnSync('cmark-gfm', ['--version']).status === 0;
 
 /** GitHub's own parser; a second opinion where it is installed. The name says why its tests are skipped. */
-export const CMARK: Judge = {
+const CMARK: Judge = {
   name: hasCmark ? 'cmark-gfm' : 'cmark-gfm (skipped: it is not installed)',
   missing: hasCmark
     ? undefined

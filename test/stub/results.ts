@@ -153,7 +153,7 @@ export function foreseen(result: NamespaceResult): NamespaceResult {
   };
 }
 
-export function withDiagnosis(result: NamespaceResult, given: Partial<Diagnosis>): NamespaceResult {
+function withDiagnosis(result: NamespaceResult, given: Partial<Diagnosis>): NamespaceResult {
   const found = result.diagnosis as Diagnosis;
   return { ...result, diagnosis: { ...found, ...given } };
 }
@@ -236,7 +236,7 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
 }
 
 /** Namespaces that wait for the same, for longer than any run. */
-export function heldSince(...names: string[]): HeldNamespace[] {
+function heldSince(...names: string[]): HeldNamespace[] {
   return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z' }));
 }
 

@@ -26,7 +26,7 @@ const PREFIX_NEW = '::';
 const PREFIX_OLD = '##[';
 
 /** The name of the command in a line; `undefined` for plain text. */
-export function commandIn(line: string): string | undefined {
+function commandIn(line: string): string | undefined {
   return newForm(line) ?? oldForm(line);
 }
 
