@@ -129,7 +129,7 @@ export const READING: readonly FaultRow[] = [
       { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
     ],
     outcome: 'not-terminating',
-    says: /Its deletion was refused: .*409 Conflict/,
+    says: /The namespace was not deleted: 409 Conflict/,
   },
   {
     fault: 'the deletion is forbidden',
@@ -140,7 +140,7 @@ export const READING: readonly FaultRow[] = [
       { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
     ],
     outcome: 'not-terminating',
-    says: /Its deletion was refused: .*403 Forbidden/,
+    says: /The namespace was not deleted: 403 Forbidden/,
   },
   {
     fault: 'the answer to the deletion is lost',
