@@ -1,4 +1,4 @@
-import type { Fault } from '../../stub/fault-proxy.ts';
+import type { Fault, FaultRule } from '../../stub/fault-proxy.ts';
 import {
   aggregator503,
   blackHole,
@@ -43,17 +43,28 @@ function passing(fault: string, what: Fault, times = 1): FaultRow {
   };
 }
 
-/** As if nobody had asked for the deletion yet. */
-const stillActive: FaultRow['rules'] = [
-  {
+/** The namespace is not terminating at the first `times` reads. */
+function active(times: number): FaultRule {
+  return {
     request: GET,
-    times: 1,
+    times,
     fault: edit((namespace) => {
       const metadata = namespace['metadata'] as Record<string, unknown>;
       delete metadata['deletionTimestamp'];
     }),
-  },
-];
+  };
+}
+
+function refused(fault: string, status: number, reason: string): FaultRow {
+  return {
+    fault,
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [active(9), { request: DELETE, fault: failure(status, reason, 'no deletion today') }],
+    outcome: 'not-terminating',
+    says: new RegExp(`The namespace was not deleted: ${status} ${reason}`),
+  };
+}
 
 export const READING: readonly FaultRow[] = [
   always('the answer never comes', blackHole, /no answer within 15 s/),
@@ -120,33 +131,13 @@ export const READING: readonly FaultRow[] = [
   passing('the connection is reset', reset),
   passing('the server is throttled for a second', tooManyRequests('1')),
   passing('the aggregator is away', aggregator503, 2),
-  {
-    fault: 'the deletion meets a conflict every time',
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [
-      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
-      { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
-    ],
-    outcome: 'not-terminating',
-    says: /The namespace was not deleted: 409 Conflict/,
-  },
-  {
-    fault: 'the deletion is forbidden',
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [
-      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
-      { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
-    ],
-    outcome: 'not-terminating',
-    says: /The namespace was not deleted: 403 Forbidden/,
-  },
+  refused('the deletion meets a conflict every time', 409, 'Conflict'),
+  refused('the deletion is forbidden', 403, 'Forbidden'),
   {
     fault: 'the answer to the deletion is lost',
     phase: 'reading',
     inputs: { delete: 'true' },
-    rules: [...stillActive, { request: DELETE, fault: loseAnswer }],
+    rules: [active(1), { request: DELETE, fault: loseAnswer }],
     outcome: 'stuck',
     says: /preview-pr-42 is stuck/,
     mutations: [`DELETE ${NAMESPACE}`],
@@ -155,7 +146,7 @@ export const READING: readonly FaultRow[] = [
     fault: 'the deletion fails once in the server, and was done all the same',
     phase: 'reading',
     inputs: { delete: 'true' },
-    rules: [...stillActive, { request: DELETE, fault: internalError }],
+    rules: [active(1), { request: DELETE, fault: internalError }],
     outcome: 'stuck',
     says: /preview-pr-42 is stuck/,
   },
