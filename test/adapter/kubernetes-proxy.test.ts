@@ -89,7 +89,7 @@ describe('a proxy that speaks TLS', () => {
 });
 
 describe('a proxy that fails', () => {
-  test('refuses', async () => {
+  test('refuses the tunnel', async () => {
     const proxy = await startConnectProxy({ refuse: 407 });
     const { api } = await through(proxy.url);
     expect(failureIn(await api.get(PATH))).toEqual({

@@ -88,13 +88,13 @@ describe('where the kubeconfig comes from', () => {
     expect(access.source).toBe(kubeconfig);
   });
 
-  test('then KUBECONFIG', () => {
+  test('KUBECONFIG has the second priority', () => {
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
     expect(choose({ env }).server).toBe('https://env:6443');
   });
 
-  test('then ~/.kube/config', () => {
+  test('~/.kube/config has the third priority', () => {
     write('.kube/config', simple('home'));
     expect(choose({ env: pod() })).toMatchObject({
       context: 'home',
@@ -103,7 +103,7 @@ describe('where the kubeconfig comes from', () => {
     });
   });
 
-  test('then the service account of the pod', () => {
+  test('the service account of the pod has the last priority', () => {
     expect(choose({ env: pod() })).toMatchObject({
       source: "the pod's service account",
       context: 'in-cluster',
@@ -125,7 +125,7 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ env }).server).toBe('https://10.96.0.1:8080');
   });
 
-  test('a pod without an authority trusts the ones of the system', async () => {
+  test('a pod without a certificate authority trusts those of the system', async () => {
     const env = pod();
     rmSync(join(home, SERVICE_ACCOUNT, 'ca.crt'));
     expect((await connected({ env })).target.ownNamespace).toBe('runners');
@@ -188,7 +188,7 @@ users: [{ name: red, user: { token: token-of-second } }]
     expect(choose(listed(...files)).context).toBe('b');
   });
 
-  test('missing, empty and repeated ones are skipped', () => {
+  test('missing, empty and repeated files are skipped', () => {
     const file = write('a', simple('a'));
     const access = choose(listed('', join(home, 'missing'), write('empty', ''), file, file));
     expect(access.context).toBe('a');
@@ -239,14 +239,14 @@ describe('the context', () => {
     expect(access).toMatchObject({ context: 'green', user: { name: '', fields: {} } });
   });
 
-  test('that does not exist: the others are listed', () => {
+  test('that does not exist is an error that lists the others', () => {
     const kubeconfig = write('k', two);
     expect(refusal({ kubeconfig, context: 'gren' }).message).toBe(
       `there is no context "gren" in ${kubeconfig}; it has the contexts "blue", "green"`,
     );
   });
 
-  test('that is not set: the others are listed', () => {
+  test('that is not set is an error that lists the others', () => {
     const kubeconfig = write('k', two.replace('current-context: blue', ''));
     expect(refusal({ kubeconfig }).message).toBe(
       `${kubeconfig} has no current-context; it has the contexts "blue", "green"`,
@@ -278,7 +278,7 @@ describe('a file that cannot be used', () => {
     expect(message).not.toContain('secret');
   });
 
-  test('is YAML, but of something else', () => {
+  test('is YAML, but no kubeconfig', () => {
     const kubeconfig = write('k', 'services: { web: { image: nginx } }');
     expect(refusal({ kubeconfig }).message).toMatch(/^found no cluster to talk to/);
   });
