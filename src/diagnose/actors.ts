@@ -250,7 +250,7 @@ function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, Workload
   const lists = [cluster.deployments, cluster.statefulSets, cluster.daemonSets];
   if (lists.some((list) => list?.ok !== true)) return [];
   return itemsIn(baseline?.workloads)
-    .filter(({ uid }) => !byUid.has(uid))
+    .filter((workload) => !byUid.has(workload.uid) && !hasEnded(workload))
     .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 

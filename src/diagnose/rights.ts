@@ -1,4 +1,5 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
+import { accountText } from './actors.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
@@ -235,42 +236,71 @@ export function ableAccounts(
   };
 }
 
-/** Returns the grants of rules that name the type's group and let their holders change some of its resources. */
-function changingGrants({ group }: ResourceType, grants: readonly Grant[]): Grant[] {
-  return grants.filter(
-    ({ rule: { apiGroups, verbs } }) =>
-      apiGroups.includes(group) && verbs.some((verb) => CHANGING.includes(verb)),
-  );
-}
-
 /**
- * Returns users and groups, other than ServiceAccounts, that may write the type's status or finalizers, as controllers
- * do: one that runs outside of the cluster may be among them.
+ * Returns users and groups, other than ServiceAccounts, that a rule which names the type's group lets change it: a
+ * controller that runs outside of the cluster may be among them. Many people may change built-in types, of which controllers
+ * write the status or finalizers.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
-  const subjects = changingGrants(type, grantsOf(context))
-    .filter(({ rule }) => rule.resources.some((name) => /\/(?:status|finalizers)$/.test(name)))
+  const isController = ({ resources }: RuleFacts): boolean =>
+    !isBuiltIn(type.group) || resources.some((name) => /\/(?:status|finalizers)$/.test(name));
+  const subjects = grantsOf(context)
+    .filter(
+      ({ rule }) =>
+        rule.apiGroups.includes(type.group) && changesType(rule, type) && isController(rule),
+    )
     .map(({ subject }) => subject)
     .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
 }
 
 /**
- * Reports whether a rule that names the type's group lets any user, group or ServiceAccount but this one change its
- * objects, or did so until its binding was deleted with the namespace. The roles of Kubernetes itself do not count.
+ * Returns everybody but this account whom RBAC lets change objects of the type, in words: directly, as somebody else, or
+ * after granting it to themselves; also by a binding that was deleted with the namespace. Kubernetes itself and the gate
+ * do not count, nor do ServiceAccounts of a namespace that is being deleted with their tokens.
  */
-export function mayOthersChange(context: Context, type: ResourceType, own: Account): boolean {
-  // The tokens of the namespace's own ServiceAccounts ended with them.
-  const departed = departedGrants(context).filter(
-    ({ subject, namespace }) =>
-      accountOf(subject, namespace).namespace !== context.now.namespace.name,
+export function othersWhoMayChange(context: Context, type: ResourceType, own: Account): string[] {
+  const { cluster, namespace, self } = context.now;
+  const homes = itemsIn(cluster.namespaces).map(({ name }) => name);
+  const gate = self?.ok === true ? accountOf({ kind: 'User', name: self.value }, undefined) : own;
+  const isOther = (account: Account, because: string): boolean => {
+    if (isSameAccount(account, own) || isSameAccount(account, gate)) return false;
+    if (account.namespace === undefined) return !account.name.startsWith('system:');
+    if (account.namespace === namespace.name || !homes.includes(account.namespace)) return false;
+    return account.namespace !== 'kube-system' || !because.startsWith('ClusterRole system:');
+  };
+  const found = [...grantsOf(context), ...departedGrants(context)].flatMap(
+    ({ subject, namespace: home, rule, because }) => {
+      if (!changesType(rule, type) && !borrowsRights(rule)) return [];
+      if (subject.kind === 'Group') {
+        return ADMINISTRATORS.test(subject.name) ? [] : [`group ${subject.name}`];
+      }
+      const account = accountOf(subject, home);
+      return isOther(account, because) ? [accountText(account)] : [];
+    },
   );
-  return changingGrants(type, [...grantsOf(context), ...departed]).some(
-    ({ subject, namespace, because }) =>
-      !because.startsWith('ClusterRole system:') &&
-      !isSameAccount(accountOf(subject, namespace), own),
+  return [...new Set(found)];
+}
+
+/** Reports whether a rule is about changes of the type. The status of a built-in type carries its metadata as well. */
+function changesType({ apiGroups, resources, verbs }: RuleFacts, type: ResourceType): boolean {
+  return (
+    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
+    resources.some((name) => ['*', type.resource].includes(name.split('/')[0] ?? '')) &&
+    verbs.some((verb) => CHANGING.includes(verb))
   );
 }
+
+/** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
+function borrowsRights({ resources, verbs }: RuleFacts): boolean {
+  return (
+    verbs.some((verb) => ['impersonate', 'bind', 'escalate'].includes(verb)) ||
+    (resources.includes('serviceaccounts/token') && verbs.includes('create'))
+  );
+}
+
+/** Groups of Kubernetes itself and of kubeadm's administrators, which every cluster has; not those of all accounts. */
+const ADMINISTRATORS = /^(?:system:(?!serviceaccounts|authenticated)|kubeadm:cluster-admins$)/;
 
 /** Returns the grants of the namespace's own bindings that were deleted with it. */
 function departedGrants({ now }: Context): Grant[] {

@@ -671,7 +671,7 @@ export interface ObjectDetail {
    * Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`.
    */
   endedAt?: string;
-  /** The field of `spec` that pauses the controller of the object (`suspend`, `paused`). */
+  /** The field of `spec` that pauses the controller of the object, as `spec.paused: true`. */
   suspended: string | undefined;
   /**
    * `spec.deletionPolicy`, as in a VolumeSnapshotContent: whether the object is deleted together with the object that
@@ -731,9 +731,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
     texts: [],
-    suspended: ['suspend', 'suspended', 'paused', 'pause']
-      .filter((field) => valueAt(object, 'spec', field) === true)
-      .map((field) => `spec.${field}`)[0],
+    suspended: pauseField(object),
     deletionPolicy: stringAt(object, 'spec', 'deletionPolicy'),
     references: [],
     mentions: [],
@@ -761,6 +759,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (/conditions/.test(field)) return;
     if (/namespace/i.test(key)) addMention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
+    if (isOutdated(object, field, key, beside)) return;
     const failed = firstState(beside, FAILED);
     const isError = failed !== undefined || ERROR_FIELD.test(field);
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
@@ -772,6 +771,40 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     else if (firstState(beside, HEALTHY) !== undefined) addText(detail, 'besideHealthy', text);
   });
   return detail;
+}
+
+const PAUSE_FIELDS = ['suspend', 'suspended', 'paused', 'pause', 'deletionProtection'];
+
+/** Returns a field of the spec with its value by which the controller neither works nor deletes. */
+function pauseField(object: JsonObject): string | undefined {
+  const field = PAUSE_FIELDS.find((one) => `${valueAt(object, 'spec', one)}` === 'true');
+  if (field !== undefined) return `spec.${field}: true`;
+  // The states of OpenShift's operators (openshift/api operator/v1, ManagementState).
+  const isUnmanaged = stringAt(object, 'spec', 'managementState') === 'Unmanaged';
+  return isUnmanaged ? 'spec.managementState: Unmanaged' : undefined;
+}
+
+/** Fields that say when something happened, unless they only say when it began. */
+const TIME =
+  /(?<!start|started|start_|create|created|creation|transition)(?:time|timestamp|at|date)$/i;
+
+/**
+ * Reports whether a text is from before the deletion by a time of its own: of its entry in a list, or in a field such
+ * as `lastErrorTime` beside `lastError`.
+ */
+function isOutdated(
+  { metadata }: JsonObject,
+  field: string,
+  key: string,
+  beside: Json | undefined,
+): boolean {
+  const isEntry = /\[\]\.\w+$/.test(field);
+  const times = Object.entries(isObject(beside) ? beside : {}).flatMap(([name, value]) => {
+    const isOwn = isEntry || (name.startsWith(key) && name !== key);
+    return isOwn && TIME.test(name) && typeof value === 'string' ? [Date.parse(value)] : [];
+  });
+  const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';
+  return Math.max(...times) < Date.parse(deletion);
 }
 
 type Notes = 'texts' | 'errors' | 'besideHealthy' | 'sentences' | 'nodes' | 'mentions' | 'siblings';
@@ -888,7 +921,7 @@ function visitFields(
  * Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation.
  * The namespace controller deletes objects of all types. Other verbs show nothing.
  */
-const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|\*)$/;
+const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
 
 /** A rule that permits watching or changing objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
@@ -896,7 +929,13 @@ const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
   resources: texts('resources'),
   resourceNames: texts('resourceNames'),
-  verbs: (rule) => stringsAt(rule, 'verbs').filter((verb) => VERBS.test(verb)),
+  // Who may create tokens of ServiceAccounts may act as they do.
+  verbs: (rule) => {
+    const mayCreateTokens = stringsAt(rule, 'resources').includes('serviceaccounts/token');
+    return stringsAt(rule, 'verbs').filter(
+      (verb) => VERBS.test(verb) || (mayCreateTokens && verb === 'create'),
+    );
+  },
 });
 
 export type RoleFacts = ReturnType<typeof roleFacts>;

@@ -58,6 +58,8 @@ export interface Snapshot {
    * Read only where the owner would otherwise be proven to be missing.
    */
   siblings?: Record<string, Read<Sibling[]>>;
+  /** The name of the user that the gate is; read together with `siblings`. */
+  self?: Read<string>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
   /**

@@ -177,6 +177,21 @@ export async function readSiblings(
   return new Map(answers);
 }
 
+/** Reads the name of the user that sends these requests (KEP-3325; Kubernetes 1.28 and later). */
+export async function readSelf({ api, signal }: Reading): Promise<Gathered<Read<string>>> {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
+  const answer = await api.send({ method: 'POST', path, body }, { signal });
+  const name = answer.ok ? stringAt(answer.value, 'status', 'userInfo', 'username') : undefined;
+  const message = 'the answer names no user';
+  const value = !answer.ok
+    ? answer
+    : name === undefined
+      ? readFailed({ kind: 'invalid', message })
+      : readOk(name);
+  return { value, unread: [] };
+}
+
 /**
  * Reads cluster-scoped objects with an owner reference to one of these namespaces, by the UID of the namespace.
  */

@@ -40,6 +40,7 @@ import {
   readDetails,
   readPartners,
   readSamples,
+  readSelf,
   readSiblings,
   readTrials,
   tryDeletions,
@@ -249,6 +250,11 @@ function sourceFillers(
       read: (items) => readPartners(items, deps),
     }),
     partFiller('siblings', { idOf: typeName, read: (items) => readSiblings(items, deps) }),
+    sourceFiller({
+      wants: ({ siblings }) => (siblings.length > 0 ? ['self'] : []),
+      placeOf: (snapshot) => snapshot,
+      read: (keys) => readEach(keys, () => readSelf(deps)),
+    }),
     partFiller('behind', {
       idOf: ({ name }) => name,
       read: async (namespaces) => {

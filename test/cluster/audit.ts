@@ -4,7 +4,7 @@ import { isObject, type Json, numberAt, stringAt } from '../../src/base/json.ts'
 /** In a line of the log. Most lines are about reading, and a log has hundreds of thousands. */
 const WRITES = /"verb":"(?:create|update|patch|delete|deletecollection)"/;
 /** Questions that happen to be asked by POST. */
-const QUESTIONS = /^selfsubject(access|rules)reviews$/;
+const QUESTIONS = /^selfsubject(access|rules)?reviews$/;
 
 /**
  * What this user asked the API server to change since the log had this size, as `verb resource/name`, from the

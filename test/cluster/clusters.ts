@@ -162,7 +162,10 @@ export function onPlane(plane: ControlPlane): Cluster {
     client: plane.admin,
     plane,
     alone: false,
-    kubeconfig: (identity) => plane.kubeconfig(identity),
+    kubeconfig: async (identity) => {
+      await plane.bind(identity);
+      return plane.kubeconfig(identity);
+    },
     leave: () => {},
     stop: () => plane.stop(),
   };

@@ -6,7 +6,13 @@ import { buildControlPlane, type KubernetesVersion, NEWEST_VERSION } from './bui
 import { Client, type Ref, waitForServer } from './client.ts';
 import { type Ports, type Prepared, prepareDataDir } from './control-plane-files.ts';
 import { apiServerFlags, controllerManagerFlags, etcdFlags } from './control-plane-flags.ts';
-import { type Identity, identityObjects, type Person } from './identities.ts';
+import {
+  IDENTITIES,
+  type Identity,
+  identityObjects,
+  MAY_CHANGE,
+  type Person,
+} from './identities.ts';
 import { Server } from './processes.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -32,6 +38,8 @@ export interface ControlPlane {
   /** As a member of system:masters. */
   readonly admin: Client;
   /** Path of a kubeconfig for this user. */
+  /** Gives one of the identities its permissions. */
+  bind(identity: Identity): Promise<void>;
   kubeconfig(user: Identity | 'admin' | Person): string;
   /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
@@ -151,8 +159,13 @@ class ControlPlaneProcesses implements ControlPlane {
     this.#launchApiServer();
     await this.#apiServerReady();
     this.#launchControllerManager(this.#options.controllers);
-    await Promise.all(identityObjects().map((object) => this.admin.create(object)));
+    await Promise.all(IDENTITIES.map((one) => MAY_CHANGE.includes(one) || this.bind(one)));
     await this.#controllersReady();
+  }
+
+  async bind(identity: Identity): Promise<void> {
+    const options = { fieldManager: 'teardown-gate-tests' };
+    for (const object of identityObjects([identity])) await this.admin.apply(object, options);
   }
 
   kubeconfig(user: Identity | 'admin' | Person): string {

@@ -75,12 +75,13 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   /** The gate as one of the identities; `meanwhile` begins when it waits. */
-  function gateOn(
+  async function gateOn(
     { namespace }: World,
     identity: Identity,
     timeout: string,
     meanwhile: () => unknown = () => undefined,
   ): Promise<GateRun> {
+    await plane.bind(identity);
     const inputs = { namespace, timeout, kubeconfig: plane.kubeconfig(identity) };
     return runGate(inputs, {
       limitMs: LIMIT_MS,

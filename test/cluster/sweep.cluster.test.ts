@@ -226,6 +226,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     meanwhile?: () => Promise<unknown>,
   ): Promise<GateRun & { requests: AuditedRequest[] }> {
     const before = (await auditLines()).length;
+    await plane.bind(identity);
     const run = await runGate(
       { timeout: '0s', kubeconfig: plane.kubeconfig(identity), ...inputs },
       {

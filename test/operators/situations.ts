@@ -190,7 +190,7 @@ async function isCured(
   installed: Installation,
   told: string,
 ): Promise<boolean> {
-  if (!told.includes('a restart makes it try at once')) return await environment.isGone(CURED_MS);
+  if (!told.includes('After a restart')) return await environment.isGone(CURED_MS);
   if (await environment.isGone(RESTART_AFTER_MS)) return true;
   await installed.restart();
   return await environment.isGone(CURED_MS);

@@ -18,6 +18,8 @@ export const PODS = type('', 'pods', 'Pod');
 export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
 export const WIDGETS = type('example.com', 'widgets', 'Widget');
 export const EVENTS = type('', 'events', 'Event');
+/** The user that the gate is. */
+export const GATE_USER = 'gate';
 const NAMESPACES = '/api/v1/namespaces';
 
 function type(group: string, resource: string, kind: string): ResourceType {
@@ -227,8 +229,11 @@ export class FakeCluster implements KubernetesApi {
   async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
     if (options.signal?.aborted) return readFailed(ABORTED);
     const line = `${request.method} ${request.path}`;
-    // A read that uses POST.
+    // Reads that use POST.
     if (line.endsWith('/selfsubjectaccessreviews')) return readOk({ status: { allowed: true } });
+    if (line.endsWith('/selfsubjectreviews')) {
+      return readOk({ status: { userInfo: { username: GATE_USER } } });
+    }
     if (request.dryRun === true) {
       this.dryRuns.push(line);
       const usual = request.method === 'DELETE' ? readOk({}) : readFailed(MAY_NOT_PATCH);

@@ -5,7 +5,7 @@ import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
 import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
+import { BROKEN, GATE_USER, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
@@ -288,8 +288,21 @@ describe('by a pattern', () => {
     return situation;
   }
 
-  test('it is removed if the gate saw its owner deleted with the namespace', async () => {
+  const EVERYTHING = { name: 'all', groups: ['*'], resources: ['*'], verbs: ['*'] };
+
+  test.each<[string, (situation: Situation) => void]>([
+    ['the gate saw its owner deleted with the namespace', () => {}],
+    [
+      'only the gate may change everything as well',
+      (one) => one.grant({ kind: 'User', name: GATE_USER }, EVERYTHING),
+    ],
+    [
+      'administrators may change everything as well',
+      (one) => one.grant({ kind: 'Group', name: 'kubeadm:cluster-admins' }, EVERYTHING),
+    ],
+  ])('it is removed where %s', async (_, change) => {
     const situation = deletedWithOwner();
+    change(situation);
     expect((await force(situation, inputs)).one.outcome).toBe('forced');
     expect(situation.cluster.writes).toEqual([patchOf('db')]);
   });
@@ -308,6 +321,46 @@ describe('by a pattern', () => {
       'anybody writes an object of its type in another namespace',
       (one) => one.cluster.object(WIDGETS, OPS, 'other', { managedFields: [written(one)] }),
       '"somebody" has written Widget ops/other',
+    ],
+    [
+      'another program has written the object before',
+      (one) =>
+        one.held(WIDGETS, 'db', {
+          more: [{ ...written(one), manager: 'hub-agent', time: one.at(-90_000) }],
+        }),
+      '"hub-agent" has written Widget preview-7/db as well',
+    ],
+    [
+      'a Deployment elsewhere may change everything',
+      (one) => one.grant(account('cd'), EVERYTHING).workload('Deployment', 'cd', { account: 'cd' }),
+      'RBAC lets ServiceAccount ops/cd change objects of this type',
+    ],
+    [
+      'a user may change everything',
+      (one) => one.grant({ kind: 'User', name: 'hub' }, EVERYTHING),
+      'RBAC lets user hub change objects of this type',
+    ],
+    [
+      'a ServiceAccount may act as others',
+      (one) =>
+        one.grant(account('cd'), {
+          ...EVERYTHING,
+          groups: [''],
+          resources: ['serviceaccounts'],
+          verbs: ['impersonate'],
+        }),
+      'RBAC lets ServiceAccount ops/cd change objects of this type',
+    ],
+    [
+      'a ServiceAccount may create tokens of others',
+      (one) =>
+        one.grant(account('cd'), {
+          ...EVERYTHING,
+          groups: [''],
+          resources: ['serviceaccounts/token'],
+          verbs: ['create'],
+        }),
+      'RBAC lets ServiceAccount ops/cd change objects of this type',
     ],
     [
       'the other objects of its type cannot be read',

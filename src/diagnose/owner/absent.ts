@@ -38,7 +38,7 @@ import {
   statusRemedy,
 } from './remedies.ts';
 import { type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
-import { type Suspect, suspectText, workloadExists } from './suspects.ts';
+import { hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
@@ -76,14 +76,17 @@ export function missingOwner(
     : home?.deletionTimestamp &&
       `, whose namespace has been terminating since ${home.deletionTimestamp}`;
   const state = isLost ? fateText(context, place) : 'was deleted';
+  const [other] = [...suspects.map(suspectText), ...others];
   const alone =
-    suspects.length + others.length === 0
+    other === undefined
       ? 'no other controller that would remove it was found in this cluster'
-      : 'others may remove it';
+      : `others may remove it: ${other}`;
+  // The author of an object may have copied the finalizer.
+  const link = owner && hasClueThat(owner, 'proven') ? 'most likely owned' : 'may have owned';
   const facts = [
     ...(known === undefined ? [] : [`the finalizer belongs to ${known.owner}`]),
     ...(gone !== undefined
-      ? [isProven ? alone : `it most likely owned ${finalizer}, and ${alone}`]
+      ? [isProven ? alone : `it ${link} ${finalizer}, and ${alone}`]
       : account === undefined
         ? []
         : [`its controller may have run as ${account}${fate ?? ''}`]),
@@ -158,9 +161,15 @@ export function unknownOwner(
     ...(owner === undefined || workloadExists(owner)
       ? []
       : [`${suspectText(owner)}, which may remove it, does not run any more`]),
-    ...(suspects.length === 0
-      ? ruledOut(excluded).slice(0, 1)
-      : [`it could be ${listNames(suspects.map(suspectText))}`]),
+    ...(suspects.length === 0 ? [] : [`it could be ${listNames(suspects.map(suspectText))}`]),
+    // A permission may have been lost: what points to this controller still does.
+    ...ruledOut(
+      suspects.length === 0
+        ? excluded
+        : excluded.filter(
+            ({ suspect, by }) => by.isForLackOfPermission && hasClueThat(suspect, 'proven'),
+          ),
+    ).slice(0, 1),
     ...(absent === undefined
       ? []
       : [`field manager "${absent}" has set it, and no workload has this name`]),
@@ -271,7 +280,7 @@ export function unreadText(labels: readonly string[]): string {
 /** Returns the finalizer's field manager if it identifies a program, and all was read and no workload has its name. */
 function absentWriter(context: Context, held: Held): string | undefined {
   const name = specificFieldManager(held);
-  const isPresent = actorsOf(context).some((actor) => !actor.isGone && hasProgramName(actor, name));
+  const isPresent = actorsOf(context).some((actor) => hasProgramName(actor, name));
   return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
 }
 

@@ -586,8 +586,8 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
     ...writersOutsideCluster(context, held.type).map((who) =>
       outside(who, `${who} may change the type`),
     ),
-    ...late.map(({ component, at }) =>
-      outside(component, `"${component}" reported an Event about the object at ${at}`),
+    ...late.map(({ component }) =>
+      outside(component, `"${component}" reported an Event about the object`),
     ),
     ...writers.map(({ object: { kind, name }, manager }) =>
       outside(manager, `"${manager}" writes ${kind} ${name}`),

@@ -19,6 +19,15 @@ export const EXCLUSIONS: readonly Exclusion[] = [
     excludes: ({ actor }, question) => actor !== undefined && !watchesNamespace(actor, question),
   },
   {
+    reason: 'its arguments select objects by other labels',
+    excludes: ({ actor }, { held: { objects } }) =>
+      actor !== undefined &&
+      objects.length > 0 &&
+      objects.every(({ labels }) =>
+        actor.selectors.some((selector) => !mayMatch(OBJECTS, selector, labels)),
+      ),
+  },
+  {
     reason: 'it is an operand: the workload belongs to an object of the type',
     excludes: ({ actor }, question) => actor !== undefined && isOperandOf(actor, question),
   },
@@ -89,14 +98,19 @@ function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestio
     !held.type.namespaced ||
     (watches?.includes(name) !== false &&
       !ignores.includes(name) &&
-      selectors.every((selector) => mayMatch(selector, labels)))
+      selectors.every((selector) => mayMatch(NAMESPACES, selector, labels)))
   );
 }
 
-/** Reports whether an argument such as `--namespace-selector=team=a` may match; only equality is compared. */
-function mayMatch(argument: string, labels: Record<string, string>): boolean {
-  const [, selector = ''] =
-    /^--?(?:watch-)?namespace-(?:label-)?selector=(.*)$/.exec(argument) ?? [];
+const NAMESPACES = /^--?(?:watch-)?namespace-(?:label-)?selector=(.*)$/;
+const OBJECTS = /^--?(?:(?:watch|object)-)?(?:label-?)?selector=(.*)$/;
+
+/**
+ * Reports whether labels may match an argument, such as `--namespace-selector=team=a`; only equality is compared, and
+ * other arguments match.
+ */
+function mayMatch(option: RegExp, argument: string, labels: Record<string, string>): boolean {
+  const [, selector = ''] = option.exec(argument) ?? [];
   return selector.split(',').every((requirement) => {
     const [, key = '', value] = /^([\w./-]+)==?([\w.-]*)$/.exec(requirement) ?? [];
     return value === undefined || labels[key] === value;

@@ -7,7 +7,8 @@ import { type CatalogueEntry, isExactWorkloadName } from '../catalogue.ts';
  */
 
 /** Names that frameworks give to every controller. */
-const FRAMEWORK_NAMES = /^(?:manager|controller|controller-manager|operator|main|app|server)$/i;
+const FRAMEWORK_NAMES =
+  /^(?:manager|controller|controller-manager|operator|agent|kopf|main|app|server)$/i;
 
 /** Field managers of tools for people, of client libraries and of Kubernetes itself. */
 const GENERIC_FIELD_MANAGERS =

@@ -108,14 +108,18 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   if (by.startsWith('status ')) return withRole('now', { text: `${what}: it reports ${by}` });
   const text = `${what}: remove ${by}`;
   const place = objectArgs(object, typeName(type));
-  const annotation = /^annotation ([^=]+)=/.exec(by)?.[1];
-  if (annotation !== undefined) {
-    return withRole('now', { text, command: kubectl('annotate', ...place, `${annotation}-`) });
+  const [, how = '', key] = /^(annotation|label) ([^=]+)=/.exec(by) ?? [];
+  if (key !== undefined) {
+    const verb = how === 'label' ? 'label' : 'annotate';
+    return withRole('now', { text, command: kubectl(verb, ...place, `${key}-`) });
   }
-  const path = `/${by.replace(/: true$/, '').replaceAll('.', '/')}`;
+  const [field = '', value] = by.split(': ');
+  const path = `/${field.replaceAll('.', '/')}`;
   return withRole('now', {
     text,
-    command: patchCommand(place, [{ op: 'replace', path, value: false }]),
+    command: patchCommand(place, [
+      { op: 'replace', path, value: value === 'true' ? false : 'Managed' },
+    ]),
     // Many types stop the described work by such a field, not their controller.
     ...(by.startsWith('spec.') && { risk: 'the suspended work starts again as well' }),
   });
@@ -204,13 +208,18 @@ function grantRemedy(
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
   const only = [...new Set(names)].map((one) => `--resource-name=${one}`);
+  const restart = restartCommands(context, actor);
   const commands = [
     made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
-    ...restartCommands(context, actor),
+    ...restart,
   ];
+  const then =
+    restart.length > 0
+      ? 'After a restart, the controller tries at once'
+      : 'The next attempt of the controller may be up to 17 minutes away';
   return withRole('now', {
-    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. The next attempt of the controller may be up to 17 minutes away; a restart makes it try at once`,
+    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. ${then}`,
     command: commands.join(' && '),
     risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
   });

@@ -193,7 +193,9 @@ function dateOf(
   const isLate = dates.some((date) => Date.parse(date) >= began);
   const hasSeen =
     observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
-  return { at: dates.toSorted().at(-1) ?? '', isCurrent: isLate || hasSeen };
+  // A condition with a generation of its own was not judged again by a later write of another part of the status.
+  const isBehind = transition !== undefined && (observedGeneration ?? generation) < generation;
+  return { at: dates.toSorted().at(-1) ?? '', isCurrent: !isBehind && (isLate || hasSeen) };
 }
 
 function fromStatus(context: Context, owner: Actor | undefined, object: ObjectFacts): Refusal[] {
@@ -345,7 +347,7 @@ const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
 
 const NOISE =
-  /the object has been modified|Operation cannot be fulfilled|please apply your changes to the latest version|StorageError: invalid object|will (?:be )?retr|requeue/i;
+  /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
 
 function refusal(
   text: string,
@@ -382,14 +384,19 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
     isAnnotationForOwner(apiVersion, held),
   );
   for (const object of [...held.objects, ...wholes]) {
-    const told = Object.entries(object.annotations).find(
-      ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
-    );
-    if (told !== undefined) return { object, by: `annotation ${told[0]}=${told[1]}` };
+    for (const [what, entries] of [
+      ['annotation', object.annotations],
+      ['label', object.labels],
+    ] as const) {
+      const told = Object.entries(entries).find(
+        ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
+      );
+      if (told !== undefined) return { object, by: `${what} ${told[0]}=${told[1]}` };
+    }
     // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
     const isOfType = !isBuiltIn(groupOf(object.apiVersion));
     const { suspended, conditions = [] } = (isOfType && detailOf(context, object)) || {};
-    if (suspended !== undefined) return { object, by: `${suspended}: true` };
+    if (suspended !== undefined) return { object, by: suspended };
     const paused = conditions.find(
       ({ type, status }) => status === 'True' && isPause(kebab(type), status),
     );

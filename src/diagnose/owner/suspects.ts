@@ -119,15 +119,17 @@ export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
 }
 
 /**
- * Reports whether the gate saw the workload deleted together with this namespace: it was in the baseline, or its own
- * namespace is terminating, and no pod runs there any more. Nothing else proves that an owner is missing.
+ * Reports whether the gate saw the workload deleted together with this namespace: it was in the baseline with replicas,
+ * or its own namespace is terminating, and no pod runs there any more. Nothing else proves that an owner is missing.
  */
 export function wasDeletedWithNamespace(
   { context: { now }, actors }: OwnerQuestion,
   { actor }: Suspect,
 ): boolean {
   if (actor === undefined) return false;
-  const isInBaseline = itemsIn(now.baseline?.workloads).some(({ uid }) => uid === actor.uid);
+  const isInBaseline = itemsIn(now.baseline?.workloads).some(
+    ({ uid, wanted }) => uid === actor.uid && wanted > 0,
+  );
   const home = itemsIn(now.cluster.namespaces).find(({ name }) => name === actor.namespace);
   const near = actors.filter(({ namespace }) => namespace === actor.namespace);
   const stillRuns = near.some(({ pods }) => pods.some(({ phase }) => phase === 'Running'));

@@ -1,12 +1,19 @@
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, isInside, itemsIn, typeName } from '../context.ts';
-import { departedGrant, mayOthersChange } from '../rights.ts';
+import { type Context, isInside, itemsIn, listNames, typeName } from '../context.ts';
+import { departedGrant, othersWhoMayChange } from '../rights.ts';
 import { CLUES } from './clues.ts';
 import { applyExclusions, type Excluded } from './exclusions.ts';
 import { definitionNames, type Held, knownFinalizer } from './held.ts';
-import { HARMLESS_WRITERS, isSameProgram } from './names.ts';
+import { holderOf, lostLease } from './leases.ts';
+import {
+  GITOPS_TOOLS,
+  HARMLESS_WRITERS,
+  hasProgramName,
+  identifiesProgram,
+  isSameProgram,
+} from './names.ts';
 import {
   hasClue,
   hasClueThat,
@@ -85,18 +92,19 @@ function judge(question: OwnerQuestion): Ownership {
   const alive = othersAlive(left, ruledOut, isInside(context, best?.account?.namespace));
   const others = [
     ...alive,
-    ...(best === undefined ? [] : permissionOfOthers(question, best)),
     ...ruledOut.flatMap(({ suspect, by }) =>
       by.isForLackOfPermission && hasClueThat(suspect, 'proven', 'likely')
         ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
         : [],
     ),
   ];
+  const permitted = best === undefined ? [] : permissionOfOthers(question, best);
   const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
     const dependsOnSiblings =
       wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
-    if (dependsOnSiblings) others.push(...signsOfOthers(question));
+    // The user that the gate is, and may change everything, is read together with the siblings.
+    others.push(...permitted, ...(dependsOnSiblings ? signsOfOthers(question, best) : []));
     const isProven = dependsOnSiblings && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
@@ -104,6 +112,7 @@ function judge(question: OwnerQuestion): Ownership {
       ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
     };
   }
+  others.push(...permitted);
   return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
 }
 
@@ -123,11 +132,11 @@ function couldChange(
 }
 
 /**
- * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if, since the deletion
- * began, nobody but Kubernetes itself and people with kubectl has written any object of the type, in any namespace and
- * under whatever name, and no other namespace that stays has an object with this finalizer.
+ * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if no other program has
+ * written the held objects; if, since the deletion began, nobody but Kubernetes itself and people with kubectl has
+ * written any object of the type, in any namespace; and if no other namespace that stays has an object with this finalizer.
  */
-function signsOfOthers({ context: { now }, held }: OwnerQuestion): string[] {
+function signsOfOthers({ context: { now }, held }: OwnerQuestion, { actor }: Suspect): string[] {
   const { type, finalizer, since } = held;
   const siblings = now.siblings?.[typeName(type)];
   if (siblings?.ok !== true) {
@@ -136,13 +145,21 @@ function signsOfOthers({ context: { now }, held }: OwnerQuestion): string[] {
   const staying = itemsIn(now.cluster.namespaces)
     .filter(({ deletionTimestamp }) => deletionTimestamp === undefined)
     .map(({ name }) => name);
+  const isOther = (manager: string): boolean =>
+    identifiesProgram(manager) &&
+    ![HARMLESS_WRITERS, GITOPS_TOOLS].some((names) => names.test(manager)) &&
+    (actor === undefined || !hasProgramName(actor, manager));
   const signs = siblings.value.flatMap(({ namespace, name, finalizers, writes }) => {
     const what = `${type.kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+    const isHeld = finalizers.includes(finalizer) && !staying.includes(namespace);
+    const beside = writes.filter(({ manager }) => isHeld && isOther(manager));
+    // Times in managedFields are whole seconds.
     const late = writes.filter(
       ({ manager, time = '' }) =>
-        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) <= Date.parse(since)),
+        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) < Date.parse(since)),
     );
     return [
+      ...beside.map(({ manager }) => `"${manager}" has written ${what} as well`),
       ...late.map(
         ({ manager }) =>
           `since the deletion began, "${manager}" has written ${what}: the deleted controller before its end, or another one`,
@@ -184,16 +201,15 @@ function othersAlive(
   return [...new Set([...able, ...departed])];
 }
 
-/**
- * Returns a sentence if RBAC names the type for another user, group or ServiceAccount: a token of it may be used
- * anywhere. That is no sign of an active program, and enough to rule out proof.
- */
+/** Returns a sentence about everybody else whom RBAC lets change the type: any of them may remove the finalizer. */
 function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
-  return suspect.account !== undefined && mayOthersChange(context, held.type, suspect.account)
-    ? [
-        'RBAC lets another user, group or ServiceAccount change objects of this type, or did so before the deletion',
-      ]
-    : [];
+  if (suspect.account === undefined) return [];
+  const others = othersWhoMayChange(context, held.type, suspect.account);
+  return others.length === 0
+    ? []
+    : [
+        `RBAC lets ${listNames(others, 3)} change objects of this type, or did so before the deletion`,
+      ];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
@@ -226,6 +242,14 @@ export const DOUBTS: readonly Doubt[] = [
     applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
   },
   {
+    reason: 'a pod of another suspect holds the Lease by which it would lead',
+    applies: ({ actor }, rival, { context }) => {
+      const lease = actor && lostLease(context, actor);
+      const holder = lease && holderOf(context, lease);
+      return holder !== undefined && holder !== actor && holder === rival.actor;
+    },
+  },
+  {
     reason: 'its arguments or environment list namespaces, and this one is not among them',
     applies: ({ actor }, _, { context, held }) =>
       actor !== undefined &&
@@ -255,8 +279,9 @@ export const DOUBTS: readonly Doubt[] = [
     isAboutRuledOut: true,
     applies: (best, rival, _, by) =>
       workloadExists(best) &&
-      !hasClueThat(best, 'proven') &&
       by?.isForLackOfPermission === true &&
+      // Permissions on other products show the other purpose of a controller.
+      !rival.rights.worksElsewhere &&
       best.clues.every(({ kind }) => ['permission', 'able'].includes(kind) || hasClue(rival, kind)),
   },
 ];

@@ -109,9 +109,13 @@ export function inactiveControllerManager(
     since: namespace.deletionTimestamp,
     scope: 'cluster',
     remedies: [
-      withRole('now', {
-        text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
-      }),
+      ...(state === 'fresh'
+        ? []
+        : [
+            withRole('now', {
+              text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
+            }),
+          ]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
         kind: 'Lease',
         ...LEASE,

@@ -404,6 +404,7 @@ const many = ({ names, ...given }: Given): Scenario =>
       const second = widget(world, operator, 'waits-for-first');
       return {
         notInspected: given.id === 'many-logs' ? [/log of/] : [],
+        mutations: given.id === 'many-logs' ? [] : [`delete namespaces/${world.namespace}`],
         chains: [
           [heldBy(world, operator), owner(operator, 'owner-running')],
           ...names(world).map((name) => chainOf(world, operator, name)),
@@ -452,6 +453,7 @@ export const manyObjects: Scenario[] = [
       await writeEvents(world, operator);
     },
     // What existed before the deletion is read: the Events are deleted with the namespace.
+    identity: 'teardown-gate',
     delete: false,
     inputs: { delete: 'true' },
     settle: async () => {},

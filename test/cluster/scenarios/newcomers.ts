@@ -223,7 +223,7 @@ const bystanders: Scenario[] = [
     afterwards: scaledBy('idle-scaler'),
     owner: 'owner-scaled-to-zero',
     expect: () => ({
-      also: advises(/"idle-scaler" has set its replicas, runs \(Deployment idle-/),
+      also: advises(/"idle-scaler" has set its replicas and may set that back/),
     }),
   }),
   situation({

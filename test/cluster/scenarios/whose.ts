@@ -728,6 +728,7 @@ const bindings: Scenario[] = [
   }),
   situation({
     id: 'owner-namespace-terminating',
+    own: true, // a namesake that runs elsewhere may act by other means than its account
     title: 'the namespace of the operator is being deleted too, and its Deployment is gone',
     afterwards: async (world, operator) => {
       const { namespace } = operator;

@@ -334,7 +334,7 @@ const podless: Scenario[] = [
     owner: {
       code: 'owner-not-ready',
       says: [/violates PodSecurity/],
-      advises: [/Namespace widget-system: set its label pod-security\.kubernetes\.io\/enforce/],
+      advises: [/Namespace widget-system\S*: set its label pod-security\.kubernetes\.io\/enforce/],
     },
     cure: async (world, operator) => {
       await labelEnforce(world, operator, null);
