@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as core from '@actions/core';
-import { ActionError, describeError, describeInternalError } from './base/errors.ts';
+import { describeError, describeFailure } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { type Environment, onCancel } from './base/process.ts';
 import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
@@ -49,16 +49,16 @@ export async function runAction(env: Environment = process.env): Promise<number>
   try {
     const inputs = readInputs(given);
     publisher = createPublisher(inputs, parts);
-    const told = publisher;
+    const current = publisher;
     const announce = async (planned: View): Promise<void> => {
-      await told.files(planned);
-      await told.comment(planned, true);
+      await current.files(planned);
+      await current.comment(planned, true);
     };
     const noFiles = { reportJsonPath: '', reportMarkdownPath: '' };
     const concluded = (view: View): void =>
       setOutputs(outputsOf(view, noFiles, systemClock.now() - parts.startedAt), parts);
     const face = { ...parts, announce, concluded };
-    return await runInCluster(inputs, face, (view) => finish(view, told, parts));
+    return await runInCluster(inputs, face, (view) => finish(view, current, parts));
   } catch (error) {
     // The run was cancelled during the login: there is no cluster to report about, but there is a run.
     return signal.aborted
@@ -78,12 +78,8 @@ async function finish(view: View, publisher: Publisher, parts: Parts): Promise<n
 /** Reports that the gate could not work: one sentence, a hint, and all outputs. */
 async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
   const { log, redactor, run, startedAt } = parts;
-  const isKnown = error instanceof ActionError;
-  const { message, frames } = isKnown
-    ? { message: error.message, frames: [] }
-    : describeInternalError(error);
-  const hint = run === undefined ? undefined : secretsHint(run);
-  const hints = [isKnown ? error.hint : undefined, hint].filter((text) => text !== undefined);
+  const { message, hint, frames } = describeFailure(error);
+  const hints = [hint, run && secretsHint(run)].filter((text) => text !== undefined);
   log.error(message, 'Namespace Teardown Gate could not work');
   for (const text of hints) log.line(text);
   for (const frame of frames) log.debug(frame);

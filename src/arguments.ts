@@ -145,7 +145,7 @@ function flag(name: string, { [name]: value }: Record<string, string | undefined
 const HINT = '`npx namespace-teardown-gate --help all` lists all options.';
 
 function usageError(message: string): ActionError {
-  return new ActionError('invalid-input', message, { hint: HINT });
+  return new ActionError('invalid-input', message, HINT);
 }
 
 /** Exit codes of the process. */

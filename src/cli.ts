@@ -1,5 +1,5 @@
 import { type Command, EXIT_CODES, FULL_HELP, HELP, parseArguments } from './arguments.ts';
-import { ActionError, describeInternalError } from './base/errors.ts';
+import { ActionError, describeFailure } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { writeOutput } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
@@ -21,14 +21,12 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
   try {
     return await run(parseArguments(args), redactor, log);
   } catch (error) {
-    const isKnown = error instanceof ActionError;
-    const { message, frames } = isKnown
-      ? { message: error.message, frames: [] }
-      : describeInternalError(error);
+    const { message, hint, frames } = describeFailure(error);
     log.error(message);
-    if (isKnown && error.hint !== undefined) log.line(error.hint);
+    if (hint !== undefined) log.line(hint);
     for (const frame of frames) log.debug(frame);
-    return isKnown && error.code === 'invalid-input' ? EXIT_CODES.usage : EXIT_CODES.couldNotTell;
+    const isUsage = error instanceof ActionError && error.code === 'invalid-input';
+    return isUsage ? EXIT_CODES.usage : EXIT_CODES.couldNotTell;
   }
 }
 

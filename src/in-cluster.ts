@@ -13,7 +13,7 @@ import { reportFrom } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
-/** The parts that the action and the terminal give to a run. */
+/** What the action and the terminal provide for a run. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   env: Environment;
   redactor: Redactor;
@@ -23,11 +23,11 @@ interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   concluded?: (view: View) => void;
 }
 
-/** Connects, runs the gate, and passes on its report without secrets. */
+/** Connects, runs the gate, and passes its report, without secrets, to `handle`. */
 export async function runInCluster<T>(
   inputs: Inputs,
   { env, redactor, log, signal, announce, concluded }: Face,
-  tell: (view: View) => Promise<T>,
+  handle: (view: View) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context } = inputs;
   const api = await connect({
@@ -43,7 +43,7 @@ export async function runInCluster<T>(
       concluded: (result) => concluded?.(viewOf(result, redactor.redact)),
     });
     const compared = withHindsight(result, inputs.forecastReport, log);
-    return await tell(viewOf(compared, redactor.redact));
+    return await handle(viewOf(compared, redactor.redact));
   } finally {
     await api.close();
   }
@@ -54,7 +54,6 @@ export function withHindsight(result: RunResult, path: string, log: GateDeps['lo
   if (path === '' || result.kind === 'forecast') return result;
   try {
     const report = reportFrom(readFileSync(path, 'utf8'));
-    if (report === undefined) throw new Error('it is no report.json of this gate, version 1');
     const earlier = new Map(report.namespaces.map((one) => [one.name, one]));
     const namespaces = result.namespaces.map((namespace) => {
       const forecast = earlier.get(namespace.name);

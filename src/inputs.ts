@@ -396,5 +396,5 @@ function shortValue(value: string): string {
 }
 
 function invalidInput(message: string, hint?: string): ActionError {
-  return new ActionError('invalid-input', message, hint === undefined ? {} : { hint });
+  return new ActionError('invalid-input', message, hint);
 }

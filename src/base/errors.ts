@@ -15,7 +15,7 @@ export class ActionError extends Error {
   readonly code: ErrorCode;
   readonly hint: string | undefined;
 
-  constructor(code: ErrorCode, message: string, { hint }: { hint?: string } = {}) {
+  constructor(code: ErrorCode, message: string, hint?: string) {
     super(message);
     this.name = 'ActionError';
     this.code = code;
@@ -53,6 +53,21 @@ function textOf(value: unknown): string {
   if (typeof value === 'function') return '';
   if (typeof value !== 'object' || value === null) return String(value);
   return 'message' in value && typeof value.message === 'string' ? value.message : '';
+}
+
+/** Returns the code of a system error, such as `ENOENT`; empty if the error has none. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** Describes an error that ends the run, with its hint, or with the stack frames if it is a mistake of this program. */
+export function describeFailure(error: unknown): {
+  message: string;
+  hint?: string | undefined;
+  frames: string[];
+} {
+  if (!(error instanceof ActionError)) return describeInternalError(error);
+  return { message: error.message, hint: error.hint, frames: [] };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { ActionError, describeError } from './errors.ts';
+import { ActionError, describeError, errorCode } from './errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -15,19 +15,15 @@ export function writeOutput(text: string): Promise<void> {
   if (stdout.listenerCount('error') === 0) stdout.on('error', () => {});
   return new Promise((resolve, reject) => {
     stdout.write(text, (error) => {
-      if (error == null || isClosed(error)) return resolve();
+      if (error == null || errorCode(error) === 'EPIPE') return resolve();
       const message = `cannot write to standard output: ${describeError(error)}`;
       reject(new ActionError('internal', message));
     });
   });
 }
 
-function isClosed(error: Error): boolean {
-  return 'code' in error && error.code === 'EPIPE';
-}
-
 /**
- * Returns the home folder, or an empty text. Containers may run as a user without HOME and without an entry in
+ * Returns the home folder, or `/`. Containers may run as a user without HOME and without an entry in
  * /etc/passwd.
  */
 export function homeDirectory(): string {
@@ -52,8 +48,7 @@ export async function makeFolder(path: string): Promise<void> {
     );
     if (isFolder) return;
     const parent = dirname(path);
-    const isParentMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!isParentMissing || parent === path) throw error;
+    if (errorCode(error) !== 'ENOENT' || parent === path) throw error;
     await makeFolder(parent);
     await mkdir(path);
   }

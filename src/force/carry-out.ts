@@ -26,7 +26,7 @@ const LAST_WAIT_MS = 80_000;
 /** The greatest age of facts about owners when an action begins; older facts are read again first. */
 export const FRESH_MS = 30_000;
 /** The time after which the gate checks whether other objects have begun to terminate. */
-const LOOK_AGAIN_MS = 10_000;
+const EXAMINE_AGAIN_MS = 10_000;
 /**
  * The time to wait after a change: most namespaces are then deleted; the controller may be in a back-off of up to
  * 60 s.
@@ -38,33 +38,35 @@ export interface PlanAndObservation {
   plan: ForcePlan;
   /** The time at which its facts were read, in ms since the epoch. */
   at: number;
-  /** The content does not become less, and the cause is known: waiting does not help. */
+  /** Whether no content is being deleted and the cause is known, so that waiting does not help. */
   isStuck: boolean;
 }
 
-/** Dependencies of carrying out a plan. */
-interface Means extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'over'> {
+interface CarryOutDeps extends Pick<ForceRun, 'api' | 'clock' | 'signal' | 'stopReason'> {
   log: Log;
   /** When forcing began, in ms since the epoch. */
   startedAt: number;
   /**
-   * Reads, diagnoses and plans again. `compare`: with the observation before; not after writes of the gate, since their
-   * effects are no work of a controller. Undefined: the namespace was deleted or cannot be read.
+   * Reads, diagnoses and plans again; undefined if the namespace was deleted or cannot be read. `compare`: compares with
+   * the observation before. Not after writes of the gate: their effects would look like the work of a controller.
    */
-  look(compare: boolean): Promise<PlanAndObservation | undefined>;
+  planAgain(compare: boolean): Promise<PlanAndObservation | undefined>;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
-  isGoneBy(untilMs: number): Promise<boolean>;
+  isDeletedBy(untilMs: number): Promise<boolean>;
 }
 
 /** A plan that is being carried out; later observations replace it. */
-interface Enforcement extends ForceRun, Pick<Means, 'startedAt' | 'look' | 'isGoneBy'> {
+interface Enforcement
+  extends ForceRun,
+    Pick<CarryOutDeps, 'startedAt' | 'planAgain' | 'isDeletedBy'> {
   seen: PlanAndObservation;
-  /** Keys of actions that were logged, and of those that a later plan need not try again. */
-  told: Set<string>;
-  spent: Set<string>;
+  /** Keys of the actions whose result was logged. */
+  logged: Set<string>;
+  /** Keys of the actions that a later plan need not try again. */
+  finished: Set<string>;
 }
 
-/** The result of forcing. Without an outcome the diagnosed one stays. */
+/** The result of forcing. Without an outcome, the outcome of the diagnosis remains. */
 interface Enforced {
   outcome: Outcome | undefined;
   forced: ForceRecord;
@@ -77,8 +79,8 @@ interface Enforced {
  * Carries out the plan in its order, and reports the results. The plan must have been logged
  * before. Mode `plan` takes the same steps up to the first write, and stops there.
  */
-export async function carryOut(first: PlanAndObservation, means: Means): Promise<Enforced> {
-  const run = beginEnforcement(first, means);
+export async function carryOut(first: PlanAndObservation, deps: CarryOutDeps): Promise<Enforced> {
+  const run = beginEnforcement(first, deps);
   let outcome: Outcome | undefined;
   if (first.plan.mode === 'plan') {
     const lacking = await lackingRights(run);
@@ -89,11 +91,11 @@ export async function carryOut(first: PlanAndObservation, means: Means): Promise
     }
   } else {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
-    tellAll(run, `not done: ${run.over() ?? 'it was not reached'}`);
+    recordAll(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
     outcome = await verify(run, left);
     // A finalizer that was removed must not be reported as the cause.
     const isOutdated = outcome === undefined && run.journal.changedAt > run.seen.at;
-    if (isOutdated && (await run.look(false)) === undefined) outcome = await verify(run, left);
+    if (isOutdated && (await run.planAgain(false)) === undefined) outcome = await verify(run, left);
   }
   const { actions, orphans, refused, timeline, unread } = run.journal;
   const { mode } = first.plan;
@@ -104,7 +106,7 @@ export async function carryOut(first: PlanAndObservation, means: Means): Promise
 
 function beginEnforcement(
   first: PlanAndObservation,
-  { log: runLog, ...means }: Means,
+  { log: runLog, ...deps }: CarryOutDeps,
 ): Enforcement {
   const { name } = first.plan.namespace;
   // Several namespaces are forced side by side.
@@ -113,20 +115,21 @@ function beginEnforcement(
     group: (title, lines) => runLog.group(`${name}: ${title}`, lines),
   };
   const run: Enforcement = {
-    ...means,
+    ...deps,
     log,
-    journal: new Journal({ ...means, log }),
+    journal: new Journal({ ...deps, log }),
     seen: first,
-    told: new Set(),
-    spent: new Set(),
+    logged: new Set(),
+    finished: new Set(),
     get plan() {
       return this.seen.plan;
     },
     guard: async () => {
-      const now = run.over() === undefined ? await check() : undefined;
-      if (now?.ok === false) return run.over() ?? now.failure.message;
+      const now = run.stopReason() === undefined ? await check() : undefined;
+      if (now?.ok === false) return run.stopReason() ?? now.failure.message;
       return (
-        run.over() ?? (now && now.value === undefined ? 'the namespace was deleted' : undefined)
+        run.stopReason() ??
+        (now && now.value === undefined ? 'the namespace was deleted' : undefined)
       );
     },
   };
@@ -137,27 +140,27 @@ function beginEnforcement(
   return run;
 }
 
-function openActions({ plan, spent }: Enforcement): ForceAction[] {
-  return plan.actions.filter((action) => !spent.has(actionKey(action)));
+function openActions({ plan, finished }: Enforcement): ForceAction[] {
+  return plan.actions.filter((action) => !finished.has(actionKey(action)));
 }
 
 function recordResult(
-  { journal, spent, told }: Enforcement,
+  { journal, finished, logged }: Enforcement,
   action: ForceAction,
   result: string,
 ): void {
-  spent.add(actionKey(action));
-  if (told.has(actionKey(action))) return;
-  told.add(actionKey(action));
+  finished.add(actionKey(action));
+  if (logged.has(actionKey(action))) return;
+  logged.add(actionKey(action));
   journal.note(action.target, result, action.finalizer);
 }
 
-function tellAll(run: Enforcement, result: string): void {
+function recordAll(run: Enforcement, result: string): void {
   for (const action of openActions(run)) recordResult(run, action, result);
 }
 
 /**
- * Returns the permissions that the open actions lack, after a refusal that names them and the rules that grant
+ * Returns the permissions that the open actions lack. Records a refusal that names them and the RBAC rules that grant
  * them.
  */
 async function lackingRights(run: Enforcement): Promise<string[]> {
@@ -170,8 +173,8 @@ async function lackingRights(run: Enforcement): Promise<string[]> {
   return lacking;
 }
 
-async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
-  const next = await run.look(compare);
+async function updatePlan(run: Enforcement, compare: boolean): Promise<boolean> {
+  const next = await run.planAgain(compare);
   if (next === undefined) return false;
   const known = new Set(run.plan.actions.map(actionKey));
   const isNew = next.plan.actions.some((action) => !known.has(actionKey(action)));
@@ -182,16 +185,17 @@ async function lookAgain(run: Enforcement, compare: boolean): Promise<boolean> {
 
 /** Returns the actions that remain, planned from a fresh snapshot and with sufficient permissions. */
 async function dueActions(run: Enforcement): Promise<ForceAction[]> {
-  if (run.over() !== undefined || openActions(run).length === 0) return [];
-  if (run.clock.now() - run.seen.at > FRESH_MS && !(await lookAgain(run, true))) {
+  if (run.stopReason() !== undefined || openActions(run).length === 0) return [];
+  if (run.clock.now() - run.seen.at > FRESH_MS && !(await updatePlan(run, true))) {
     const now = await checkNamespace(run);
     const why = now.ok ? 'its owner could not be determined again' : now.failure.message;
-    tellAll(run, `not done: ${why}`);
+    recordAll(run, `not done: ${why}`);
     return [];
   }
   // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
   const lacking = await lackingRights(run);
-  if (lacking.length > 0) tellAll(run, `not done: permissions are missing: ${lacking.join(', ')}`);
+  if (lacking.length > 0)
+    recordAll(run, `not done: permissions are missing: ${lacking.join(', ')}`);
   return openActions(run);
 }
 
@@ -200,12 +204,12 @@ async function dueActions(run: Enforcement): Promise<ForceAction[]> {
  * objects to free.
  */
 async function isDeletedByItself(run: Enforcement): Promise<boolean> {
-  const { clock, over, startedAt } = run;
+  const { clock, stopReason, startedAt } = run;
   const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
   const until = Math.min(latest, clock.now() + SETTLE_MS);
-  for (let compare = false; over() === undefined && clock.now() < until; ) {
-    if (await run.isGoneBy(Math.min(until, clock.now() + LOOK_AGAIN_MS))) return true;
-    if (over() !== undefined || !(await lookAgain(run, compare))) continue;
+  for (let compare = false; stopReason() === undefined && clock.now() < until; ) {
+    if (await run.isDeletedBy(Math.min(until, clock.now() + EXAMINE_AGAIN_MS))) return true;
+    if (stopReason() !== undefined || !(await updatePlan(run, compare))) continue;
     if (openActions(run).some(isObjectAction) || run.seen.isStuck) return false;
     compare = true;
   }
@@ -222,9 +226,9 @@ async function freeObjects(run: Enforcement): Promise<boolean> {
     if (actions.length === 0) return false;
     const before = run.journal.changes;
     for (const action of actions) {
-      if (run.over() !== undefined) return false;
-      run.told.add(actionKey(action));
-      if ((await performAction(run, action)) === 'finished') run.spent.add(actionKey(action));
+      if (run.stopReason() !== undefined) return false;
+      run.logged.add(actionKey(action));
+      if ((await performAction(run, action)) === 'finished') run.finished.add(actionKey(action));
     }
     if (run.journal.changes > before && (await isDeletedByItself(run))) return true;
   }
@@ -236,21 +240,21 @@ async function freeNamespace(run: Enforcement): Promise<Leftovers | undefined> {
   if (actions.length === 0) return undefined;
   const left = await listAcceptedLeftovers(run);
   for (const action of actions) {
-    if (run.over() !== undefined) return left;
+    if (run.stopReason() !== undefined) return left;
     if (left === undefined) {
       recordResult(run, action, 'not done: content remains or could not be read');
       continue;
     }
-    run.spent.add(actionKey(action));
+    run.finished.add(actionKey(action));
     await performAction(run, action);
   }
-  if (left !== undefined) await run.isGoneBy(run.clock.now() + LOOK_AGAIN_MS);
+  if (left !== undefined) await run.isDeletedBy(run.clock.now() + EXAMINE_AGAIN_MS);
   return left;
 }
 
 /**
  * Verifies the deletion: only a 404 for the name, or another UID, proves it. Then lists all objects that still exist.
- * Undefined: forcing did not change the outcome.
+ * Returns undefined if forcing did not change the outcome.
  */
 async function verify(run: Enforcement, left: Leftovers | undefined): Promise<Outcome | undefined> {
   const { name, uid } = run.plan.namespace;

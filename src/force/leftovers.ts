@@ -6,7 +6,7 @@ import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { contentConditions, namespaceTarget, remainsText, strandsText } from './plan.ts';
+import { contentConditions, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
 import type { ForceRun } from './step.ts';
 import { checkNamespace } from './steps.ts';
 
@@ -98,7 +98,7 @@ export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | 
   );
   if (remains === undefined) return left;
   if (run.plan.orphans === 'refuse') {
-    run.journal.refuse(namespaceTarget(run.plan.namespace.name), strandsText(remains));
+    run.journal.refuse(namespaceTarget(run.plan.namespace.name), orphanRefusal(remains));
     return undefined;
   }
   // The log has the orphans before the write that orphans them, in case this process ends now.

@@ -34,13 +34,12 @@ export interface ForcePlan {
   orphans: ActivePolicy['orphans'];
   /** The actions in their order. Mode `plan` lists those of mode `namespace`. */
   actions: ForceAction[];
-  refused: RefusedAction[];
+  refused: ForceRecord['refused'];
   /** With `force-orphans: accept`: what the namespace's own actions would leave behind at present. */
-  strands: string | undefined;
+  wouldLeave: string | undefined;
 }
 
-export type RefusedAction = ForceRecord['refused'][number];
-export type ObjectAction = FinalizerAction | PodAction;
+type ObjectAction = FinalizerAction | PodAction;
 export type ForceAction = ObjectAction | NamespaceAction;
 
 interface Planned {
@@ -97,7 +96,7 @@ export function planForce(input: PlanInput): ForcePlan {
     orphans: policy.orphans,
     actions: [],
     refused: [],
-    strands: undefined,
+    wouldLeave: undefined,
   };
   planFinalizers(input, plan);
   planPods(input, plan);
@@ -107,7 +106,7 @@ export function planForce(input: PlanInput): ForcePlan {
   const reasons = NAMESPACE_REFUSALS.flatMap((reason) => reason(input) ?? []);
   if (reasons.length === 0) return plan;
   const refused = [...reasons.map((reason) => ({ target, reason })), ...plan.refused];
-  return { ...plan, actions: [], refused, strands: undefined };
+  return { ...plan, actions: [], refused, wouldLeave: undefined };
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
@@ -171,7 +170,7 @@ const NAMESPACE_REFUSALS: readonly ((input: PlanInput) => string | string[] | un
       : `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${namespace.labels[label.key] ?? '(no such label)'}`,
 ];
 
-/** Plans every finalizer of terminating objects, folded by type, so that no object is missed. */
+/** Plans every finalizer of terminating objects, one action per type and finalizer, so that no object is missed. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
   for (const { type, read } of input.snapshot.content) {
     if (!read.ok) continue; // not inspected, so nothing of it is touched
@@ -284,7 +283,7 @@ function refuseQueued({ content }: Snapshot, { refused }: ForcePlan): void {
   if (counts.length > 0) refused.push({ target: counts.join(', '), reason });
 }
 
-/** Plans overdue pods, by node: only if a node cannot answer may they be deleted without its kubelet. */
+/** Plans overdue pods, by node: they may be deleted without their kubelet only if the node is lost. */
 function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePlan): void {
   const nowMs = Date.parse(snapshot.takenAt);
   const overdue = itemsIn(snapshot.pods).filter(
@@ -317,25 +316,25 @@ export function nodeState(
   node: Read<NodeFacts | undefined> | undefined,
   nowMs: number,
 ): { lost: boolean; text: string } {
-  const keep = (text: string) => ({ lost: false, text });
+  const alive = (text: string) => ({ lost: false, text });
   const lost = (text: string) => ({ lost: true, text });
-  if (node === undefined) return keep('the node was not read');
-  if (!node.ok) return keep(`the node could not be read: ${node.failure.message}`);
+  if (node === undefined) return alive('the node was not read');
+  if (!node.ok) return alive(`the node could not be read: ${node.failure.message}`);
   if (node.value === undefined) return lost('does not exist');
   const { ready, readySince, readyReason, taints } = node.value;
-  if (ready === 'True') return keep('the node is Ready, and its kubelet has to confirm the end');
+  if (ready === 'True') return alive('the node is Ready, and its kubelet has to confirm the end');
   if (taints.includes(OUT_OF_SERVICE)) {
     return lost(`is not ready and has the taint ${OUT_OF_SERVICE}`);
   }
   if (isKubeletReporting(node.value)) {
-    return keep(
+    return alive(
       `its kubelet is running and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
     );
   }
-  if (ready !== 'Unknown') return keep('the node has no Ready condition');
+  if (ready !== 'Unknown') return alive('the node has no Ready condition');
   return nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS
     ? lost(`has not reported since ${readySince} (Ready=Unknown)`)
-    : keep(
+    : alive(
         `the node is Ready=Unknown only since ${readySince ?? 'an unknown time'}; it counts as lost after 5 minutes`,
       );
 }
@@ -389,22 +388,22 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
     }
   }
   const remains = own.length > 0 ? remainsAfter(snapshot, plan.actions) : undefined;
-  if (remains !== undefined && policy.orphans === 'refuse') refuse(strandsText(remains));
+  if (remains !== undefined && policy.orphans === 'refuse') refuse(orphanRefusal(remains));
   else {
-    plan.strands = remains;
+    plan.wouldLeave = remains;
     plan.actions.push(...own);
   }
 }
 
-/** Returns the reason for which a namespace is not finalized: content remains in it. */
-export function strandsText(remains: string): string {
+/** Returns the refusal to finalize a namespace in which content remains. */
+export function orphanRefusal(remains: string): string {
   return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
 }
 
 /**
- * Describes content that no earlier action of the plan removes. Queued objects count only if nothing else will
- * change: behind a held pod they are deleted as soon as the pod is deleted. Before the
- * namespace itself is written to, everything is read again.
+ * Describes content that no earlier action of the plan removes. Queued objects count only if the plan has no other
+ * action: behind a held pod they are deleted as soon as the pod is. Everything is read again before the gate writes to
+ * the namespace itself.
  */
 function remainsAfter(
   { discovery, content, namespace }: Snapshot,
@@ -481,8 +480,8 @@ export function renderPlan(plan: ForcePlan): string[] {
     if (action.despite !== undefined) lines.push(`     although: ${action.despite}`);
     if (action.leaves !== undefined) lines.push(`     may be left behind: ${action.leaves}`);
   });
-  if (plan.strands !== undefined) {
-    lines.push(`  would be left behind, as it looks now: ${plan.strands}`);
+  if (plan.wouldLeave !== undefined) {
+    lines.push(`  would be left behind, as it looks now: ${plan.wouldLeave}`);
   }
   if (plan.refused.length > 0) lines.push('  refused:');
   for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);

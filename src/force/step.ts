@@ -16,8 +16,8 @@ export interface ForceRun {
   /** When aborted, running requests are cancelled. */
   signal: AbortSignal;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
-  over(): string | undefined;
-  /** Returns why no write to the namespace may begin now: the answer of `over`, or a change of the namespace or cluster. */
+  stopReason(): string | undefined;
+  /** Returns why no write to the namespace may begin now: the answer of `stopReason`, or a change of the namespace or cluster. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
   plan: ForcePlan;
@@ -29,9 +29,9 @@ const ONE_BY_ONE = 10;
 
 /** The result for one object. */
 interface Done {
-  /** True if this run changed the cluster, or may have. */
+  /** Whether this run changed the cluster, or may have. */
   wrote: boolean;
-  /** True if the object now has the intended state. */
+  /** Whether the object now has the intended state. */
   reached: boolean;
   result: string;
 }
@@ -79,7 +79,11 @@ export class Journal {
   }
 
   /** Records results of single objects of a type; many equal results are one row. */
-  tell({ finalizer, leaves }: ForceAction, type: string, done: Iterable<Done & Named>): void {
+  noteResults(
+    { finalizer, leaves }: ForceAction,
+    type: string,
+    done: Iterable<Done & Named>,
+  ): void {
     for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
       const isOurs = isDoneByThisRun(group[0] as Done) && leaves !== undefined;
       const text = isOurs ? `${result}; may be left behind: ${leaves}` : result;
@@ -157,7 +161,7 @@ export async function runStep<T extends Named>(
     if (result !== undefined) Object.assign(one, { reached: false, result });
   }
   for (const { reached, uid } of done) if (!reached) journal.givenUp.add(idOf(uid));
-  journal.tell(action, step.type, done);
+  journal.noteResults(action, step.type, done);
   return end.reason === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 

@@ -31,8 +31,8 @@ import {
   type ForceAction,
   type NamespaceAction,
   nodeState,
+  orphanRefusal,
   type PodAction,
-  strandsText,
 } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
@@ -178,7 +178,7 @@ interface Own {
 }
 
 /** Removes one entry of the namespace's own lists, with the checked object as precondition. */
-export function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
+function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
   const { name, uid } = run.plan.namespace;
   const { step, finalizer } = action;
   const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
@@ -199,7 +199,7 @@ export function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Ow
       wants(own)
         ? `removed, and added again by manager ${managerOf(own.object, action) ?? 'unknown'}`
         : undefined,
-    stop: async () => run.over(),
+    stop: async () => run.stopReason(),
     veto: ({ object }) => {
       if (step !== 'namespace-spec-finalizer' || finalizer !== KUBERNETES_FINALIZER)
         return undefined;
@@ -210,7 +210,7 @@ export function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Ow
         return `${others} would still hold the namespace, and its content would never be deleted`;
       // The write is pinned to the version with these conditions.
       const [said] = run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(object)) : [];
-      return said && strandsText(said);
+      return said && orphanRefusal(said);
     },
   };
 }

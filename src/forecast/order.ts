@@ -27,7 +27,8 @@ import { predict } from './predict.ts';
 /** Objects of one type that have to be deleted before the namespace. */
 export interface OrderStep {
   type: ResourceType;
-  isMeant: (object: ObjectFacts) => boolean;
+  /** Reports whether the step deletes this object of the type. */
+  matches: (object: ObjectFacts) => boolean;
   /** Names of the first objects, for people. */
   names: string[];
   /** Whether these are all objects of the type in the namespace. */
@@ -40,7 +41,7 @@ export interface OrderStep {
 type Unplaced = Omit<OrderStep, 'place'>;
 
 function wholeTypeStep(type: ResourceType, why: string): Unplaced {
-  return { type, isMeant: () => true, names: [], isWhole: true, why };
+  return { type, matches: () => true, names: [], isWhole: true, why };
 }
 
 /**
@@ -83,7 +84,7 @@ function mergedStep(steps: readonly Unplaced[]): Unplaced {
   const [first] = steps as [Unplaced];
   return {
     type: first.type,
-    isMeant: (object) => steps.some((step) => step.isMeant(object)),
+    matches: (object) => steps.some((step) => step.matches(object)),
     names: [...new Set(steps.flatMap(({ names }) => names))],
     isWhole: steps.some(({ isWhole }) => isWhole),
     why: [...new Set(steps.map(({ why }) => why))].join('; '),
@@ -102,7 +103,7 @@ function guardedStep(
   const why = new Set(held.flatMap((one) => dependencyOnNamespace(context, one) ?? []));
   return {
     type,
-    isMeant: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
+    matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
     why: listWords([...why]),
@@ -151,8 +152,8 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
     .flatMap((suspect) => suspect?.actor ?? [])
     .find(({ namespace }) => willBeDeleted(context, namespace));
   if (inside !== undefined) {
-    const asleep = isAlive(inside) ? '' : ', and is not running: it has to be started first';
-    return `${actorText(inside)}, which removes their finalizer, is in the namespace${asleep}`;
+    const idle = isAlive(inside) ? '' : ', and is not running: it has to be started first';
+    return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
   }
   if (owner?.rights.isLocal) return 'the permissions of their controller are in the namespace';
   const needs = needsOfOwner(context, held, owner?.actor);
@@ -206,7 +207,7 @@ function parentsOf(
       ? []
       : {
           type,
-          isMeant: ({ uid }) => parents.get(uid)?.kind === type.kind,
+          matches: ({ uid }) => parents.get(uid)?.kind === type.kind,
           names: references.map(({ name }) => name),
           isWhole: false,
           why: 'they created objects that are deleted first, and would create them again',

@@ -16,7 +16,7 @@ export interface Anchor {
   createdAt: string | undefined;
 }
 
-/** Reads the anchor; undefined if this identity may read none. */
+/** Reads the anchor; undefined if this identity may read none of these namespaces. */
 export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
   for (const name of ANCHOR_NAMESPACES) {
     const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
@@ -56,14 +56,15 @@ const otherClusterFailure = (what: string): { ok: false; failure: ReadFailure } 
 
 /**
  * Verifies that namespaces were deleted or replaced. Reads each of them again by name, and checks that the answers come
- * from the cluster that was asked at the start. `isHeard`: a watch also reported that this UID was deleted.
+ * from the cluster that was asked at the start. `isDeletionWatched`: a watch reported the deletion of this UID.
  */
 export async function confirmEnds(
-  ended: readonly { name: string; isHeard?: boolean }[],
+  ended: readonly { name: string; isDeletionWatched?: boolean }[],
   deps: ConfirmDeps,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const { anchor, api, clock, marks, signal } = deps;
-  if (ended.some(({ isHeard }) => isHeard !== true)) await clock.sleep(REPEAT_MS, signal);
+  if (ended.some(({ isDeletionWatched }) => isDeletionWatched !== true))
+    await clock.sleep(REPEAT_MS, signal);
   let anchorMark: string | undefined;
   const onAnchor = (mark: string | undefined): void => {
     anchorMark = mark;

@@ -9,7 +9,7 @@ import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { isGoneOrAnother } from '../observe/objects.ts';
+import { isDeletedOrReplaced } from '../observe/objects.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
@@ -84,12 +84,12 @@ async function isAccepted(target: Existing, run: Run): Promise<boolean> {
       target.refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
       return false;
     }
-    await clock.sleep(LOOK_AGAIN_MS, signal);
+    await clock.sleep(RETRY_MS, signal);
   }
 }
 
 const MAX_DELETE_TRIES = 3;
-const LOOK_AGAIN_MS = 2_000;
+const RETRY_MS = 2_000;
 /**
  * Failures after which the request may have been processed or not. Sending it again with the same precondition
  * does no harm.
@@ -124,7 +124,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
         target.isAsked = true;
         break;
       }
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(RETRY_MS, signal);
       continue;
     }
     // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
@@ -144,7 +144,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
       !classifyErrorText(message).some(isAdmissionError) &&
       clock.now() < startedAt + inputs.timeoutMs;
     if (attempt < MAX_DELETE_TRIES && isPassing) {
-      await clock.sleep(LOOK_AGAIN_MS, signal);
+      await clock.sleep(RETRY_MS, signal);
       continue;
     }
     target.refusal = message;
@@ -175,16 +175,16 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     const { snapshot, diagnosis } = seen[index] as Examination;
     const { namespace } = snapshot;
     target.ordered = { deletions: new Map(), timeline: [] };
-    const place = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
+    const ordered = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
     for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
-      logAndRecord(place, `not done, because it is cluster-scoped: ${command} (${why})`);
+      logAndRecord(ordered, `not done, because it is cluster-scoped: ${command} (${why})`);
     }
-    await runOrderSteps(orderOf(snapshot), place);
+    await runOrderSteps(orderOf(snapshot), ordered);
   });
 }
 
-/** A namespace with an ordered deletion. */
-interface Place extends Run, Ordered {
+/** The run, and the state of an ordered deletion in one namespace. */
+interface OrderedRun extends Run, Ordered {
   namespace: NamespaceFacts;
   /** Deadline in milliseconds since the epoch. */
   deadline: number;
@@ -192,33 +192,33 @@ interface Place extends Run, Ordered {
   unread: Set<string>;
 }
 
-function logAndRecord(place: Place, event: string): void {
-  place.log.line(`${place.namespace.name}: ${event}`);
-  place.timeline.push({ at: serverTimestamp(place), event });
+function logAndRecord(run: OrderedRun, event: string): void {
+  run.log.line(`${run.namespace.name}: ${event}`);
+  run.timeline.push({ at: serverTimestamp(run), event });
 }
 
-function isOver({ clock, deadline, signal }: Place): boolean {
+function isTimeOver({ clock, deadline, signal }: OrderedRun): boolean {
   return signal.aborted || clock.now() >= deadline;
 }
 
-async function runOrderSteps(steps: readonly OrderStep[], place: Place): Promise<void> {
-  if (steps.length === 0) logAndRecord(place, 'no object in it has to be deleted first');
+async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
+  if (steps.length === 0) logAndRecord(run, 'no object in it has to be deleted first');
   // Objects that were created again meanwhile are deleted in the next round.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
     for (const together of Map.groupBy(steps, (step) => step.place).values()) {
-      if (isOver(place)) {
+      if (isTimeOver(run)) {
         const types = together.map(({ type }) => typeName(type)).join(', ');
-        return logAndRecord(place, `no time is left to delete ${types} first`);
+        return logAndRecord(run, `no time is left to delete ${types} first`);
       }
-      const end = await deleteTogether(together, round > 0, place);
+      const end = await deleteObjectsOf(together, round > 0, run);
       if (end === 'stayed') return;
       isDone &&= end === 'nothing';
     }
     if (isDone) return;
   }
   logAndRecord(
-    place,
+    run,
     'the objects are created again each time they are deleted; the teardown continues',
   );
 }
@@ -227,19 +227,20 @@ async function runOrderSteps(steps: readonly OrderStep[], place: Place): Promise
  * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
  * repeated, because a webhook may be restarting.
  */
-async function deleteTogether(
-  together: readonly OrderStep[],
+async function deleteObjectsOf(
+  steps: readonly OrderStep[],
   isAgain: boolean,
-  place: Place,
+  run: OrderedRun,
 ): Promise<'nothing' | 'gone' | 'stayed'> {
-  const { clock, deadline, signal } = place;
-  let meant: ReadonlySet<string> | undefined;
+  const { clock, deadline, signal } = run;
+  /** UIDs of the objects that are deleted; undefined in the first round. */
+  let deleting: ReadonlySet<string> | undefined;
   for (let pause = POLL_MS.first; ; ) {
-    const now = await readNamespace(place.namespace.name, place);
+    const now = await readNamespace(run.namespace.name, run);
     // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
-    if (now.ok && now.value?.uid !== place.namespace.uid) {
+    if (now.ok && now.value?.uid !== run.namespace.uid) {
       logAndRecord(
-        place,
+        run,
         'the namespace was deleted or replaced meanwhile: nothing more is deleted in it',
       );
       return 'stayed';
@@ -247,46 +248,46 @@ async function deleteTogether(
     const left: ObjectFacts[] = [];
     let forbidden = 0;
     let isKnown = now.ok;
-    for (const step of together) {
-      const there = await listObjects(step, place);
+    for (const step of steps) {
+      const there = await listObjects(step, run);
       isKnown &&= there !== undefined;
-      const mine = (there ?? []).filter((one) => meant?.has(one.uid) ?? step.isMeant(one));
+      const mine = (there ?? []).filter((one) => deleting?.has(one.uid) ?? step.matches(one));
       const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      if (meant === undefined && asked.length > 0) {
+      if (deleting === undefined && asked.length > 0) {
         const what = `${asked.length} ${typeName(step.type)}`;
         logAndRecord(
-          place,
+          run,
           isAgain
             ? `${what} were created again, and are deleted again: delete what creates them first`
             : `first ${what}, because ${step.why}`,
         );
       }
       const sent = now.ok
-        ? await inParallel(asked, (object) => deleteObjects(object, step, place))
+        ? await inParallel(asked, (object) => deleteObject(object, step, run))
         : [];
       forbidden += sent.filter((answer) => answer === 'forbidden').length;
       left.push(...mine);
     }
-    const isFirst = meant === undefined;
+    const isFirst = deleting === undefined;
     if (isFirst && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
       logAndRecord(
-        place,
+        run,
         'this identity is not allowed to delete any of them, so the gate does not wait for them',
       );
       return 'nothing';
     }
     if (isKnown && left.length === 0) {
-      logAndRecord(place, 'they were deleted');
+      logAndRecord(run, 'they were deleted');
       return 'gone';
     }
-    if (isFirst || (isKnown && left.length < (meant?.size ?? 0))) {
-      if (!isFirst) logAndRecord(place, `${left.length} of them are left`);
-      meant = new Set(left.map(({ uid }) => uid));
+    if (isFirst || (isKnown && left.length < (deleting?.size ?? 0))) {
+      if (!isFirst) logAndRecord(run, `${left.length} of them are left`);
+      deleting = new Set(left.map(({ uid }) => uid));
     }
     if (isFirst) continue;
-    if (isOver(place)) {
-      await explainRemaining(left, place);
+    if (isTimeOver(run)) {
+      await explainRemaining(left, run);
       return 'stayed';
     }
     await clock.sleep(Math.min(pause, Math.max(0, deadline - clock.now())), signal);
@@ -297,8 +298,11 @@ async function deleteTogether(
 /**
  * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
  */
-async function listObjects({ type }: OrderStep, place: Place): Promise<ObjectFacts[] | undefined> {
-  const { api, namespace, signal, unread } = place;
+async function listObjects(
+  { type }: OrderStep,
+  run: OrderedRun,
+): Promise<ObjectFacts[] | undefined> {
+  const { api, namespace, signal, unread } = run;
   const path = collectionPath(type, namespace.name);
   const options = { signal, metadataOnly: true };
   const listed = await api.list(
@@ -308,18 +312,18 @@ async function listObjects({ type }: OrderStep, place: Place): Promise<ObjectFac
   );
   if (listed.ok) return listed.value.kept;
   if (!signal.aborted && !unread.has(typeName(type))) {
-    logAndRecord(place, `${typeName(type)} could not be listed: ${listed.failure.message}`);
+    logAndRecord(run, `${typeName(type)} could not be listed: ${listed.failure.message}`);
     unread.add(typeName(type));
   }
   return undefined;
 }
 
-async function deleteObjects(
+async function deleteObject(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
-  place: Place,
+  run: OrderedRun,
 ): Promise<'forbidden' | undefined> {
-  const { api, deletions, log, namespace, signal } = place;
+  const { api, deletions, log, namespace, signal } = run;
   if (signal.aborted) return undefined;
   const { kind } = type;
   // The log has the deletion before it is sent, because the run may end before the answer arrives.
@@ -339,11 +343,11 @@ async function deleteObjects(
   // The next round repeats a deletion that failed.
   const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
   if (sent.ok) entry.result = 'deletion requested';
-  else if (isGoneOrAnother(sent.failure)) entry.result = 'deleted';
+  else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
     if (before !== entry.result)
-      logAndRecord(place, `${kind} ${name} cannot be deleted: ${entry.result}`);
+      logAndRecord(run, `${kind} ${name} cannot be deleted: ${entry.result}`);
     // A webhook may accept a second request; a missing permission does not change.
     const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
     if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
@@ -354,16 +358,16 @@ async function deleteObjects(
 /** Logs why objects remain, while their controller still runs and its log can be read. */
 async function explainRemaining(
   [first, ...others]: readonly ObjectFacts[],
-  place: Place,
+  run: OrderedRun,
 ): Promise<void> {
-  if (place.signal.aborted) return;
+  if (run.signal.aborted) return;
   const more = others.length > 0 ? ` and ${others.length} more` : '';
   const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
   // The deletion of the namespace was not requested yet. The diagnosis treats it as requested, because it is
   // about the objects.
-  const namespace = { ...place.namespace, deletionTimestamp: serverTimestamp(place) };
-  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, place);
+  const namespace = { ...run.namespace, deletionTimestamp: serverTimestamp(run) };
+  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, run);
   const cause = seen && causeText(seen.diagnosis);
   const why = cause === undefined ? '' : `: ${cause}`;
-  logAndRecord(place, `${which} could not be deleted in time${why}; the teardown continues`);
+  logAndRecord(run, `${which} could not be deleted in time${why}; the teardown continues`);
 }

@@ -23,7 +23,7 @@ interface Forcing {
   policy: ActivePolicy;
   startedAt: number;
   /** Returns why no further write may begin, or undefined. */
-  over(): string | undefined;
+  stopReason(): string | undefined;
   examine(one: Examined): Promise<Examination>;
 }
 
@@ -49,13 +49,13 @@ export async function forceAll(
   void clock.sleep(BUDGET_MS, isDone.signal).then(() => isOver.abort());
   const signal = AbortSignal.any([cancelled, isOver.signal]);
   const bounded = { ...run, signal };
-  const over = (): string | undefined => {
+  const stopReason = (): string | undefined => {
     if (cancelled.aborted) return 'the run was cancelled';
     const isLate = signal.aborted || clock.now() - startedAt >= LAST_WRITE_MS;
     return isLate ? `the ${BUDGET_MS / 1_000} s for forcing are over` : undefined;
   };
   const together = examinerFor(bounded);
-  const forcing = { run: bounded, cancelled, policy, startedAt, over, examine: together };
+  const forcing = { run: bounded, cancelled, policy, startedAt, stopReason, examine: together };
   try {
     const registrations = await readRegistrations(bounded);
     const planned = await Promise.all(
@@ -87,7 +87,7 @@ async function planOne(
       isStuck: isHanging(diagnosis),
     };
   };
-  const look = async (compare: boolean): Promise<PlanAndObservation | undefined> => {
+  const planAgain = async (compare: boolean): Promise<PlanAndObservation | undefined> => {
     const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
@@ -97,7 +97,7 @@ async function planOne(
     last = seen;
     return plan();
   };
-  const isGoneBy = async (untilMs: number): Promise<boolean> => {
+  const isDeletedBy = async (untilMs: number): Promise<boolean> => {
     const { ended, over } = one.follower;
     await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, over]));
     if (!over.aborted) return false;
@@ -113,11 +113,11 @@ async function planOne(
     log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
     await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);
   }
-  if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await look(true)) ?? first;
+  if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await planAgain(true)) ?? first;
   for (const line of renderPlan(first.plan)) log.line(line);
   one.result = { ...one.result, forced: recordPlan(first.plan) };
   return async () => {
-    const done = await carryOut(first, { ...run, ...forcing, look, isGoneBy });
+    const done = await carryOut(first, { ...run, ...forcing, planAgain, isDeletedBy });
     const { result } = one;
     // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
     const diagnosis = done.outcome === undefined ? last.diagnosis : result.diagnosis;

@@ -7,7 +7,7 @@ import type { Run } from './run.ts';
 /** Limit for the search for leftovers, without which a run works as well. */
 const LIMIT_MS = 10_000;
 /** Pause before the second read, because volumes and owned objects are deleted after the namespace. */
-const SECOND_LOOK_MS = 4_000;
+const SECOND_SEARCH_MS = 4_000;
 
 /**
  * What a namespace became. `replaced`: another namespace has its name, and objects that point to the name belong
@@ -27,7 +27,7 @@ export async function addLeftBehind(
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
   const deps = { api, signal: limited };
-  const look = async () => {
+  const search = async () => {
     const { pointers, unread } = await readPointers(results, deps);
     const now = inputs.forecast ? undefined : await readNamespaces(results, deps);
     const fateOf = ({ name, outcome }: NamespaceResult): Fate => {
@@ -41,10 +41,10 @@ export async function addLeftBehind(
     );
     return { left, unread };
   };
-  let { left, unread } = await look();
+  let { left, unread } = await search();
   if (left.flat().some(({ isGoing }) => isGoing)) {
-    await clock.sleep(SECOND_LOOK_MS, limited);
-    const second = await look();
+    await clock.sleep(SECOND_SEARCH_MS, limited);
+    const second = await search();
     if (!limited.aborted) ({ left, unread } = second);
   }
   results.forEach((result, index) => {

@@ -163,7 +163,7 @@ export function cannotStartError(
   { target: { context, server } }: KubernetesApi,
 ): ActionError {
   const error = (code: ErrorCode, hint: string): ActionError =>
-    new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, { hint });
+    new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, hint);
   switch (kind) {
     case 'forbidden':
       return error(

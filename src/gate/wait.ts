@@ -42,7 +42,7 @@ export class Follower {
   /** The namespace as last read. */
   last: NamespaceFacts;
   /** Whether a watch has reported that this UID was deleted. */
-  isHeard = false;
+  isDeletionWatched = false;
   /** Why the last GET failed; undefined while reading works. */
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
@@ -73,31 +73,32 @@ export class Follower {
     this.settle({ how: 'stopped' });
   }
 
-  take(now: Read<NamespaceFacts | undefined>): void {
+  /** Processes the answer of a read: it ends the wait, updates `last`, or records the failure. */
+  handleRead(now: Read<NamespaceFacts | undefined>): void {
     if (this.over.aborted) return;
-    if (!now.ok) this.lose(now.failure);
+    if (!now.ok) this.recordFailure(now.failure);
     else if (now.value === undefined) this.settle({ how: 'deleted' });
     else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
-    else this.keep(now.value, undefined);
+    else this.update(now.value, undefined);
   }
 
-  /** Takes an event of a watch; returns true if the namespace has to be read. */
-  hear({ type, object }: WatchEvent): boolean {
+  /** Processes an event of a watch. Returns true if the namespace has to be read. */
+  handleEvent({ type, object }: WatchEvent): boolean {
     const uid = stringAt(object, 'metadata', 'uid');
-    if (type === 'DELETED' && uid === this.uid) this.isHeard = true;
+    if (type === 'DELETED' && uid === this.uid) this.isDeletionWatched = true;
     if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
-    if (type === 'MODIFIED' && uid !== undefined) this.keep(namespaceFacts(object), this.trouble);
+    if (type === 'MODIFIED' && uid !== undefined) this.update(namespaceFacts(object), this.trouble);
     return false;
   }
 
-  private keep(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
+  private update(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
     const isNews = this.trouble !== trouble || now.resourceVersion !== this.last.resourceVersion;
     this.trouble = trouble;
     this.last = now;
     if (isNews) this.onChange(now, trouble);
   }
 
-  private lose(failure: ReadFailure): void {
+  private recordFailure(failure: ReadFailure): void {
     const isNews = this.trouble?.message !== failure.message;
     const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
     this.trouble = failure.kind === 'aborted' ? late : failure;
@@ -189,7 +190,7 @@ async function readFollowed(
   if (running.aborted) return;
   const refused = some.filter((one) => {
     const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
-    if (got.ok || got.failure.kind !== 'unauthorized') one.take(got);
+    if (got.ok || got.failure.kind !== 'unauthorized') one.handleRead(got);
     else if (isSecond && !sure.has(one.name))
       one.settle({ how: 'unauthorized', failure: got.failure });
     else return true;
@@ -241,7 +242,7 @@ async function watchGroup(some: readonly Follower[], group: Group): Promise<void
       },
       onEvent: (event) => {
         const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-        if (one !== undefined && !one.over.aborted && one.hear(event)) pollNow([one], group);
+        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one], group);
       },
     });
     for (const one of some) watched.delete(one);

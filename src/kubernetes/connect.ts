@@ -40,7 +40,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
     close: transport.close,
     async get(path, options = {}) {
       const answer = await getJson(path, PLAIN_JSON, options);
-      if (!answer.ok || isWhatWasAsked(answer.value, path)) return answer;
+      if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
       const message = `the server at ${target.server} did not answer with the object that ${path} names`;
       return readFailed({ kind: 'unreadable', message });
     },
@@ -67,7 +67,7 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
  * Reports whether an answer is the requested object. JSON alone is no proof: portals and gateways send it too,
  * and a namespace without UID would look like a new one.
  */
-function isWhatWasAsked(answer: JsonObject, path: string): boolean {
+function isRequestedObject(answer: JsonObject, path: string): boolean {
   const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
   if (version === undefined) return true;
   const name = objectNameIn(path);

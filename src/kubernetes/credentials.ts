@@ -76,7 +76,7 @@ export function keepCredentials(session: Session) {
       }
     },
     /** Returns credentials that differ from those that the API server has just refused with 401, if there are any. */
-    async after(rejected: Login): Promise<Login | undefined> {
+    async replaceRejected(rejected: Login): Promise<Login | undefined> {
       const isOther = ({ tls, headers }: Login): boolean =>
         tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
       if (login !== undefined && isOther(login)) return login;

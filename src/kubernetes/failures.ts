@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
-import { causeChain, describeError } from '../base/errors.ts';
+import { causeChain, describeError, errorCode } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { failureKindOf, type ReadFailure, readFailed } from '../model/read.ts';
@@ -58,7 +58,7 @@ function failureFromStatus(answer: Answer, status: JsonObject): ReadFailure {
     (resource === undefined || stringAt(status, 'details', 'kind') === resource);
   return {
     kind: kind === 'not-found' && !isAbout ? 'unreadable' : kind,
-    message: withDetail(wordsOf(answer), said),
+    message: withDetail(statusLine(answer), said),
   };
 }
 
@@ -66,7 +66,7 @@ function failureFromText(answer: Answer, body: string): ReadFailure {
   const isPlain = body.trim() === '' || contentTypeOf(answer) === 'text/plain';
   const text = isPlain ? body.trim() : '';
   if (isPlain && PLAIN_TEXT_STATUSES.has(answer.status)) {
-    return { kind: failureKindOf(answer.status), message: withDetail(wordsOf(answer), text) };
+    return { kind: failureKindOf(answer.status), message: withDetail(statusLine(answer), text) };
   }
   // An API server answers so for an unknown API group or version (Go, net/http.NotFound). The answer has no
   // failure kind of its own, because gateways written in Go send the same text.
@@ -78,7 +78,7 @@ function failureFromText(answer: Answer, body: string): ReadFailure {
   return { kind: 'unreadable', message };
 }
 
-function wordsOf({ status }: Answer): string {
+function statusLine({ status }: Answer): string {
   return `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
 }
 
@@ -219,7 +219,7 @@ function explainError(error: Error): ErrorExplanation | undefined {
     return Number(proxy) >= 500 ? { clause } : cannotSucceed(clause);
   }
   if (error.name === 'HTTPParserError') return cannotSucceed('the answer is not HTTP');
-  const code = 'code' in error ? String(error.code) : '';
+  const code = errorCode(error);
   if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return EXPLANATIONS[code];
   // Node's own message lists every name in the certificate.
   return cannotSucceed(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);

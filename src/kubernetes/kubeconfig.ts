@@ -10,7 +10,7 @@ import {
 import { isIPv6 } from 'node:net';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
-import { ActionError } from '../base/errors.ts';
+import { ActionError, errorCode } from '../base/errors.ts';
 import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
@@ -67,7 +67,7 @@ export interface Session extends Required<Omit<ConnectOptions, keyof Search | 's
 }
 
 export function configError(message: string, hint?: string): ActionError {
-  return new ActionError('kube-config', message, hint === undefined ? {} : { hint });
+  return new ActionError('kube-config', message, hint);
 }
 
 /**
@@ -151,7 +151,7 @@ export function readRegularFile(path: string): FileRead {
     if (stats.size > MAX_FILE_BYTES) return unreadable('it is larger than 10 MB');
     return { bytes: readFileSync(descriptor) };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = errorCode(error) || 'unknown';
     if (code === 'ENOENT' || code === 'ENOTDIR')
       return { problem: 'no such file', isMissing: true };
     return unreadable(code === 'EACCES' ? 'permission denied' : `the system says ${code}`);

@@ -27,7 +27,7 @@ export async function validIdToken(
   const fail = (why: string): ActionError => {
     const message = `cannot renew the id-token of ${owner}: ${shortLine(redactor.redact(why))}`;
     const hint = 'Log in again as you did for kubectl, or use a service account token';
-    return new ActionError('kube-unauthorized', message, { hint });
+    return new ActionError('kube-unauthorized', message, hint);
   };
   const { 'id-token': held = '', 'refresh-token': refreshToken = '' } = config;
   const { 'idp-issuer-url': issuer = '', 'client-id': id = '', 'client-secret': secret } = config;

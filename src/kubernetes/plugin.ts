@@ -57,12 +57,12 @@ export async function logInByPlugin(
     errors.on('data', (data) => {
       stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
     });
-    const leaveAlone = (): void => {
+    const closeOutput = (): void => {
       output.destroy();
       errors.destroy();
     };
-    started.on('exit', () => setTimeout(leaveAlone, LEFTOVER_MS).unref());
-    limits.addEventListener('abort', leaveAlone);
+    started.on('exit', () => setTimeout(closeOutput, LEFTOVER_MS).unref());
+    limits.addEventListener('abort', closeOutput);
     child = started;
     return started;
   };
@@ -95,14 +95,14 @@ export async function logInByPlugin(
   const given = problem();
   if (typeof given === 'number') return given;
   // The end of the output, where plugins write the error.
-  const said = plainText(redactor.redact(withoutSettings(stderr, exec)))
+  const said = plainText(redactor.redact(maskSettings(stderr, exec)))
     .replace(/\s+/g, ' ')
     .trim();
   const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
   const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
   const hint =
     'It may be waiting for an interactive login; configure a login that works without a person';
-  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? { hint } : {});
+  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? hint : undefined);
 }
 
 /**
@@ -154,7 +154,7 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
  * Masks the settings that the kubeconfig passes to the plugin in a message of the plugin. They may be secrets
  * under any name. Names of flags and paths remain.
  */
-function withoutSettings(message: string, exec: Json | undefined): string {
+function maskSettings(message: string, exec: Json | undefined): string {
   const settings = createRedactor();
   const texts = [
     ...stringsAt(exec, 'args').filter((arg) => !/^--[\w-]+$/.test(arg)),

@@ -128,7 +128,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     }
   };
 
-  const broken = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
+  const failureOf = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
     if (signal?.aborted || closing.signal.aborted) return STOPPED_REQUEST.failure;
     // The plugin or the token file failed: no request was sent, and none could be authenticated.
     if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
@@ -148,11 +148,11 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       const login = await unlessAborted(credentials.current(), signal);
       result = await send(request, options, login, readBody);
       if (!result.ok && result.failure.status === 401) {
-        const other = await unlessAborted(credentials.after(login), signal);
+        const other = await unlessAborted(credentials.replaceRejected(login), signal);
         if (other !== undefined) result = await send(request, options, other, readBody);
       }
     } catch (error) {
-      result = readFailed(broken(error, signal));
+      result = readFailed(failureOf(error, signal));
     }
     if (!result.ok) {
       // Redaction comes before the cut: half a secret is not recognized any more.
@@ -237,7 +237,7 @@ function markOf(answer: Answer): string | undefined {
 async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Promise<string> {
   const kept: Buffer[] = [];
   let left = maxBytes;
-  const keep = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+  const collect = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of chunks) {
       left -= chunk.length;
       if (left < 0) throw new errors.ResponseExceededMaxSizeError();
@@ -245,6 +245,6 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
     }
   };
   const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
-  await (isPacked ? pipeline(body, createGunzip(), keep) : keep(body));
+  await (isPacked ? pipeline(body, createGunzip(), collect) : collect(body));
   return Buffer.concat(kept).toString('utf8');
 }

@@ -168,7 +168,7 @@ function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
-const TELLING =
+const USEFUL_ANNOTATIONS =
   /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
 
@@ -181,7 +181,7 @@ function shortAnnotations(object: Json | undefined, isKept = (_: string) => true
 
 /** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
 function usefulAnnotations(object: Json | undefined): Record<string, string> {
-  return shortAnnotations(object, (key) => TELLING.test(key));
+  return shortAnnotations(object, (key) => USEFUL_ANNOTATIONS.test(key));
 }
 
 const METADATA = {
@@ -286,7 +286,7 @@ function writersSinceDeletion(object: Json | undefined) {
     .filter(({ time = '' }) => time > since);
 }
 
-/** An object of the type of a held one, anywhere in the cluster: who writes it still handles this type. */
+/** An object of the same type as a held one, anywhere in the cluster. A controller that writes it still handles the type. */
 export type Sibling = ReturnType<typeof siblingFacts>;
 export const siblingFacts = shape({
   ...PLACED,
@@ -432,14 +432,14 @@ const WATCH_VARIABLE =
   /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/;
 const WATCH_ARGUMENT = /^--?(?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?$/;
 /** Arguments that restrict a controller to its own namespace, as in Argo and Flux. */
-const AT_HOME = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
+const OWN_NAMESPACE_ONLY = /^--?(?:namespaced(?:=true)?|(?:watch-)?all-namespaces=false)$/;
 
 /**
  * Returns the watched namespaces, by the conventions of operator-sdk, controller-runtime projects and
  * client-go's own flags.
  */
 function watchesBy({ name, value, word }: Setting, own: string): string[] {
-  if (word !== undefined && AT_HOME.test(word)) return [own];
+  if (word !== undefined && OWN_NAMESPACE_ONLY.test(word)) return [own];
   if (!(word === undefined ? WATCH_VARIABLE : WATCH_ARGUMENT).test(name)) return [];
   // `--namespace` often names only the namespace in which the program runs.
   if (/^--?namespace$/.test(name) && value === own) return [];
@@ -741,34 +741,34 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
   const own = stringAt(object, 'metadata', 'namespace');
   visitFields(valueAt(object, 'spec'), 'spec', 0, (field, key, value) => {
-    reference(detail, field, key, value);
+    addReference(detail, field, key, value);
     if (isObject(value) && TASK_TEMPLATE.test(key)) detail.templates = [field];
     if (typeof value !== 'string') return;
-    address(detail, own, field, value);
-    if (NODE.test(key)) note(detail, 'nodes', value, MAX_NODES);
+    addAddress(detail, own, field, value);
+    if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
     const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
-    if (/name|secret|config|ref/i.test(named)) mention(detail, value);
+    if (/name|secret|config|ref/i.test(named)) addMention(detail, value);
     const [, kind] = /^spec\.(\w+)Name$/.exec(field) ?? [];
-    if (kind !== undefined) note(detail, 'siblings', `${kind.toLowerCase()}/${value}`);
+    if (kind !== undefined) addText(detail, 'siblings', `${kind.toLowerCase()}/${value}`);
   });
   visitFields(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
-    reference(detail, field, key, value);
+    addReference(detail, field, key, value);
     if (typeof value !== 'string') return;
-    if (NODE.test(key)) note(detail, 'nodes', value, MAX_NODES);
+    if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
     if (field === `status.${key}` && ENDED.test(key)) detail.endedAt = value;
     if (/conditions/.test(field)) return;
-    if (/namespace/i.test(key)) mention(detail, value);
+    if (/namespace/i.test(key)) addMention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
     if (isOutdated(object, field, key, beside)) return;
-    const failed = stateOf(beside, FAILED);
+    const failed = firstState(beside, FAILED);
     const isError = failed !== undefined || ERROR_FIELD.test(field);
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
-    if (!isText && SENTENCE.test(value)) note(detail, 'sentences', value);
+    if (!isText && SENTENCE.test(value)) addText(detail, 'sentences', value);
     if (!isText || value === '') return;
     const text = failed === undefined ? value : `${failed}: ${value}`;
-    note(detail, 'texts', text);
-    if (isError) note(detail, 'errors', text);
-    else if (stateOf(beside, HEALTHY) !== undefined) note(detail, 'besideHealthy', text);
+    addText(detail, 'texts', text);
+    if (isError) addText(detail, 'errors', text);
+    else if (firstState(beside, HEALTHY) !== undefined) addText(detail, 'besideHealthy', text);
   });
   return detail;
 }
@@ -810,7 +810,7 @@ function isOutdated(
 type Notes = 'texts' | 'errors' | 'besideHealthy' | 'sentences' | 'nodes' | 'mentions' | 'siblings';
 
 /** Adds a text to a list, once, while there is room. */
-function note(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS): void {
+function addText(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS): void {
   const known = detail[list] ?? [];
   if (text !== '' && known.length < most && !known.includes(text)) detail[list] = [...known, text];
 }
@@ -819,15 +819,15 @@ function note(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS)
 const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
 
 /** Returns the first state of this kind, such as `phase: DeleteFailed`; the texts beside it explain it. */
-function stateOf(status: Json, kind: RegExp): string | undefined {
+function firstState(status: Json, kind: RegExp): string | undefined {
   return Object.entries(isObject(status) ? status : {})
     .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
     .filter((value) => typeof value === 'string')
     .find((value) => kind.test(value));
 }
 
-function mention(detail: ObjectDetail, value: string): void {
-  if (/^[a-z0-9][-a-z0-9.]{0,252}$/.test(value)) note(detail, 'mentions', value, MAX_MENTIONS);
+function addMention(detail: ObjectDetail, value: string): void {
+  if (/^[a-z0-9][-a-z0-9.]{0,252}$/.test(value)) addText(detail, 'mentions', value, MAX_MENTIONS);
 }
 
 /**
@@ -835,7 +835,7 @@ function mention(detail: ObjectDetail, value: string): void {
  * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
  * For `secretRef`, `secretKeyRef`, `secretName` and similar keys the name of the key contains the kind.
  */
-function reference({ references }: ObjectDetail, field: string, key: string, value: Json): void {
+function addReference({ references }: ObjectDetail, field: string, key: string, value: Json): void {
   if (references.length >= MAX_REFERENCES) return;
   if (typeof value === 'string' && value !== '') {
     const kind =
@@ -871,7 +871,7 @@ const SERVICE_HOST =
   /^(?<scheme>[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?(?<name>[a-z](?:[a-z0-9-]*[a-z0-9])?)(?:\.(?<namespace>[a-z0-9-]+)(?<svc>\.svc(?:\.[a-z0-9.-]+)?)?)?(?::\d+)?(?:[/?].*)?$/;
 
 /** Adds a reference to the Service of the object's namespace that the host of an address names. */
-function address(
+function addAddress(
   { references }: ObjectDetail,
   own: string | undefined,
   field: string,
@@ -1011,7 +1011,7 @@ const matchRule = shape({
  * Reports whether CEL text reads the user of a request. Then the answer to a request of the gate does not hold
  * for other users (KEP-3488).
  */
-const looksAtUser = (path: string): Field<boolean> =>
+const readsUser = (path: string): Field<boolean> =>
   fieldAt(path, (expressions) =>
     /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
   );
@@ -1027,7 +1027,7 @@ const webhook = shape({
   objectSelector: selector('objectSelector'),
   /** CEL conditions, which only the API server can evaluate. */
   matchConditions: textOfEach('matchConditions', 'expression'),
-  dependsOnUser: looksAtUser('matchConditions'),
+  dependsOnUser: readsUser('matchConditions'),
 });
 
 /** Name and UID. An object that was created again has another UID. */
@@ -1072,7 +1072,7 @@ const policy = shape({
   rules: each('spec.matchConstraints.resourceRules', matchRule),
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
-  dependsOnUser: looksAtUser('spec'),
+  dependsOnUser: readsUser('spec'),
   matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
   /** Validations. Absent in snapshots that were recorded earlier. */
   validations: each(

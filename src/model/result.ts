@@ -59,7 +59,7 @@ export interface Deletion {
 }
 
 /** Objects that have to be deleted before the namespace, and why. */
-export interface OrderEntry {
+interface OrderEntry {
   why: string;
   command: string;
 }

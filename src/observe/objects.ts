@@ -154,7 +154,7 @@ export async function readPartners(
   return answers;
 }
 
-/** Limit for the objects of one type that are read to see whether anybody still writes them: one page. */
+/** Limit for the objects of one type that are read to find controllers that still write them: one page. */
 const MAX_SIBLINGS = PAGE_SIZES.small;
 
 /** Reads all objects of these types in the cluster. With only a part of them, nothing is known about the rest. */
@@ -245,7 +245,7 @@ export async function readTrials(
     if (first === undefined) return;
     const trial = await tryRemoval(first, deps);
     put(first, trial);
-    const isForAll = trial.answer === 'refused' && NOBODY_CALLED.test(trial.message);
+    const isForAll = trial.answer === 'refused' && WEBHOOK_NOT_CALLED.test(trial.message);
     await inParallel(others, async (other) =>
       put(other, isForAll ? trial : await tryRemoval(other, deps)),
     );
@@ -257,13 +257,13 @@ export async function readTrials(
  * Error of a webhook that could not be called (apiserver pkg/admission/plugin/webhook/errors and
  * validating/dispatcher.go).
  */
-const NOBODY_CALLED = /failed calling webhook/;
+const WEBHOOK_NOT_CALLED = /failed calling webhook/;
 
 /**
  * Answers to the dry run that do not hold for the request of the owner: a permission that the gate lacks, a
  * webhook without support for dry runs, and a failed `test` of the patch because the object has changed.
  */
-const OUR_OWN =
+const NOT_ABOUT_THE_OWNER =
   /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
 /**
@@ -362,7 +362,7 @@ async function tryDeletion(
   const sent = await ask(object);
   const seconds = Math.round((performance.now() - begunAt) / 1_000);
   if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
-  if (namespace === '' || !isGoneOrAnother(sent.failure)) return trialOf(sent);
+  if (namespace === '' || !isDeletedOrReplaced(sent.failure)) return trialOf(sent);
   // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
   // can refuse.
   const path = collectionPath(type, namespace);
@@ -374,7 +374,7 @@ async function tryDeletion(
 }
 
 /** Reports whether the object was deleted or replaced (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
-export function isGoneOrAnother({ kind, message }: ReadFailure): boolean {
+export function isDeletedOrReplaced({ kind, message }: ReadFailure): boolean {
   return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
 }
 
@@ -390,5 +390,8 @@ function trialOf(sent: Read<unknown>): Trial {
   if (sent.ok) return { answer: 'accepted' };
   const { kind, message } = sent.failure;
   const hasAnswer = kind === 'forbidden' || kind === 'invalid' || kind === 'server-error';
-  return { answer: hasAnswer && !OUR_OWN.test(message) ? 'refused' : 'unknown', message };
+  return {
+    answer: hasAnswer && !NOT_ABOUT_THE_OWNER.test(message) ? 'refused' : 'unknown',
+    message,
+  };
 }

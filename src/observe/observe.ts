@@ -170,6 +170,27 @@ function sourceFiller<Item, Value>(given: FillerOptions<Item, Value>): Fill {
   };
 }
 
+type Part = 'nodes' | 'definitions' | 'details' | 'partners' | 'siblings' | 'behind' | 'trials';
+
+/** Returns a filler for a part that has the same name in `Wanted` and in `Snapshot`. */
+function partFiller<P extends Part>(
+  part: P,
+  options: Omit<
+    FillerOptions<Wanted[P][number], NonNullable<Snapshot[P]>[string]>,
+    'wants' | 'placeOf'
+  >,
+): Fill {
+  return sourceFiller({
+    wants: (wanted): Wanted[P][number][] => wanted[part],
+    placeOf: (snapshot) => {
+      const place = snapshot[part] ?? (dictionary() as NonNullable<Snapshot[P]>);
+      snapshot[part] = place;
+      return place;
+    },
+    ...options,
+  });
+}
+
 function sourceFillers(
   types: readonly ResourceType[],
   since: string | undefined,
@@ -206,15 +227,11 @@ function sourceFillers(
         return new Map(byKey.flat());
       },
     }),
-    sourceFiller<string, Read<NodeFacts | undefined>>({
-      wants: ({ nodes }) => nodes,
-      placeOf: ({ nodes }) => nodes,
+    partFiller('nodes', {
       read: (names) => readEach(names, (name) => readNode(name, deps)),
       limit: { most: MAX_NODES, what: 'nodes of overdue pods', beyond: readFailed },
     }),
-    sourceFiller({
-      wants: ({ definitions }) => definitions,
-      placeOf: ({ definitions }) => definitions,
+    partFiller('definitions', {
       read: (names) =>
         readEach(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
@@ -224,39 +241,22 @@ function sourceFillers(
       keyOf: () => 'dependents',
       read: (uids) => readDependents(uids, types, deps),
     }),
-    sourceFiller({
-      wants: ({ details }) => details,
+    partFiller('details', {
       idOf: ({ object }) => object.uid,
-      placeOf: ({ details }) => details,
       read: (items) => readDetails(items, deps),
     }),
-    sourceFiller({
-      wants: ({ partners }) => partners,
+    partFiller('partners', {
       idOf: (one) => partnerKey({ ...one.type, ...one }),
-      placeOf: ({ partners }) => partners,
       read: (items) => readPartners(items, deps),
     }),
-    sourceFiller({
-      wants: ({ siblings }) => siblings,
-      idOf: typeName,
-      placeOf: (snapshot) => {
-        snapshot.siblings ??= dictionary();
-        return snapshot.siblings;
-      },
-      read: (items) => readSiblings(items, deps),
-    }),
+    partFiller('siblings', { idOf: typeName, read: (items) => readSiblings(items, deps) }),
     sourceFiller({
       wants: ({ siblings }) => (siblings.length > 0 ? ['self'] : []),
       placeOf: (snapshot) => snapshot,
       read: (keys) => readEach(keys, () => readSelf(deps)),
     }),
-    sourceFiller<NamespaceFacts, NamespaceContent>({
-      wants: ({ behind }) => behind,
+    partFiller('behind', {
       idOf: ({ name }) => name,
-      placeOf: (snapshot) => {
-        snapshot.behind ??= dictionary();
-        return snapshot.behind;
-      },
       read: async (namespaces) => {
         const contents = namespaces.map(
           (namespace): NamespaceContent => ({ namespace, content: [], pods: NO_PODS, unread: [] }),
@@ -274,10 +274,8 @@ function sourceFillers(
         );
       },
     }),
-    sourceFiller({
-      wants: ({ trials }) => trials,
+    partFiller('trials', {
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
-      placeOf: ({ trials }) => trials,
       read: (items) => readTrials(items, deps),
       limit: { most: MAX_TRIALS, what: 'removals to try', beyond: unknownTrial },
     }),

@@ -231,7 +231,7 @@ export async function readPointers(
     const how = `its spec.source names PersistentVolume ${volume}, whose claim was in the namespace`;
     pointers.push({ ...of, ...pointerOf(ATTACHMENTS, item, [{ namespace: of.namespace, how }]) });
   }
-  if (unread.length === 0) pointers.push(...reconcilers.left(names));
+  if (unread.length === 0) pointers.push(...reconcilers.definitionsWithoutController(names));
   if (pointers.length > MAX_POINTERS) {
     const reason = `only the first ${MAX_POINTERS} are listed`;
     unread.push({ what: 'more objects that are left behind', reason });
@@ -314,7 +314,7 @@ class Reconcilers {
   }
 
   /** Returns the CRDs whose only controllers ran as accounts of one of these namespaces. */
-  left(namespaces: ReadonlySet<string>): LeftBehind[] {
+  definitionsWithoutController(namespaces: ReadonlySet<string>): LeftBehind[] {
     const holders = [...this.bindings.values()].flatMap(({ role, places }) =>
       (this.roles.get(role) ?? []).flatMap((type) =>
         places.map((place) => ({ type, role, place })),

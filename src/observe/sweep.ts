@@ -46,16 +46,16 @@ export async function readNamespaceContents(
     const countIn = (name: string): Read<ContentCount> => {
       const end = ends.get(name);
       if (end?.ok === false) return end;
-      return end?.value.kept === undefined ? NOTHING : readOk(end.value.kept);
+      return end?.value.kept === undefined ? NO_CONTENT : readOk(end.value.kept);
     };
-    const nothing = { type, read: NOTHING };
+    const nothing = { type, read: NO_CONTENT };
     for (const { namespace, content, unread } of snapshots) {
       const read = countIn(namespace.name);
-      content[index] = read === NOTHING ? nothing : { type, read };
+      content[index] = read === NO_CONTENT ? nothing : { type, read };
       unread.push(...notInspectedEntries(typeName(type), read, type));
     }
     if (typeName(type) !== 'pods') return;
-    const having = names.filter((name) => countIn(name).ok && countIn(name) !== NOTHING);
+    const having = names.filter((name) => countIn(name).ok && countIn(name) !== NO_CONTENT);
     const pods = await readInNamespaces(PODS_IN_FULL, having, deps);
     for (const snapshot of snapshots) {
       const count = countIn(snapshot.namespace.name);
@@ -74,7 +74,12 @@ export const NO_PODS: Read<PodFacts[]> = readFailed({
 });
 
 /** Shared result for types without objects, which are most of them in most namespaces. */
-const NOTHING: Read<ContentCount> = readOk({ total: 0, queued: 0, terminating: [], guarded: [] });
+const NO_CONTENT: Read<ContentCount> = readOk({
+  total: 0,
+  queued: 0,
+  terminating: [],
+  guarded: [],
+});
 
 /**
  * Folds the objects of one type in one namespace while they are read. Memory depends on the number of groups,

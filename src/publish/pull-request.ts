@@ -2,7 +2,7 @@ import { arrayAt, isObject, type Json, numberAt, stringAt, valueAt } from '../ba
 import type { ApiFailure, HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent, HostKind } from './workflow-run.ts';
 
-/** A way from an event to its pull request. */
+/** Data in an event by which its pull request can be found. */
 type Lead =
   | { by: 'number'; number: number }
   | { by: 'commit'; sha: string }
@@ -43,7 +43,7 @@ export function leadsOf(event: HostEvent, host: HostKind): Leads {
       return leadsOfWorkflowRun(event);
     case 'check_suite':
     case 'check_run': {
-      // They are this repository's, also those of a fork's pull request.
+      // A check belongs to this repository, also if its pull request is from a fork.
       const check = valueAt(payload, name);
       const sha = stringAt(check, 'head_sha') ?? '';
       const from = stringAt(check, 'head_branch') ?? stringAt(check, 'check_suite', 'head_branch');
@@ -140,13 +140,13 @@ function deletedTag(): Leads {
  * Events whose runs are about the commit on which they ran. Other events (a schedule, a comment) run on the
  * latest commit of the default branch, which belongs to an unrelated pull request.
  */
-const OF_A_COMMIT =
+const COMMIT_EVENTS =
   /^(push|create|merge_group|status|workflow_dispatch|(pull_request|check|deployment)(_\w+)?)$/;
 
 function leadsOfWorkflowRun(event: HostEvent): Leads {
   const run = valueAt(event.payload, 'workflow_run');
   const by = stringAt(run, 'event') ?? 'push';
-  if (!OF_A_COMMIT.test(by)) {
+  if (!COMMIT_EVENTS.test(by)) {
     return leadsOrReason(
       [],
       `the run before this one was started by "${by}", of no pull request; ${ASK}`,

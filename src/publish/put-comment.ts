@@ -27,7 +27,7 @@ interface CommentTask extends CommentContent {
  */
 type CommentOutcome = { url: string } | { what: 'read' | 'write'; failure: ApiFailure };
 
-/** Time within which a job that writes at the same moment has read and written. */
+/** Time in which another job that writes at the same moment finishes its read and its write. */
 const SETTLE_MS = 1_000;
 /**
  * Longest time in which a write that another job sent before ours can still take effect. GitHub ends a request
@@ -84,8 +84,8 @@ async function isWorthAnotherTry(
 const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
 /**
- * Writes into `target` until it contains everything, and deletes the others. Until `uncertainUntil` a write may
- * arrive that does not contain ours, or one of ours without an answer; 0 if there is none.
+ * Writes into `target` until it contains everything, and deletes the others. `uncertainUntil`: time until which a write
+ * may still arrive that lacks our entry, or an earlier write of ours that got no answer; 0 if there is none.
  */
 async function editComment(
   target: Comment,
@@ -133,7 +133,7 @@ async function editComment(
         return handleRefusedEdit(put.failure, [...seen], replaced, task);
       } else written = { what: 'write', failure: put.failure };
     }
-    // A comment that was sent before may have arrived beside it by the late look.
+    // By the last read, a comment that was sent earlier may have arrived as a second one.
     const now = isLate ? await ownComments(task, target.author) : await api.comment(target.id);
     const all = now.ok ? [now.value].flat() : [];
     const there = all.find(({ id }) => id === target.id);

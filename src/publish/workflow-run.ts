@@ -142,10 +142,10 @@ export function secretsHint({ event, host }: WorkflowRun): string | undefined {
  * "Dependabot on Actions").
  */
 function isOfDependabot({ actor, name }: HostEvent): boolean {
-  return actor === 'dependabot[bot]' && LIMITED.includes(name);
+  return actor === 'dependabot[bot]' && DEPENDABOT_EVENTS.includes(name);
 }
 
-const LIMITED = [
+const DEPENDABOT_EVENTS = [
   'pull_request',
   'pull_request_review',
   'pull_request_review_comment',

@@ -83,7 +83,7 @@ function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): 
  * Reports whether a finding about an owner has the waiting object as its subject. This is so if no controller is
  * known.
  */
-export function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
+function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
   return (
     finding.code.startsWith('owner-') &&
     waits !== undefined &&

@@ -13,11 +13,11 @@ export type Teardown = {
   [K in keyof typeof FIELDS]: Exclude<ReturnType<(typeof FIELDS)[K]>, undefined>;
 };
 
-/** The runs of the same workflow without a report of a job after which that job is no longer expected to report. */
+/** Number of runs of a workflow without a report of a job, after which the job counts as no longer reporting. */
 const MISSED_RUNS = 3;
 const MAX_SILENCE_MS = 14 * 24 * 3_600_000;
 const MAX_HISTORY = 20;
-/** The part of the comment for its state; an entry takes about 700. */
+/** Limit for the state in a comment. An entry has about 700 characters. */
 const MAX_STATE_CHARS = 20_000;
 const MAX_LEFT = 20;
 const MAX_TEXT_CHARS = 120;
@@ -70,8 +70,8 @@ const NOTHING_KNOWN = {
 };
 
 /**
- * Adds the report `next`; `gone` are the namespaces that it saw deleted. Publishing the same report again replaces
- * it. Entries that other writers added meanwhile are in `known`, so that a repetition loses nothing.
+ * Adds the report `next`; `gone` are the namespaces that it saw deleted. A report that is published again replaces
+ * itself. `known` has the entries that other writers added meanwhile, so that a repeated write loses none of them.
  */
 export function addTeardown(
   known: readonly Teardown[],
@@ -92,8 +92,8 @@ export function addTeardown(
 }
 
 /**
- * Reports whether a body has the entry of this run (`own`), and all open entries of the bodies that it has read
- * (`seen`). If there is no room for a row, the row for the rest is enough.
+ * Reports whether a body has the entry of this run (`own`), and all open entries of the bodies that were read (`seen`).
+ * A row that had no room may be represented by the row for the rest.
  */
 export function isUpToDate(
   body: string,
@@ -118,8 +118,8 @@ export function teardownId(entry: Teardown): string {
 }
 
 /**
- * Marks an entry whose namespaces were deleted according to another job, or the same with other inputs. Only
- * if the UID of the cluster is known: one address may lead to several clusters.
+ * Marks an entry as settled if another job, or the same job with other inputs, saw its namespaces deleted. This requires
+ * the UID of the cluster: one address may lead to several clusters.
  */
 function settledEntry(entry: Teardown, next: Teardown, gone: readonly string[]): Teardown {
   const isThere = next.cluster !== '' && next.cluster === entry.cluster;
@@ -128,7 +128,7 @@ function settledEntry(entry: Teardown, next: Teardown, gone: readonly string[]):
   return { ...entry, left, isSettled: entry.isSettled || left.length === 0 };
 }
 
-/** Keeps the newest entry, the rows, the worst first, and then the latest of the others, as long as there is room. */
+/** Keeps, as long as there is room: the newest entry, then the rows, the worst first, then the latest other entries. */
 function entriesWithRoom(ordered: readonly Teardown[], told: string): Teardown[] {
   const rows = currentRows(ordered);
   const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);

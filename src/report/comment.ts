@@ -14,9 +14,9 @@ import { longestThatFits, markdownFold, type RenderContext, runLink } from './ma
 import { outcomeSign } from './sentences.ts';
 import type { Ending, Failure } from './view.ts';
 
-/** The API refuses 65,536; counted with marker, state and footer. */
+/** Limit for the comment, with marker, state and footer. The API refuses 65,536 characters. */
 export const MAX_COMMENT_CHARS = 60_000;
-/** The limit with the notes of people around it. */
+/** Limit for the comment together with the notes of people. */
 const MAX_BODY_CHARS = 65_000;
 const MAX_MESSAGE_CHARS = 1_000;
 
@@ -72,9 +72,9 @@ function notesAround(body: string): { above: string; below: string } {
 }
 
 /**
- * Writes a row for every job and cluster, the worst first, with its section; green only when every row is. The
- * reports of other jobs are kept, from all bodies that were read (`seen`), and the notes of people from those that
- * this one replaces (`replaced`). `signature` shows its writer that a comment is its own.
+ * Renders a row for each job and cluster, the worst first, with its section. The comment is green only if every row is.
+ * It keeps the reports of other jobs from all bodies that were read (`seen`), and the notes of people from the bodies
+ * that it replaces (`replaced`). By the `signature` a writer recognizes its own comment.
  */
 export function renderComment(
   content: CommentContent,
@@ -152,7 +152,7 @@ function sectionsIn(body: string): Map<string, string> {
 
 const FORECASTS: readonly Teardown['outcome'][] = ['clear', 'would-hang'];
 
-/** Says whether the last forecast in this comment, of the same namespaces in the same cluster, was right. */
+/** Returns a sentence about whether the last forecast in this comment, of the same namespaces and cluster, was right. */
 function foreseenText(own: Teardown, all: readonly Teardown[]): string {
   if (own.outcome === 'error' || FORECASTS.includes(own.outcome)) return '';
   const forecast = all.findLast(

@@ -31,18 +31,18 @@ interface Item {
 /** A part of a report before it is written as Markdown or as text. */
 export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
-  /** A note explains a term; a text has none. */
+  /** A note explains a term. The text output has no notes. */
   | { kind: 'line' | 'note'; words: Words }
   /** The title may be empty; `left` items are not shown. */
   | { kind: 'list'; title: Words; items: Item[]; left: number; isOrdered: boolean }
-  /** `first` is the number of the first action; `left` actions stand elsewhere. */
+  /** `first`: number of the first action. `left`: number of actions that are shown elsewhere. */
   | ({ kind: 'actions'; first: number; left: number } & Remedies)
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
   /** `left` links are not shown. */
   | { kind: 'graph'; rows: Row[]; left: number }
   /** Blocks about one cause. */
   | { kind: 'section'; blocks: Block[] }
-  /** A collapsed part. `inText`: where a text without folds shows it; a step log has groups for the rest. */
+  /** A collapsed part. `inText`: where the text output shows it expanded; the step log has a group for every other part. */
   | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'everywhere' | 'terminal' | 'nowhere' };
 
 /**
@@ -93,7 +93,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...firstCause(view, detail),
     ...(only === undefined ? [] : stepBlocks(only, detail)),
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
-    ...notSeenBlocks(view),
+    ...notInspectedBlocks(view),
     ...(only === undefined || isBare ? [] : basisLine(only)),
     ...leftBehindLines(view, detail),
     ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
@@ -255,9 +255,9 @@ function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Bl
   return [{ kind: 'actions', title, isOrdered: true, isExtra: false, actions, first: 1, left: 0 }];
 }
 
-function notSeenBlocks({ notSeen }: View): Block[] {
-  const shown = notSeen.slice(0, 3);
-  const left = notSeen.length - shown.length;
+function notInspectedBlocks({ notInspected }: View): Block[] {
+  const shown = notInspected.slice(0, 3);
+  const left = notInspected.length - shown.length;
   const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
   return [...shown, ...rest].map((words) => lineBlock([bold('Not inspected:')], words));
 }

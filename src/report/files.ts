@@ -7,7 +7,7 @@ import type { View } from './view.ts';
 type Renderer = (view: View, context: RenderContext) => string;
 
 /** The files of the report folder by name, in the order in which they are written. */
-export const REPORT_FILES = {
+const REPORT_FILES = {
   'report.json': reportJson,
   'report.md': renderMarkdownReport,
   'report.xml': renderJunit,

@@ -52,7 +52,8 @@ const BRIEF: Detail = {
   hasEvidence: false,
 };
 
-const LADDER: readonly Detail[] = [
+/** Forms of a report, from the longest to the shortest. */
+const FORMS: readonly Detail[] = [
   FULL,
   { ...FULL, rows: 50, namespaces: 3 },
   { ...BRIEF, remedies: 20, rows: 20, chars: 300 },
@@ -78,7 +79,7 @@ export function longestThatFits(
   context: RenderContext,
   fits: (text: string) => boolean,
 ): string {
-  for (const detail of LADDER) {
+  for (const detail of FORMS) {
     const text = renderDocument(view, context, detail);
     if (fits(text)) return text;
   }

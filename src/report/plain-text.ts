@@ -56,7 +56,7 @@ export function logReport(view: View, log: Log): void {
 
 /** Writes the cause, who can fix it, what to do, and what was not inspected, after an empty line each. */
 function explanationLines(view: View, isShown: (fold: Fold) => boolean): string[] {
-  const { namespaces, notSeen, causeCount } = view;
+  const { namespaces, notInspected, causeCount } = view;
   const isBrief = causeCount > 2;
   const detail = {
     ...TEXT,
@@ -67,7 +67,7 @@ function explanationLines(view: View, isShown: (fold: Fold) => boolean): string[
   const hasLooked = namespaces.some(({ diagnosis }) => diagnosis !== undefined);
   return [
     ...blocks.map((block) => blockLines(block, isShown, isBrief)),
-    hasLooked && notSeen.length === 0 ? ['Everything was inspected.'] : [],
+    hasLooked && notInspected.length === 0 ? ['Everything was inspected.'] : [],
     namespaces.length > SMALL_LIST ? statesOf(namespaces) : [],
   ].flatMap((lines) => (lines.length === 0 ? [] : ['', ...lines]));
 }

@@ -12,12 +12,13 @@ export function reportJson({ run }: View): string {
 export type Report = ReturnType<typeof buildReport>;
 export type ReportNamespace = Report['namespaces'][number];
 
-/** Parses a report.json; undefined if it is not version 1. Throws if it is no JSON. */
-export function reportFrom(text: string): Report | undefined {
+/** Parses a report.json. Throws an error if the text is not JSON, or not a report of version 1. */
+export function reportFrom(text: string): Report {
   const report: unknown = JSON.parse(text);
   const isReport =
     isObject(report) && report['schemaVersion'] === 1 && Array.isArray(report['namespaces']);
-  return isReport ? (report as unknown as Report) : undefined;
+  if (isReport) return report as unknown as Report;
+  throw new Error('it is no report.json of this gate, version 1');
 }
 
 /** Builds report.json, with all texts word for word. Texts are not escaped here; secrets were removed before. */

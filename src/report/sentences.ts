@@ -144,15 +144,15 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
 /** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
 export function asSentences(clauses: readonly Words[]): Words {
   return joinWords(
-    clauses.map((clause) => [...capitalized(clause), endsItself(clause.at(-1)) ? '' : '.']),
+    clauses.map((clause) => [...capitalized(clause), endsWithFullStop(clause.at(-1)) ? '' : '.']),
     ' ',
   );
 }
 
 /** Reports whether a clause ends with a full stop of its own, as a quotation may. */
-function endsItself(last: Words[number] = ''): boolean {
+function endsWithFullStop(last: Words[number] = ''): boolean {
   if (typeof last === 'string') return last.endsWith('.');
-  if ('strong' in last) return endsItself(last.strong.at(-1));
+  if ('strong' in last) return endsWithFullStop(last.strong.at(-1));
   return ('exact' in last ? last.exact : last.said).endsWith('.');
 }
 
@@ -195,7 +195,7 @@ function ownerRole(previous: Finding, owner: Finding): string {
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Says who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
+ * Returns who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
  * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
  * a change can be the cause of a fault in the cluster.
  */
@@ -252,7 +252,7 @@ function precedesRun(since: string, cause: Cause, run: RunResult): boolean {
   return Date.parse(since) < start && !(began >= start);
 }
 
-/** Returns the sign of an outcome, which always stands beside words. */
+/** Returns the emoji of an outcome. Words always follow it. */
 export function outcomeSign(outcome: Outcome, verdict: Verdict): string {
   return outcome === 'not-found' && verdict === 'fail' ? '🔴' : MARKS[outcome];
 }

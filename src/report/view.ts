@@ -81,7 +81,7 @@ export interface Action {
 export interface Row {
   from: string;
   to: string;
-  /** The depth: for each level above, whether others follow at the same level. */
+  /** For each level of the tree, whether another row follows at that level. */
   depth: boolean[];
   fromWords: Words;
   toWords: Words;
@@ -147,7 +147,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** The worst first. */
     namespaces,
     /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
-    notSeen: notSeenSentences(unread),
+    notInspected: notInspectedSentences(unread),
     /** RBAC rules that would show it, as lines of YAML. */
     rules: rulesFor(unread),
     /** The number of objects queued behind the causes. */
@@ -238,7 +238,7 @@ function causeView(cause: Cause, run: RunResult) {
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
     /** Who can fix it; empty if that is not known. */
     attribution: isGone ? [] : attributionOf(cause, run),
-    /** In the order in which they are read; none is empty. Forcing has ended a cause: it needs no remedy. */
+    /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
     proofs: links
       .map((link, at) => proofOf(link, links[at - 1], scene))
@@ -265,7 +265,7 @@ function extentOf(cause: Cause, run: RunResult): Words {
   return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
 }
 
-/** Names the other finalizers and objects of the namespace that wait for the same cause. */
+/** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links }] = cause;
   const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
@@ -280,7 +280,7 @@ function alsoHeldWords(cause: Cause): Words {
   return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
 }
 
-/** Says what holds the same objects once the cause is fixed. */
+/** Returns a sentence about what will hold the same objects after the cause is fixed. */
 function nextWords([root]: Cause, { now }: Scene): Words {
   const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
   const told = [...next].map((text): Words => [diagnosed(withAges(text, now))]);
@@ -560,7 +560,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const [state, detail] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
-  const [unread] = notSeenSentences(diagnosis?.notInspected ?? []);
+  const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
   const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
   return {
     ...result,
@@ -638,7 +638,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
 }
 
 /** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
-function notSeenSentences(entries: readonly NotInspected[]): Words[] {
+function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
   const byReason = Map.groupBy(entries, ({ reason, grant }) => (grant ? undefined : reason));
   return [...byReason].map(([common, group]) => {
     const whats = new Map(group.map(({ what, grant }) => [what, grant]));

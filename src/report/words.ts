@@ -61,7 +61,7 @@ export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Capitalizes the first letter of a sentence; only fixed words and those of the diagnosis, never a name. */
+/** Capitalizes the first letter of a sentence, unless the sentence starts with a name. */
 export function capitalized(words: Words): Words {
   const [first, ...rest] = words;
   if (typeof first === 'string') return [upperFirst(first), ...rest];

@@ -9,7 +9,7 @@ import { connect } from '../../src/kubernetes/connect.ts';
 import type { ConnectOptions } from '../../src/kubernetes/kubeconfig.ts';
 import type { Read, ReadFailure } from '../../src/model/read.ts';
 
-/** A folder that goes away with the test. */
+/** Creates a folder that is deleted at the end of the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'adapter-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -56,12 +56,12 @@ export class TestClock implements Clock {
 export interface To {
   cluster?: object;
   user?: object;
-  /** Where relative paths of the kubeconfig start. */
+  /** The folder that relative paths of the kubeconfig are relative to. */
   folder?: string;
   options?: Partial<ConnectOptions>;
 }
 
-/** The real transport to this server, by a kubeconfig in a file. */
+/** Connects to this server with the real client, through a kubeconfig file. */
 export async function connectTo(server: string, to: To = {}): Promise<KubernetesApi> {
   const folder = to.folder ?? temporaryFolder();
   const file = writeFile(folder, 'config', kubeconfig({ server, ...to.cluster }, to.user));

@@ -108,7 +108,7 @@ describe('long lists', () => {
     expect(github.requests).toHaveLength(100);
   });
 
-  test('of a host whose last page names itself as the next end there', async () => {
+  test('of a host whose last page links to itself as the next page end there', async () => {
     const github = await serveGithub();
     const link = `<${github.url}/repos/octo-org/shop/issues/7/comments>; rel="next"`;
     const body = [{ id: 3, body: MARK }] as never;
@@ -118,7 +118,7 @@ describe('long lists', () => {
     expect(github.requests).toHaveLength(2);
   });
 
-  test('of a host that does not page are read at once', async () => {
+  test('of a host without pages are read in one request', async () => {
     const github = await serveGithub({ flavour: 'gitea' });
     for (let at = 0; at < 250; at++) github.addComment(7, MARK);
     const got = await (await connect(github)).comments(7, isMine);
@@ -151,7 +151,7 @@ describe('long lists', () => {
 });
 
 describe('a call that fails', () => {
-  test('is classified, after as many tries as may help', () =>
+  test('is classified, after retries if they may help', () =>
     expectPairs('host-failures.txt', async (line) => {
       const answer = JSON.parse(line) as Fault['answer'];
       const github = await serveGithub();
@@ -165,7 +165,7 @@ describe('a call that fails', () => {
       return [kind, kind === 'network' ? '' : message, `${github.requests.length} tries`];
     }));
 
-  test('is tried again and then works', async () => {
+  test('succeeds after a retry', async () => {
     const github = await serveGithub();
     github.addComment(7, MARK);
     github.fail({ request: /comments/, times: 2, answer: { status: 503 } });
@@ -177,16 +177,19 @@ describe('a call that fails', () => {
     { what: 'a reset', answer: 'reset' },
     { what: 'silence', answer: 'hang' },
     { what: 'an error of the server', answer: { status: 500, body: { message: 'oops' } } },
-  ] as const)('by $what is a comment only sent once: it may have arrived', async ({ answer }) => {
-    const github = await serveGithub();
-    github.fail({ request: /(POST|PATCH) .*comments/, answer });
-    const { id } = github.addComment(7, MARK);
-    const callTimeoutMs = answer === 'hang' ? 300 : 5_000;
-    const api = await connect(github, { callTimeoutMs });
-    expect(await api.createComment(7, 'x')).toMatchObject({ ok: false });
-    expect(await api.updateComment(id, 'x')).toMatchObject({ ok: false });
-    expect(github.requests).toHaveLength(2);
-  });
+  ] as const)(
+    'by $what: a comment is sent only once, because the write may have been processed',
+    async ({ answer }) => {
+      const github = await serveGithub();
+      github.fail({ request: /(POST|PATCH) .*comments/, answer });
+      const { id } = github.addComment(7, MARK);
+      const callTimeoutMs = answer === 'hang' ? 300 : 5_000;
+      const api = await connect(github, { callTimeoutMs });
+      expect(await api.createComment(7, 'x')).toMatchObject({ ok: false });
+      expect(await api.updateComment(id, 'x')).toMatchObject({ ok: false });
+      expect(github.requests).toHaveLength(2);
+    },
+  );
 
   test.each([
     {
@@ -207,7 +210,7 @@ describe('a call that fails', () => {
       },
       waits: 0,
     },
-  ])('by $what is asked for again, but a comment is sent once', async ({ answer, waits }) => {
+  ])('by $what is sent again, unless it writes a comment', async ({ answer, waits }) => {
     const github = await serveGithub();
     github.fail({ request: /comments/, times: 1, answer });
     const clock = fastClock();
@@ -224,7 +227,7 @@ describe('a call that fails', () => {
     expect(clock.slept).toEqual([waits]);
   });
 
-  test('by a limit that lasts longer than a run waits says so at once', async () => {
+  test('by a rate limit that lasts longer than the gate waits fails at once', async () => {
     const github = await serveGithub();
     const headers = { 'retry-after': '60' };
     const body = { message: 'You have exceeded a secondary rate limit' };
@@ -236,7 +239,7 @@ describe('a call that fails', () => {
     expect(github.requests).toHaveLength(1);
   });
 
-  test('ends at once when the run is cancelled, and is not tried again', async () => {
+  test('ends at once if the run is cancelled, and is not sent again', async () => {
     const github = await serveGithub();
     github.fail({ request: /comments/, answer: 'hang' });
     const cancel = new AbortController();
@@ -268,7 +271,7 @@ describe('a call that fails', () => {
     expect(got).toMatchObject({ ok: false, failure: { kind: 'network', message: /ECONNREFUSED/ } });
   });
 
-  test('with a bad token says that', async () => {
+  test('with a bad token has a message about the token', async () => {
     const github = await serveGithub();
     const api = await connect(github, { token: 'another-token' });
     expect(await api.comments(7, isMine)).toMatchObject({
@@ -277,7 +280,7 @@ describe('a call that fails', () => {
     });
   });
 
-  test('to an address that is none is a failure, not an exception', async () => {
+  test('to an invalid address is a failed read, not an exception', async () => {
     const github = await serveGithub();
     const host = { ...github.host, apiUrl: 'not a url' };
     const api = await connect({ ...github, host, token: github.token });

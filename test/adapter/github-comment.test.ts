@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import type { RunResult } from '../../src/model/result.ts';
 import {
   addTeardown,
   currentRows,
@@ -37,9 +37,89 @@ function headline(text: string): string {
 }
 
 /** Of a cluster of its own. */
-function on(uid: string, result: RunResult, more: Partial<RunResult['cluster']> = {}): RunResult {
-  return { ...result, cluster: { ...result.cluster, uid, ...more } };
+function on(
+  uid: string | undefined,
+  result: RunResult,
+  more: Partial<RunResult['cluster']> = {},
+): RunResult {
+  return {
+    ...result,
+    cluster: { ...result.cluster, ...(uid === undefined ? {} : { uid }), ...more },
+  };
 }
+
+/** A report in a line of comment-histories.txt. */
+interface Reported
+  extends Pick<
+    DeskOptions,
+    'commentKey' | 'job' | 'matrix' | 'mode' | 'namespaces' | 'selector' | 'workflow'
+  > {
+  is: 'red' | 'green' | 'failed';
+  /** Names of the namespaces in the result. */
+  names?: string[];
+  /** UID of kube-system. */
+  cluster?: string;
+  server?: string;
+  /** Ages of the cluster and of the job. */
+  clusterMinutes?: number;
+  jobMinutes?: number;
+  id?: number;
+  number?: number;
+  attempt?: number;
+}
+
+async function reportAll(github: Github, line: string): Promise<string[]> {
+  const headlines: string[] = [];
+  for (const given of JSON.parse(line) as Reported[]) {
+    const { is, names, cluster, server, clusterMinutes, jobMinutes, id, ...more } = given;
+    const { number = id, attempt = 1, ...options } = more;
+    const resultOf = (name: string) => (is === 'red' ? { ...deadlock(), name } : gone(name));
+    const whole = names === undefined ? (is === 'red' ? RED : GREEN) : runOf(names.map(resultOf));
+    const result = on(cluster, whole, {
+      ...(server === undefined ? {} : { server }),
+      ...(clusterMinutes === undefined
+        ? {}
+        : { createdAt: new Date(Date.parse(FINISHED_AT) - clusterMinutes * 60_000).toISOString() }),
+    });
+    await report(github, is === 'failed' ? FAILED : result, {
+      ...options,
+      ...(jobMinutes === undefined ? {} : { startedAt: Date.now() - jobMinutes * 60_000 }),
+      run: { id: id ?? 9_000, number: number ?? 812, attempt },
+    });
+    headlines.push(
+      github
+        .commentsOn(PULL_REQUEST)
+        .map((one) => headline(one.body))
+        .join(' | '),
+    );
+  }
+  return headlines;
+}
+
+/** Text as the page shows it, with the paths of links. */
+function shown(text: string): string {
+  return text
+    .replaceAll(/<[^>]+>/g, '')
+    .replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
+    .replaceAll(/\(https?:\S+(\/\d+\/attempts\/\d+)\)/g, '($1)');
+}
+
+test('a comment after reports of several runs, jobs and clusters', () =>
+  expectPairs('comment-histories.txt', async (line) => {
+    const github = await serveGithub();
+    const headlines = await reportAll(github, line);
+    const [first] = github.commentsOn(PULL_REQUEST);
+    const text = first?.body ?? '';
+    return {
+      headlines,
+      rows: (text.match(/^- .*\[run .*$/gm) ?? []).map(shown),
+      history: shown(/^.*Teardowns: .*$/m.exec(text)?.[0] ?? ''),
+      reports: (text.match(/^<!-- namespace-teardown-gate:story /gm) ?? []).length,
+      stored: teardownsIn(text).map(
+        ({ number, attempt, isPass }) => `${number}.${attempt} ${isPass}`,
+      ),
+    };
+  }));
 
 describe('when a comment is written', () => {
   test.each([
@@ -63,7 +143,7 @@ describe('when a comment is written', () => {
     if (mode === 'off') expect(github.requests).toEqual([]);
   });
 
-  test('not while there is nothing better to say: a cancelled run leaves it as it is', async () => {
+  test('a cancelled run does not change an existing comment', async () => {
     const github = await serveGithub();
     await report(github, RED);
     const before = body(github);
@@ -73,28 +153,6 @@ describe('when a comment is written', () => {
 });
 
 describe('a comment over time', () => {
-  test('turns green, red and green again, and remembers', async () => {
-    const github = await serveGithub();
-    const say = async (result: RunResult, number: number): Promise<string> => {
-      await report(github, result, { run: { id: 9_000 + number, number } });
-      return body(github);
-    };
-    expect(headline(await say(RED, 1))).toContain('🔴');
-    const green = await say(GREEN, 2);
-    expect(headline(green)).toContain('✅');
-    expect(green).toMatch(
-      /\[Run 1\]\(\S+\/9001\/attempts\/1\) hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 2\]\(\S+\/9002\//,
-    );
-    expect(headline(await say(RED, 3))).toContain('🔴');
-    expect(await say(GREEN, 4)).toContain('🔴 5m 02s stuck · ✅ 38 s ← this run');
-    expect(teardownsIn(body(github)).map(({ isPass }) => isPass)).toEqual([
-      false,
-      true,
-      false,
-      true,
-    ]);
-  });
-
   test('counts a run once, however often it is published', async () => {
     const github = await serveGithub();
     const { publisher } = desk({ github });
@@ -102,105 +160,10 @@ describe('a comment over time', () => {
     await publisher.comment(viewOf(runOf([{ ...deadlock(), outcome: 'forced', verdict: 'warn' }])));
     expect(teardownsIn(body(github))).toMatchObject([{ outcome: 'forced' }]);
   });
-
-  test('counts another attempt for itself', async () => {
-    const github = await serveGithub();
-    await report(github, RED, { run: { id: 9_000, attempt: 1 } });
-    await report(github, GREEN, { run: { id: 9_000, attempt: 2 } });
-    expect(teardownsIn(body(github))).toMatchObject([{ attempt: 1 }, { attempt: 2 }]);
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('is never written over by an older run, which still has its place in the history', async () => {
-    const github = await serveGithub();
-    await report(github, RED, { run: { id: 9_002, number: 2 } });
-    const told = body(github);
-    await report(github, GREEN, { run: { id: 9_001, number: 1 } });
-    expect(headline(body(github))).toBe(headline(told));
-    expect(body(github)).toContain('is stuck: still there after 5m 02s');
-    expect(teardownsIn(body(github)).map(({ number }) => number)).toEqual(['1', '2']);
-  });
-
-  test('by the id of the run, not by its number, which every workflow counts for itself', async () => {
-    const github = await serveGithub();
-    const commentKey = 'shared';
-    await report(github, RED, { commentKey, workflow: 'a', run: { id: 9_001, number: 700 } });
-    await report(github, GREEN, { commentKey, workflow: 'a', run: { id: 9_002, number: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
 });
 
 describe('two clusters, jobs or gates in one comment', () => {
-  test('two clusters behind one address: green on one hides nothing of the other', async () => {
-    const github = await serveGithub();
-    await report(github, on('uid-a', RED), { run: { id: 1 } });
-    await report(github, on('uid-b', GREEN), { run: { id: 2 } });
-    const both = body(github);
-    expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
-    expect(both.indexOf('uid-a')).toBeLessThan(both.indexOf('uid-b'));
-    // Its story is still there, and open.
-    expect(both).toContain('is stuck: still there after 5m 02s');
-    await report(github, on('uid-a', GREEN), { run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-    expect(teardownsIn(body(github))).toHaveLength(3);
-  });
-
-  test('a cluster for each run, as kind makes it: the next one turns the comment green', async () => {
-    const github = await serveGithub();
-    const startedAt = Date.now() - 20 * 60_000;
-    const createdAt = new Date(Date.parse(FINISHED_AT) - 10 * 60_000).toISOString();
-    const server = 'https://127.0.0.1:40000';
-    await report(github, on('uid-a', RED, { createdAt, server }), { run: { id: 1 }, startedAt });
-    await report(github, on('uid-b', GREEN, { createdAt, server: 'https://127.0.0.1:5' }), {
-      run: { id: 2 },
-      startedAt,
-    });
-    expect(headline(body(github))).toContain('✅');
-    expect(currentRows(teardownsIn(body(github)))).toHaveLength(1);
-  });
-
-  test('a cluster that existed before the job is not deleted with it', async () => {
-    const github = await serveGithub();
-    const createdAt = '2026-03-01T10:00:00Z';
-    const startedAt = Date.now() - 20 * 60_000;
-    await report(github, on('uid-a', RED, { createdAt }), { run: { id: 1 }, startedAt });
-    await report(github, on('uid-b', GREEN, { createdAt }), { run: { id: 2 }, startedAt });
-    expect(headline(body(github))).toContain('🔴');
-  });
-
-  test('clusters without a known UID are distinguished by their addresses', async () => {
-    const github = await serveGithub();
-    const at = (server: string, result: RunResult): RunResult => ({
-      ...result,
-      cluster: { ...result.cluster, server },
-    });
-    await report(github, at('https://a', RED), { run: { id: 1 } });
-    await report(github, at('https://b', GREEN), { run: { id: 2 } });
-    expect(headline(body(github))).toContain('🔴');
-    // The right to read kube-system was granted meanwhile.
-    await report(github, on('uid-a', GREEN, { server: 'https://a' }), { run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('two jobs of one run, in whatever order: the red one stays, with its story', async () => {
-    for (const order of [
-      ['eu', 'us'],
-      ['us', 'eu'],
-    ]) {
-      const github = await serveGithub();
-      for (const zone of order) {
-        const result = on(`uid-${zone}`, zone === 'eu' ? RED : GREEN);
-        await report(github, result, { commentKey: 'all', mode: 'always', matrix: { zone } });
-      }
-      const both = body(github);
-      expect(headline(both)).toBe('🔴 1 of 2 teardowns did not finish');
-      expect(both).toContain('<code>preview / teardown &#40;us&#41;</code>');
-      expect(both).toContain('is stuck: still there after 5m 02s');
-      expect(teardownsIn(both)).toHaveLength(2);
-    }
-  });
-
-  test('several red ones: the worst is open, the others are folded, all are there', async () => {
+  test('several failed teardowns: the worst is visible, the others are folded', async () => {
     const github = await serveGithub();
     const commentKey = 'all';
     await report(github, runOf([deadlock()]), { commentKey, job: 'a' });
@@ -218,49 +181,9 @@ describe('two clusters, jobs or gates in one comment', () => {
     const open = text.replace(/<details>[\s\S]*?<\/details>/g, '');
     expect(open).not.toContain('The teardown gate could not work');
   });
-
-  test('without a key every job has its own comment', async () => {
-    const github = await serveGithub();
-    for (const job of ['a', 'b']) await report(github, RED, { job });
-    await report(github, GREEN, { job: 'a', run: { id: 9_001 } });
-    const heads = github.commentsOn(PULL_REQUEST).map((comment) => headline(comment.body));
-    expect(heads).toEqual([expect.stringContaining('✅'), expect.stringContaining('🔴')]);
-  });
-
-  test('a namespace of another run stays red until a run sees it deleted', async () => {
-    const github = await serveGithub();
-    const about = (name: string, result: NamespaceResult, id: number) =>
-      report(github, on('uid', runOf([{ ...result, name }])), { namespaces: [name], run: { id } });
-    await about('preview-abc', deadlock(), 1);
-    await about('preview-def', gone(), 2);
-    expect(headline(body(github))).toContain('🔴');
-    const sweep = on('uid', runOf([gone('preview-def'), gone('preview-abc')]));
-    await report(github, sweep, { namespaces: [], selector: 'ephemeral=true', run: { id: 3 } });
-    expect(headline(body(github))).toContain('✅');
-  });
-
-  test('a job that comes no more is neither red for ever nor green', async () => {
-    const github = await serveGithub();
-    const commentKey = 'all';
-    const say = (result: RunResult, job: string, id: number) =>
-      report(github, result, { commentKey, job, run: { id, number: id } });
-    await say(on('uid-a', RED), 'old', 1);
-    for (const id of [2, 3]) {
-      await say(on('uid-b', GREEN), 'new', id);
-      expect(headline(body(github))).toContain('🔴');
-    }
-    await say(on('uid-b', GREEN), 'new', 4);
-    expect(headline(body(github))).toBe('🟡 1 of 2 has not reported for some time');
-    expect(body(github)).toMatch(
-      /^- ⚪ .*no later run has checked it; it was 🔴 stuck after 5m 02s/m,
-    );
-    await say(on('uid-a', GREEN), 'old', 5);
-    await say(on('uid-b', GREEN), 'new', 5);
-    expect(headline(body(github))).toBe('✅ All 2 teardowns finished');
-  });
 });
 
-test('a red job that may not write: the comment does not say that it finished in the last run', async () => {
+test('a failed job without permission to write: the comment does not claim that the job passed in the last run', async () => {
   const github = await serveGithub();
   const say = (result: RunResult, job: string, id: number) =>
     report(github, result, { commentKey: 'all', job, mode: 'always', run: { id, number: id } });
@@ -275,8 +198,8 @@ test('a red job that may not write: the comment does not say that it finished in
   expect(headline(body(github))).toBe('✅ All 2 teardowns finished, 1 of them in an earlier run');
 });
 
-describe('a run that could not look', () => {
-  test('says so, safely, and turns nothing green', async () => {
+describe('a run that could not examine the namespaces', () => {
+  test('is reported, escaped, and turns no comment green', async () => {
     const github = await serveGithub();
     await report(github, on('uid-a', RED), { run: { id: 1, number: 1 } });
     await report(github, FAILED, { run: { id: 2, number: 2 } });
@@ -287,36 +210,6 @@ describe('a run that could not look', () => {
     await report(github, on('uid-a', GREEN), { run: { id: 3, number: 3 } });
     expect(headline(body(github))).toContain('✅');
   });
-
-  test('after a red one is the same teardown: it counts once, and the hang is remembered', async () => {
-    const github = await serveGithub();
-    const say = (result: RunResult | Failure, id: number, job = 'eu') =>
-      report(github, result, { commentKey: 'all', job, mode: 'always', run: { id, number: id } });
-    await say(on('uid-b', GREEN), 1, 'us');
-    await say(on('uid-a', RED), 1);
-    for (const id of [2, 3, 4, 5]) {
-      await say(FAILED, id);
-      expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
-      expect(body(github)).toContain('The teardown gate could not work');
-    }
-    await say(on('uid-a', GREEN), 6);
-    expect(headline(body(github))).toBe('✅ All 2 teardowns finished, 1 of them in an earlier run');
-    expect(body(github)).toMatch(/hung 5m 02s on <code>Widget db<\/code>; deleted since \[run 6\]/);
-  });
-
-  test('after a green one leaves nothing green', async () => {
-    const github = await serveGithub();
-    await report(github, on('uid-a', GREEN), { mode: 'always', run: { id: 1 } });
-    await report(github, FAILED, { run: { id: 2 } });
-    expect(headline(body(github))).toBe('🔴 The teardown gate could not work');
-  });
-
-  test('whose inputs were wrong is forgotten once they are right', async () => {
-    const github = await serveGithub();
-    await report(github, FAILED, { namespaces: [], run: { id: 1 } });
-    await report(github, on('uid-a', GREEN), { run: { id: 2 } });
-    expect(headline(body(github))).toContain('✅');
-  });
 });
 
 describe('text that people wrote', () => {
@@ -325,7 +218,7 @@ describe('text that people wrote', () => {
     if (comment !== undefined) comment.body = change(comment.body);
   };
 
-  test('a note above the marker, and Windows line ends, orphan nothing', async () => {
+  test('a comment with a note above the marker and with Windows line ends is found again', async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     edited(github, (text) => `I look into this. @team\n\n${text}`.replaceAll('\n', '\r\n'));
@@ -334,7 +227,7 @@ describe('text that people wrote', () => {
     expect(teardownsIn(body(github))).toHaveLength(2);
   });
 
-  test('a note above or below the report stays where it is, once, whichever job writes', async () => {
+  test('a note above or below the report stays in its place, whichever job writes', async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     edited(
@@ -376,7 +269,7 @@ describe('text that people wrote', () => {
     expect(headline(body(github))).toMatch(/^🔴 .*stuck after 5m 02s: .*\[run 2\]/);
   });
 
-  test("a user with 300 comments with the gate's marker costs one request", async () => {
+  test("300 comments of another user with the gate's marker cost one request", async () => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     const copy = body(github);
@@ -389,7 +282,7 @@ describe('text that people wrote', () => {
     expect(headline(github.commentsOn(PULL_REQUEST)[0]?.body ?? '')).toContain('✅');
   });
 
-  test('one damaged line of the memory takes nothing else with it', async () => {
+  test('a damaged line of the stored state does not affect the other lines', async () => {
     const github = await serveGithub();
     for (const id of [1, 2, 3]) await report(github, RED, { run: { id, number: id } });
     edited(github, (text) => {
@@ -410,7 +303,7 @@ describe('text that people wrote', () => {
     'eyJvdXRjb21lIjoiZ29uZSJ9',
     '!!!',
     'a'.repeat(10_000),
-  ])('a memory of "%s" is none', async (memory) => {
+  ])('the stored state "%s" is ignored', async (memory) => {
     const github = await serveGithub();
     await report(github, RED, { run: { id: 1 } });
     edited(github, (text) => text.replace(/(gate:state\n)[\s\S]*?(\n-->)/, `$1${memory}$2`));
@@ -434,7 +327,7 @@ describe('whose comment it is', () => {
     expect(comments[1]?.body).toContain('✅');
   });
 
-  test('a quote of ours is not ours', async () => {
+  test("a quotation of the gate's comment is not changed", async () => {
     const github = await serveGithub();
     await report(github, RED);
     const quote = body(github).replaceAll(/^/gm, '> ');
@@ -446,14 +339,14 @@ describe('whose comment it is', () => {
   test.each([
     { who: 'an app', login: 'my-app[bot]' },
     { who: 'a person with a token', login: 'octocat' },
-  ])('$who finds its own again', async ({ login }) => {
+  ])('the comment of $who is found again', async ({ login }) => {
     const github = await serveGithub({ login });
     await report(github, RED);
     await report(github, GREEN, { run: { id: 9_001 } });
     expect(headline(body(github))).toContain('✅');
   });
 
-  test('a person with the name of an app is not the app', async () => {
+  test('the comment of a person with the name of an app is not changed', async () => {
     const github = await serveGithub({ login: 'my-app[bot]' });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
@@ -462,7 +355,7 @@ describe('whose comment it is', () => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test("without an answer about the token's user, a person named like a bot of another host is not that user", async () => {
+  test('if the user of the token is unknown, the comment of a person named like a bot is not changed', async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     const [comment] = github.commentsOn(PULL_REQUEST);
@@ -471,7 +364,7 @@ describe('whose comment it is', () => {
     expect(headline(body(github))).toContain('🔴');
   });
 
-  test("without an answer about the token's user, it is the bot of workflows", async () => {
+  test("if the user of the token is unknown, the comment of the workflow bot is the gate's", async () => {
     const github = await serveGithub({ isViewerKnown: false });
     await report(github, RED);
     await report(github, GREEN, { run: { id: 9_001 } });
@@ -491,15 +384,18 @@ describe('whose comment it is', () => {
 describe('writers at the same time', () => {
   const entries = (github: Github): number => teardownsIn(body(github)).length;
 
-  test.each([2, 12])('%i that all create: one comment, and every word is in it', async (count) => {
-    const github = await serveGithub();
-    const jobs = Array.from({ length: count }, (_, at) => `job-${at}`);
-    await Promise.all(jobs.map((job) => report(github, RED, { commentKey: 'all', job })));
-    expect(entries(github)).toBe(count);
-    expect(headline(body(github))).toBe(`🔴 ${count} of ${count} teardowns did not finish`);
-  });
+  test.each([2, 12])(
+    '%i jobs that create at the same time end with one comment that has every report',
+    async (count) => {
+      const github = await serveGithub();
+      const jobs = Array.from({ length: count }, (_, at) => `job-${at}`);
+      await Promise.all(jobs.map((job) => report(github, RED, { commentKey: 'all', job })));
+      expect(entries(github)).toBe(count);
+      expect(headline(body(github))).toBe(`🔴 ${count} of ${count} teardowns did not finish`);
+    },
+  );
 
-  test('one that has read before and writes after another', async () => {
+  test('a job that read before and writes after another job loses no report', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const before = body(github);
@@ -539,20 +435,23 @@ describe('writers at the same time', () => {
     { what: 'not answered', answer: 'hang' },
     { what: 'broken off', answer: 'reset' },
     { what: 'lost by the server', answer: { status: 502, text: '<html>' } },
-  ] as const)('one whose write is $what reads again before it writes', async ({ answer }) => {
-    const { github, after } = await withRed();
-    github.fail({ request: /^PATCH/, times: 1, answer });
-    github.onRequest = ({ method }) => {
-      if (method !== 'PATCH') return;
-      write(github, after);
-      github.onRequest = undefined;
-    };
-    await report(github, GREEN, { ...green, callTimeoutMs: 1_000 });
-    expect(entries(github)).toBe(3);
-    expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
-  });
+  ] as const)(
+    'a job whose write is $what reads the comment again before it writes',
+    async ({ answer }) => {
+      const { github, after } = await withRed();
+      github.fail({ request: /^PATCH/, times: 1, answer });
+      github.onRequest = ({ method }) => {
+        if (method !== 'PATCH') return;
+        write(github, after);
+        github.onRequest = undefined;
+      };
+      await report(github, GREEN, { ...green, callTimeoutMs: 1_000 });
+      expect(entries(github)).toBe(3);
+      expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
+    },
+  );
 
-  test('one whose unanswered write arrives after its second one looks again', async () => {
+  test('a job whose first write arrives after its second one restores the comment', async () => {
     const { github, after } = await withRed();
     github.fail({ request: /^PATCH/, times: 1, answer: 'hang' });
     const sent: string[] = [];
@@ -570,7 +469,7 @@ describe('writers at the same time', () => {
     expect(headline(body(github))).toBe('🔴 1 of 3 teardowns did not finish');
   });
 
-  test('one whose unanswered comment arrives after its second one takes it in', async () => {
+  test('a job whose first comment arrives after its second one merges both', async () => {
     const github = await serveGithub();
     github.fail({ request: /^POST .*comments/, times: 1, answer: 'hang' });
     let sent: string | undefined;
@@ -588,7 +487,7 @@ describe('writers at the same time', () => {
     expect(entries(github)).toBe(1);
   });
 
-  test('a red run reads the comment again before it ends, and restores entries that a late write removed', async () => {
+  test('a failed run reads the comment again at its end, and restores reports that a late write removed', async () => {
     const { github, before } = await withRed();
     let lists = 0;
     github.onRequest = ({ method, path }) => {
@@ -601,7 +500,7 @@ describe('writers at the same time', () => {
     expect(body(github)).toContain('is stuck: still there after 5m 02s');
   });
 
-  test('a green one puts back the red row that it has read', async () => {
+  test('a passed run restores the failed row that it has read', async () => {
     const { github, before, after } = await withRed();
     write(github, after);
     let isLost = false;
@@ -637,7 +536,7 @@ describe('writers at the same time', () => {
     ]);
   });
 
-  test('that have left duplicates behind: their entries are merged', async () => {
+  test('duplicates of earlier writers are merged', async () => {
     const github = await serveGithub();
     await report(github, RED, { commentKey: 'all', job: 'first' });
     const [first] = github.commentsOn(PULL_REQUEST);
@@ -669,7 +568,7 @@ test('many jobs with long sections stay within the limit of a host, and all have
   expect(text).toContain('40 namespaces: stuck');
 });
 
-test('jobs that there is no room to remember keep the comment from turning green', () => {
+test('a comment without room for all failed jobs does not turn green', () => {
   let all: Teardown[] = [];
   const tell = (result: RunResult, run: string, job: string): void => {
     all = addTeardown(all, teardown(result, { run, job, where: `preview / ${job}` }), []);
@@ -690,7 +589,7 @@ test('all namespaces of a run are in one comment', async () => {
   for (const name of ['a', 'preview-pr-42', 'c']) expect(body(github)).toContain(`\`${name}\``);
 });
 
-test('ours is found behind 250 others', async () => {
+test("the gate's comment is found among 250 others", async () => {
   const github = await serveGithub();
   for (let at = 0; at < 250; at++) {
     github.addComment(PULL_REQUEST, `chatter ${at}`, { login: 'octocat', type: 'User' });
@@ -704,7 +603,7 @@ test('ours is found behind 250 others', async () => {
 describe('a failure is one warning, and never more', () => {
   const refused = { status: 403, body: { message: 'Resource not accessible by integration' } };
 
-  test('it names the failure, and the remedy', () =>
+  test('the warning names the failure and the remedy', () =>
     expectPairs('comment-warnings.txt', async (line) => {
       const { request, ...answer } = JSON.parse(line);
       const github = await serveGithub();
@@ -733,14 +632,14 @@ describe('a failure is one warning, and never more', () => {
       },
       says: 'Dependabot started a read-only token',
     },
-  ])('for $who it is a notice: there is nothing to fix', async ({ event, says }) => {
+  ])('for $who it is a notice, because nothing can be fixed', async ({ event, says }) => {
     const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: refused });
     const { said } = await report(github, RED, { event });
     expect(said).toEqual([expect.stringMatching(new RegExp(`^notice: .*${says}`))]);
   });
 
-  test('Dependabot has no read-only token where it starts a run of the base branch', async () => {
+  test('a run of Dependabot on the base branch has no read-only token', async () => {
     const github = await serveGithub();
     github.fail({ request: /POST .*comments/, answer: refused });
     const payload = pullRequest('octo-org/shop');
@@ -749,7 +648,7 @@ describe('a failure is one warning, and never more', () => {
     expect(said.join()).toMatch(/^warning: .*pull-requests: write/);
   });
 
-  test('without a token it says so, where there is something to tell', async () => {
+  test('without a token, the log says why there is no comment, if one was expected', async () => {
     const github = await serveGithub();
     const empty = { token: '' };
     const says = 'no pull request comment: the input "github-token" is empty';
@@ -758,7 +657,7 @@ describe('a failure is one warning, and never more', () => {
     expect(github.requests).toEqual([]);
   });
 
-  test('a run that was cancelled some time ago has no time left for it', async () => {
+  test('5 s after a cancellation, no comment is written', async () => {
     const github = await serveGithub();
     const cancel = new AbortController();
     let now = 0;
@@ -773,7 +672,7 @@ describe('a failure is one warning, and never more', () => {
     expect(github.requests).toHaveLength(before);
   });
 
-  test('a run that is cancelled meanwhile says nothing', async () => {
+  test('a run that is cancelled during the write logs nothing about it', async () => {
     const github = await serveGithub();
     github.fail({ request: /comments/, answer: 'hang' });
     const cancel = new AbortController();
@@ -794,7 +693,7 @@ describe('which pull request', () => {
     expect(github.requests).toEqual([]);
   });
 
-  test('the input names none of ours: a notice, and no comment', async () => {
+  test('the input names a pull request of another repository: a notice, and no comment', async () => {
     const github = await serveGithub({ hasAnyPull: false });
     github.addPull({ number: 7, baseRepository: 'somebody/else' });
     for (const prNumber of [7, 8]) {
@@ -808,7 +707,7 @@ describe('which pull request', () => {
 
   const sha = '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e';
 
-  test('of a merge, of a removed branch, of a fork that ran', async () => {
+  test('is found for a merge, a deleted branch and a workflow run of a fork', async () => {
     const github = await serveGithub();
     github.addPull({
       number: 3,
@@ -837,7 +736,7 @@ describe('which pull request', () => {
     }
   });
 
-  test('cannot be looked up: one warning', async () => {
+  test('cannot be found because of an error: one warning', async () => {
     const github = await serveGithub();
     github.fail({ request: /commits/, answer: { status: 500, body: { message: 'oops' } } });
     const { said } = await report(github, RED, { event: { name: 'status', payload: { sha } } });
@@ -906,7 +805,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     expect(github.commentsOn(4)).toHaveLength(1);
   });
 
-  test('two workflows without a name, whose jobs are called the same, have a comment each', async () => {
+  test('two workflows without a name, with equal job names, have a comment each', async () => {
     const github = await serveGithub({ flavour });
     const file = (name: string): JsonObject =>
       flavour === 'gitea'
@@ -926,7 +825,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     ]);
   });
 
-  test('where the token may not read which file it is, they share one, with a row each', async () => {
+  test('two such workflows share a comment, with a row each, if their files may not be read', async () => {
     const github = await serveGithub({ flavour });
     const tell = (id: number, namespace: string, result: RunResult) =>
       report(github, result, { workflow: '', run: { id }, namespaces: [namespace] });
@@ -935,7 +834,7 @@ describe.each(['gitea', 'forgejo'] as const)('on %s', (flavour) => {
     expect(headline(body(github))).toBe('🔴 1 of 2 teardowns did not finish');
   });
 
-  test('links to the run as that host has it, and says nothing of GitHub or a summary', async () => {
+  test('links to the run in the form of the host, and mentions neither GitHub nor a job summary', async () => {
     const github = await serveGithub({ flavour });
     const { said } = await report(github, RED, { run: { id: 77, number: 5 } });
     const page = `${github.host.serverUrl}/octo-org/shop/actions/runs/5${flavour === 'gitea' ? '?by_index=1' : ''})`;

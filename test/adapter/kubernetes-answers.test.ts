@@ -8,7 +8,7 @@ import { startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 
-describe('an answer that is no success', () => {
+describe('an unsuccessful answer', () => {
   test('is classified, and requested again if that may help', () =>
     expectPairs('answers.txt', async (line) => {
       const { status, reason, message, details, text: body, type, json: value } = JSON.parse(line);
@@ -27,7 +27,7 @@ describe('an answer that is no success', () => {
       return [result.kind, told, `${sent} requests`];
     }));
 
-  test('an API group that the server does not know is said as kubectl says it', async () => {
+  test('an unknown API group has the same message as in kubectl', async () => {
     const server = await startServer(text(404, '404 page not found\n'));
     const api = await connectTo(server.url);
     expect(failureIn(await api.get('/apis/example.com/v1/widgets/a'))).toMatchObject({
@@ -48,13 +48,13 @@ describe('an answer that is no success', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('the status is there for callers', async () => {
+  test('the failure contains the HTTP status', async () => {
     const server = await startServer(failure(410, 'Expired', 'too old'));
     const api = await connectTo(server.url);
     expect(failureIn(await api.get(PATH))).toMatchObject({ status: 410 });
   });
 
-  test('messages are one bounded line', async () => {
+  test('messages are one line of limited length', async () => {
     const server = await startServer(
       failure(403, 'Forbidden', `a\nb\u001b[31m${'x'.repeat(9_000)}`),
     );
@@ -63,7 +63,7 @@ describe('an answer that is no success', () => {
     expect(message.length).toBeLessThanOrEqual(500);
   });
 
-  test('a secret that the server repeats is not in the message, wherever it is cut', async () => {
+  test('a secret in the answer is masked in the message, wherever the message is cut', async () => {
     const token = 'kube-token-0123456789abcdefghij';
     for (const before of [0, 440, 460, 480, 490]) {
       const server = await startServer(
@@ -81,7 +81,7 @@ describe('an answer that is no success', () => {
 });
 
 describe('repeating a GET', () => {
-  test('a server error that passes is not noticed', async () => {
+  test('a server error that ends is invisible to the caller', async () => {
     const server = await startServer(
       inTurn(
         text(503, 'no'),
@@ -114,7 +114,7 @@ describe('repeating a GET', () => {
     expect(clock.slept[2]).toBe(9_000);
   });
 
-  test('a server with two seats turns many away at first, and in the end has answered all', async () => {
+  test('a server that handles two requests at once finally answers all 200', async () => {
     let seated = 0;
     let turnedAway = 0;
     const server = await startServer(async (request, response, index) => {
@@ -134,7 +134,7 @@ describe('repeating a GET', () => {
     expect(turnedAway).toBeLessThan(200);
   });
 
-  test('a server that asks for minutes gets no further try', async () => {
+  test('no retry if the server asks to wait for minutes', async () => {
     const clock = new TestClock();
     const server = await startServer(text(429, 'later', 'text/plain', { 'retry-after': '600' }));
     const api = await connectTo(server.url, { options: { clock } });
@@ -142,14 +142,14 @@ describe('repeating a GET', () => {
     expect(clock.slept).toEqual([]);
   });
 
-  test('the caller says how often', async () => {
+  test('the caller may limit the retries', async () => {
     const server = await startServer(text(503, 'no'));
     const api = await connectTo(server.url);
     await api.get(PATH, { retries: 0 });
     expect(server.requests).toHaveLength(1);
   });
 
-  test('a mutation is sent once, whatever comes back', async () => {
+  test('a mutation is not sent again after a server error', async () => {
     const server = await startServer(text(503, 'no'));
     const api = await connectTo(server.url);
     const result = await api.send({ method: 'DELETE', path: PATH });
@@ -157,7 +157,7 @@ describe('repeating a GET', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('a mutation that was turned away at the door is sent again', async () => {
+  test('a mutation that was refused with 429 is sent again', async () => {
     const server = await startServer((request, response, index) =>
       (index === 0 ? text(429, 'Too many requests') : json(namespace('demo')))(
         request,
@@ -170,7 +170,7 @@ describe('repeating a GET', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  test('nothing is repeated once the caller has stopped', async () => {
+  test('nothing is sent again after the signal aborted', async () => {
     const stop = new AbortController();
     const server = await startServer((request, response, index) => {
       stop.abort();

@@ -28,7 +28,7 @@ function sentTokens(requests: readonly Recorded[]): (string | undefined)[] {
 }
 
 describe('a token', () => {
-  test('is sent, with a line break around it removed', async () => {
+  test('is sent without its final line break', async () => {
     const server = await startServer(accepting('token-0001'));
     const api = await connectTo(server.url, { user: { token: 'token-0001\n' } });
     valueIn(await api.get(PATH));
@@ -42,7 +42,7 @@ describe('a token', () => {
     });
   });
 
-  test('that is refused is an authorization failure, and is not tried twice', async () => {
+  test('that is refused is a failed read of kind unauthorized, without a retry', async () => {
     const server = await startServer(unauthorized);
     const api = await connectTo(server.url, { user: { token: 'token-0001' } });
     expect(failureIn(await api.get(PATH))).toMatchObject({
@@ -105,7 +105,7 @@ describe('a token file', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('that is empty for a moment does not stop the work', async () => {
+  test('that is empty for a moment does not end the run', async () => {
     const folder = temporaryFolder();
     const clock = new TestClock();
     writeFile(folder, 'token', 'token-0001');
@@ -117,7 +117,7 @@ describe('a token file', () => {
     valueIn(await api.get(PATH));
   });
 
-  test('wins over a token, which is used while the file is not there', async () => {
+  test('has priority over a token, which is used while the file does not exist', async () => {
     const folder = temporaryFolder();
     const user = { token: 'token-0001', tokenFile: 'token' };
     const server = await startServer(answer);
@@ -127,7 +127,7 @@ describe('a token file', () => {
     expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
   });
 
-  test('that is not there is an error with its path', async () => {
+  test('that does not exist is an error with its path', async () => {
     const folder = temporaryFolder();
     const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });
     await expect(connecting).rejects.toMatchObject({
@@ -145,7 +145,7 @@ test('name and password are sent as basic authentication', async () => {
   expect(server.requests[0]?.headers.authorization).toBe(`Basic ${sent}`);
 });
 
-test('impersonation is sent with every group on a line of its own', async () => {
+test('impersonation is sent with one header per group', async () => {
   const server = await startServer(answer);
   const user = {
     token: 'token-0001',
@@ -185,7 +185,7 @@ test.each([
   });
 });
 
-test('every secret is announced, and no short one', async () => {
+test('every secret of at least 8 characters is registered', async () => {
   const heard: string[] = [];
   const redactor = createRedactor((line) => heard.push(line));
   const options = { redactor };

@@ -85,42 +85,15 @@ describe('the aggregated documents', () => {
         ),
       }),
     );
+    const ledger = { group: 'ledger.example.com', namespaced: true };
     expect(valueIn(read)).toEqual({
       failedGroups: [],
       types: [
-        {
-          group: '',
-          version: 'v1',
-          resource: 'namespaces',
-          kind: 'Namespace',
-          namespaced: false,
-          verbs: VERBS,
-        },
-        {
-          group: '',
-          version: 'v1',
-          resource: 'pods',
-          kind: 'Pod',
-          namespaced: true,
-          verbs: VERBS,
-        },
-        {
-          group: 'ledger.example.com',
-          version: 'v2',
-          resource: 'entries',
-          kind: 'Entry',
-          namespaced: true,
-          verbs: VERBS,
-        },
-        {
-          group: 'ledger.example.com',
-          version: 'v1',
-          resource: 'pages',
-          kind: 'Page',
-          namespaced: true,
-          verbs: VERBS,
-        },
-      ],
+        { group: '', version: 'v1', resource: 'namespaces', kind: 'Namespace', namespaced: false },
+        { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true },
+        { ...ledger, version: 'v2', resource: 'entries', kind: 'Entry' },
+        { ...ledger, version: 'v1', resource: 'pages', kind: 'Page' },
+      ].map((type) => ({ ...type, verbs: VERBS })),
     });
     expect(server.requests.map(({ url }) => url).sort()).toEqual(['/api', '/apis']);
     expect(server.requests[0]?.headers.accept).toBe(

@@ -127,13 +127,13 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
     });
   });
 
-  test('cannot wait for input: its standard input is closed', async () => {
+  test('has no standard input to wait for', async () => {
     const folder = pluginFolder(`cat > /dev/null; ${credential({ token: 'token-0001' })}`);
     const server = await startServer(answer);
     valueIn(await (await connectWith(server.url, folder)).get(PATH));
   });
 
-  test('may leave a helper behind that keeps its output open', async () => {
+  test('may leave a process behind that keeps its output open', async () => {
     const folder = pluginFolder(`sleep 30 & ${credential({ token: 'token-0001' })}`);
     const server = await startServer(answer);
     valueIn(await (await connectWith(server.url, folder)).get(PATH));
@@ -175,7 +175,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('is not there: the install hint says what to do', async () => {
+    test('does not exist: the message has the install hint', async () => {
       const exec = { command: 'no-such-plugin', installHint: 'Get it at https://example.com\n' };
       await expect(
         connectWith('http://127.0.0.1:1', temporaryFolder(), exec),
@@ -186,7 +186,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('is not blamed for an authority that is not there', async () => {
+    test('is not blamed for a missing certificate-authority file', async () => {
       const to = { cluster: { 'certificate-authority': 'ca.crt' } };
       const folder = pluginFolder(credential({ token: 'token-0001' }));
       await expect(connectWith('https://127.0.0.1:1', folder, {}, to)).rejects.toMatchObject({
@@ -195,7 +195,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
-    test('hangs: it is killed with everything it started, and named', async () => {
+    test('hangs: it is killed with its child processes, and named', async () => {
       const folder = pluginFolder(
         'cd "$(dirname "$0")"; echo "open https://login.example.com and enter the code" >&2; sleep 600 & echo $! > pid; wait',
       );
@@ -321,7 +321,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       expect(runsIn(folder)).toBe(2);
     });
 
-    test('not for a 401 that comes late, when there is a new credential already', async () => {
+    test('not for a late 401, if there is a new credential already', async () => {
       const folder = pluginFolder(counting());
       let release: () => void = () => undefined;
       const renewed = new Promise<void>((resolve) => {
@@ -348,7 +348,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       expect(runsIn(folder)).toBe(2);
     });
 
-    test('and if it fails then, the call says so', async () => {
+    test('and if it then fails, the failure of the call says so', async () => {
       const folder = pluginFolder(
         `cd "$(dirname "$0")"; test -e ran && { echo "session expired" >&2; exit 1; }; touch ran; ${credential({ token: 'token-0001' })}`,
       );
@@ -397,7 +397,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       return seen();
     }
 
-    test('has them used, and the next ones after them', async () => {
+    test('has its certificates used, and later the renewed ones', async () => {
       const clock = new TestClock();
       const ends = new Date(clock.now() + 600_000).toISOString();
       const folder = pluginFolder('cd "$(dirname "$0")"; cat now');

@@ -39,132 +39,140 @@ function queries(server: FakeServer): string[] {
   return server.requests.map((request) => request.url.replace(PATH, ''));
 }
 
-test('follows the pages to the end and asks for 500 at a time', async () => {
-  const { end, names, server } = await list(
-    inTurn(
+/** A page of the object `a` that names a next page. */
+const first = json(page(['a'], { continue: 't' }));
+const selectors = 'labelSelector=app%20in%20(a%2Cb)&fieldSelector=metadata.name%3Dx';
+
+test.each<{
+  what: string;
+  answers: Answer[];
+  options?: Partial<ListOptions>;
+  /** What is returned beside the items; a kind of failure, or its status. */
+  end: { complete: boolean; remaining?: number } | { kind: string } | { status: number };
+  names: string[];
+  queries?: string[];
+  restarts?: number;
+}>([
+  {
+    what: 'reads all pages, 500 objects each',
+    answers: [
       json(page(['a', 'b'], { continue: 'token 1/+' })),
       json(page([], { continue: 't2' })),
       json(page(['c'])),
-    ),
-  );
-  expect(valueIn(end)).toEqual({ complete: true });
-  expect(names).toEqual(['a', 'b', 'c']);
-  expect(queries(server)).toEqual([
-    '?limit=500',
-    '?limit=500&continue=token%201%2F%2B',
-    '?limit=500&continue=t2',
-  ]);
-});
-
-test('sends its selectors with every page', async () => {
-  const { server } = await list(inTurn(json(page(['a'], { continue: 't' })), json(page([]))), {
-    labelSelector: 'app in (a,b)',
-    fieldSelector: 'metadata.name=x',
-    limit: 1,
-  });
-  const selectors = 'labelSelector=app%20in%20(a%2Cb)&fieldSelector=metadata.name%3Dx';
-  expect(queries(server)).toEqual([`?limit=1&${selectors}`, `?limit=1&continue=t&${selectors}`]);
-});
-
-test('an empty list is complete, also when Go wrote it as null', async () => {
-  const answer = json({ ...page([]), items: null });
-  const { end, names } = await list(answer);
-  expect(valueIn(end).complete).toBe(true);
-  expect(names).toEqual([]);
-});
-
-test('stops after the wanted items, and says how many remain', async () => {
-  const answer = json(page(['a', 'b', 'c'], { continue: 't', remainingItemCount: 17 }));
-  const { end, names, server } = await list(answer, { maxItems: 2 });
-  expect(valueIn(end)).toEqual({ complete: false, remaining: 18 });
-  expect(names).toEqual(['a', 'b']);
-  expect(queries(server)).toEqual(['?limit=2']);
-});
-
-test('is complete when there are exactly as many as wanted', async () => {
-  const { end } = await list(json(page(['a', 'b'])), { maxItems: 2 });
-  expect(valueIn(end)).toEqual({ complete: true });
-});
-
-test('counts without handing anything over', async () => {
-  const { end, names, server } = await list(
-    json(page(['a'], { continue: 't', remainingItemCount: 6_999 })),
-    { maxItems: 0 },
-  );
-  expect(valueIn(end)).toEqual({ complete: false, remaining: 7_000 });
-  expect(names).toEqual([]);
-  expect(queries(server)).toEqual(['?limit=1']);
-});
-
-test('counts items beyond the limit from a server without pages', async () => {
-  const { end } = await list(json(page(['a', 'b', 'c'])), { maxItems: 1 });
-  expect(valueIn(end)).toEqual({ complete: false, remaining: 2 });
-});
-
-test.each([0, 1])(
-  'says nothing about the rest where the server does not know (%i)',
-  async (maxItems) => {
-    const { end } = await list(json(page(['a'], { continue: 't' })), { maxItems });
-    expect(valueIn(end)).toEqual({ complete: false });
+    ],
+    end: { complete: true },
+    names: ['a', 'b', 'c'],
+    queries: ['?limit=500', '?limit=500&continue=token%201%2F%2B', '?limit=500&continue=t2'],
   },
-);
-
-test('starts again once when the continue token has expired', async () => {
-  const { end, names, restarts } = await list(
-    inTurn(
+  {
+    what: 'sends its selectors with every page',
+    answers: [first, json(page([]))],
+    options: { labelSelector: 'app in (a,b)', fieldSelector: 'metadata.name=x', limit: 1 },
+    end: { complete: true },
+    names: ['a'],
+    queries: [`?limit=1&${selectors}`, `?limit=1&continue=t&${selectors}`],
+  },
+  {
+    what: 'accepts an empty list that Go wrote as null',
+    answers: [json({ ...page([]), items: null })],
+    end: { complete: true },
+    names: [],
+  },
+  {
+    what: 'stops after maxItems and returns how many objects remain',
+    answers: [json(page(['a', 'b', 'c'], { continue: 't', remainingItemCount: 17 }))],
+    options: { maxItems: 2 },
+    end: { complete: false, remaining: 18 },
+    names: ['a', 'b'],
+    queries: ['?limit=2'],
+  },
+  {
+    what: 'is complete with exactly maxItems objects',
+    answers: [json(page(['a', 'b']))],
+    options: { maxItems: 2 },
+    end: { complete: true },
+    names: ['a', 'b'],
+  },
+  {
+    what: 'only counts objects if maxItems is 0',
+    answers: [json(page(['a'], { continue: 't', remainingItemCount: 6_999 }))],
+    options: { maxItems: 0 },
+    end: { complete: false, remaining: 7_000 },
+    names: [],
+    queries: ['?limit=1'],
+  },
+  {
+    what: 'counts objects beyond maxItems if the server ignores the limit',
+    answers: [json(page(['a', 'b', 'c']))],
+    options: { maxItems: 1 },
+    end: { complete: false, remaining: 2 },
+    names: ['a'],
+  },
+  ...[0, 1].map((maxItems) => ({
+    what: `returns no remaining count if the server has none (maxItems ${maxItems})`,
+    answers: [first],
+    options: { maxItems },
+    end: { complete: false },
+    names: ['a'].slice(0, maxItems),
+  })),
+  {
+    what: 'starts again once if the continue token has expired',
+    answers: [
       json(page(['old'], { continue: 't1' })),
       expired,
       json(page(['a'], { continue: 't2' })),
       json(page(['b'])),
-    ),
-  );
-  expect(valueIn(end).complete).toBe(true);
-  expect(names).toEqual(['a', 'b']);
-  expect(restarts).toBe(1);
+    ],
+    end: { complete: true },
+    names: ['a', 'b'],
+    restarts: 1,
+  },
+  {
+    what: 'fails if the continue token expires a second time',
+    answers: [first, expired, first, expired, first],
+    end: { status: 410 },
+    names: ['a'],
+    restarts: 1,
+  },
+  {
+    what: 'fails if a page fails',
+    answers: [first, failure(403, 'Forbidden', 'no more')],
+    end: { kind: 'forbidden' },
+    names: ['a'],
+  },
+  {
+    what: 'requests a page again after a server error',
+    answers: [first, text(503, 'no'), json(page(['b']))],
+    end: { complete: true },
+    names: ['a', 'b'],
+  },
+  {
+    what: 'fails if the server sends the same page again and again',
+    answers: [json(page(['a'], { continue: 'same' }))],
+    end: { kind: 'unreadable' },
+    names: ['a', 'a'],
+  },
+])('a list $what', async ({ answers, options, end, names, queries: asked, restarts = 0 }) => {
+  const seen = await list(inTurn(...answers), options);
+  if ('complete' in end) expect(valueIn(seen.end)).toEqual(end);
+  else expect(failureIn(seen.end)).toMatchObject(end);
+  expect(seen.names).toEqual(names);
+  expect(seen.restarts).toBe(restarts);
+  if (asked !== undefined) expect(queries(seen.server)).toEqual(asked);
 });
 
-test('gives up when it expires a second time', async () => {
-  const first = json(page(['a'], { continue: 't' }));
-  const { end, restarts } = await list(inTurn(first, expired, first, expired, first));
-  expect(failureIn(end)).toMatchObject({ status: 410 });
-  expect(restarts).toBe(1);
-});
-
-test('a page that fails makes the list fail, not end', async () => {
-  const { end, names } = await list(
-    inTurn(json(page(['a'], { continue: 't' })), failure(403, 'Forbidden', 'no more')),
-  );
-  expect(failureIn(end).kind).toBe('forbidden');
-  expect(names).toEqual(['a']);
-});
-
-test('a page that fails for a moment is asked for again', async () => {
-  const { end, names } = await list(
-    inTurn(json(page(['a'], { continue: 't' })), text(503, 'no'), json(page(['b']))),
-  );
-  expect(end.ok).toBe(true);
-  expect(names).toEqual(['a', 'b']);
-});
-
-test('asks for metadata only, and takes full objects as well', async () => {
+test('a list of metadata accepts full objects, and requests them if the server answers 406', async () => {
   const { names, server } = await list(json(page(['a'])), { metadataOnly: true });
   expect(names).toEqual(['a']);
   expect(server.requests[0]?.headers.accept).toBe(
     'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
   );
-});
-
-test('falls back to full objects where metadata only is not acceptable', async () => {
-  const { end, server } = await list(
-    inTurn(
-      failure(406, 'NotAcceptable', 'only the following media types are accepted'),
-      json(page(['a'], { continue: 't' })),
-      json(page(['b'])),
-    ),
-    { metadataOnly: true },
-  );
-  expect(end.ok).toBe(true);
-  expect(server.requests.map((request) => request.headers.accept?.length)).toEqual([81, 16, 16]);
+  const refused = failure(406, 'NotAcceptable', 'only the following media types are accepted');
+  const full = await list(inTurn(refused, first, json(page(['b']))), { metadataOnly: true });
+  expect(full.end.ok).toBe(true);
+  expect(full.server.requests.map((request) => request.headers.accept?.length)).toEqual([
+    81, 16, 16,
+  ]);
 });
 
 test.each([
@@ -175,9 +183,4 @@ test.each([
   { what: 'an array', body: [] },
 ])('$what is not a list', async ({ body }) => {
   expect(failureIn((await list(json(body))).end).kind).toBe('unreadable');
-});
-
-test('a server that repeats the same page is not followed for ever', async () => {
-  const { end } = await list(json(page(['a'], { continue: 'same' })));
-  expect(failureIn(end).kind).toBe('unreadable');
 });

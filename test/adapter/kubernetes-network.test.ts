@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
@@ -8,7 +9,7 @@ const PATH = '/api/v1/namespaces/demo';
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 
 describe('a network that fails', () => {
-  test('a reset that passes is not noticed', async () => {
+  test('a single connection reset is invisible to the caller', async () => {
     const body = JSON.stringify(namespace('demo'));
     const server = await startRawServer((socket, _request, index) => {
       if (index === 0) socket.resetAndDestroy();
@@ -44,7 +45,18 @@ describe('a network that fails', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('damaged compressed data does not keep its connection', async () => {
+  test('compressed data that ends too early', async () => {
+    const server = await startServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(JSON.stringify(namespace('demo'))).subarray(0, 40));
+    });
+    expect(failureIn(await (await connectTo(server.url)).get(PATH))).toMatchObject({
+      kind: 'network',
+      message: 'the connection was closed before the answer was complete',
+    });
+  });
+
+  test('damaged compressed data does not occupy its connection', async () => {
     const server = await startServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
       response.write('this is not gzip, and there is more to come');
@@ -68,7 +80,7 @@ describe('time limits', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('a body that never ends is no answer either', async () => {
+  test('a body that never ends counts as no answer', async () => {
     const server = await startServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), 10);
@@ -85,7 +97,7 @@ describe('time limits', () => {
     expect(failureIn(await api.get(PATH, { signal: stop.signal })).kind).toBe('aborted');
   });
 
-  test('a signal that was there before sends nothing', async () => {
+  test('nothing is sent if the signal has aborted before', async () => {
     const server = await startServer(json(namespace('demo')));
     const api = await connectTo(server.url);
     const result = await api.get(PATH, { signal: AbortSignal.abort() });
@@ -101,7 +113,7 @@ describe('time limits', () => {
   });
 });
 
-test('a call ends within its limit while its connection is still being made', async () => {
+test('a call ends within its limit while its connection is still being opened', async () => {
   // A proxy that takes the connection and says nothing.
   const proxy = await startRawServer(() => undefined);
   const api = await connectTo('https://kubernetes.test', {
@@ -114,7 +126,7 @@ test('a call ends within its limit while its connection is still being made', as
   expect(failureIn(await call).kind).toBe('aborted');
 });
 
-describe('a host that does not even refuse', () => {
+describe('a host that does not answer at all', () => {
   // 192.0.2.0/24 is for documentation: nobody answers there.
   test('ends the call within its limit, and leaves nothing behind after closing', async () => {
     const api = await connectTo('https://192.0.2.7');

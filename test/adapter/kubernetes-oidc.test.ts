@@ -82,7 +82,7 @@ test('an id-token that is valid is sent as it is', async () => {
   expect(sent()).toEqual(['a']);
 });
 
-test('one that has expired is renewed, by the authority of the provider, and only then', async () => {
+test('an expired id-token is renewed, once, with the certificate authority of the provider', async () => {
   const authority = await createAuthority('idp-ca');
   const [first, second] = [idToken('first', 600), idToken('second', 1_200)];
   const provider = await startProvider({
@@ -105,7 +105,7 @@ test('one that has expired is renewed, by the authority of the provider, and onl
   expect(provider.forms).toEqual([form, form]);
 });
 
-test('new tokens are written to the kubeconfig, where kubectl needs them next', async () => {
+test('new tokens are written to the kubeconfig', async () => {
   const fresh = idToken('fresh', 600);
   const body = { id_token: fresh, refresh_token: 'refresh-token-2' };
   const provider = await startProvider({ answers: [{ body }] });
@@ -121,7 +121,7 @@ test('new tokens are written to the kubeconfig, where kubectl needs them next', 
   expect(kubeconfig()).not.toContain(old);
 });
 
-test('a provider that wants the secret in the form gets it there', async () => {
+test('the client secret is sent in the form if the provider requires that', async () => {
   const provider = await startProvider({
     answers: [{ body: { id_token: idToken('c', 600) } }],
     takes: 'form',
@@ -132,7 +132,7 @@ test('a provider that wants the secret in the form gets it there', async () => {
   expect(provider.forms).toEqual([expect.objectContaining({ client_id: 'gate' })]);
 });
 
-test('without an id-token one is fetched', async () => {
+test('a missing id-token is requested', async () => {
   const provider = await startProvider({ answers: [{ body: { id_token: idToken('d', 600) } }] });
   const { api, sent } = await connectWith(`${provider.url}/realm`, { 'id-token': '' });
   valueIn(await api.get(PATH));
@@ -152,7 +152,7 @@ test('new tokens and those of the kubeconfig are secrets', async () => {
   );
 });
 
-test('a server that refuses a token that has not expired is not asked with another', async () => {
+test('a token that is refused before its expiry is not renewed', async () => {
   const provider = await startProvider({ answers: [{ body: { id_token: idToken('f', 600) } }] });
   const server = await startServer(text(401, 'no'));
   const config = { 'id-token': idToken('valid', 600), 'refresh-token': 'refresh-token-1' };
@@ -222,7 +222,7 @@ test.each([
   });
 });
 
-test('a provider that is no provider is named', async () => {
+test('an answer without a token endpoint is an error with the address', async () => {
   const server = await startServer(text(200, '<html>'));
   await expect(connectWith(server.url)).rejects.toThrow(`${server.url} names no token_endpoint`);
 });

@@ -32,7 +32,7 @@ async function through(
   return { api: await connectTo(server.url, { ...to, cluster }), server };
 }
 
-test('a request uses the proxy of the kubeconfig, and TLS its tunnel', async () => {
+test('requests use a tunnel through the proxy of the kubeconfig', async () => {
   const proxy = await startConnectProxy();
   const { api, server } = await through(proxy.url);
   valueIn(await api.get(PATH));
@@ -48,7 +48,7 @@ test('sixty calls through a proxy share eight connections', async () => {
   expect(server.connections).toBeLessThanOrEqual(8);
 });
 
-test('the certificate of the server is checked behind the proxy too', async () => {
+test('the certificate of the server is also verified through a proxy', async () => {
   const proxy = await startConnectProxy();
   const stranger = await createAuthority('other-ca');
   const cluster = { 'certificate-authority-data': base64(stranger.cert) };
@@ -88,8 +88,8 @@ describe('a proxy that speaks TLS', () => {
   });
 });
 
-describe('a proxy that does not help', () => {
-  test('refuses', async () => {
+describe('a proxy that fails', () => {
+  test('refuses the tunnel', async () => {
     const proxy = await startConnectProxy({ refuse: 407 });
     const { api } = await through(proxy.url);
     expect(failureIn(await api.get(PATH))).toEqual({
@@ -99,7 +99,7 @@ describe('a proxy that does not help', () => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  test('is not there', async () => {
+  test('does not listen', async () => {
     const url = `http://127.0.0.1:${await closedPort()}`;
     const { api } = await through(url);
     expect(failureIn(await api.get(PATH)).message).toBe(
@@ -126,7 +126,7 @@ test.each(['ftp://127.0.0.1', 'socks4://127.0.0.1:1080', '127.0.0.1:3128'])(
 );
 
 describe('the proxy of the environment', () => {
-  test('is asked for a host that is not on loopback', async () => {
+  test('is used for a host that is not on loopback', async () => {
     const proxy = await startConnectProxy({ refuse: 502 });
     const options = { env: { HTTPS_PROXY: proxy.url } };
     const api = await connectTo('https://kubernetes.test:6443', { options });

@@ -47,7 +47,7 @@ describe('the certificate of the server', () => {
     valueIn(await api.get(PATH));
   });
 
-  test('is accepted from an authority that was replaced, with the next login', async () => {
+  test('is accepted after the authority file was replaced, with the next login', async () => {
     const server = await startServer(answer, serverPair);
     const folder = temporaryFolder();
     const clock = new TestClock();
@@ -65,19 +65,19 @@ describe('the certificate of the server', () => {
     valueIn(await api.get(PATH));
   });
 
-  test('data wins over a file, as in kubectl', async () => {
+  test('is verified with the data, not the file, if both are given', async () => {
     const server = await startServer(answer, serverPair);
     const cluster = { ...trusting(authority), 'certificate-authority': '/no/such/file' };
     valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
   });
 
-  test('is refused when no authority is named and the public ones did not sign it', async () => {
+  test('is refused without a certificate authority, unless a public one signed it', async () => {
     const server = await startServer(answer, serverPair);
     const result = failureIn(await (await connectTo(server.url)).get(PATH));
     expect(result.message).toBe('unknown certificate authority');
   });
 
-  test('is judged by tls-server-name where there is one', async () => {
+  test('is verified for tls-server-name', async () => {
     const server = await startServer(
       answer,
       await issue(authority, { hosts: ['api.example.com'] }),
@@ -86,13 +86,13 @@ describe('the certificate of the server', () => {
     valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
   });
 
-  test('is not looked at with insecure-skip-tls-verify', async () => {
+  test('is not verified with insecure-skip-tls-verify', async () => {
     const server = await startServer(answer, await issue(stranger, { isExpired: true }));
     const cluster = { 'insecure-skip-tls-verify': true };
     valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
   });
 
-  test('is looked at whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
+  test('is verified whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
     // Node warns about the variable itself, on the first connection.
     const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
@@ -107,7 +107,7 @@ describe('the certificate of the server', () => {
 });
 
 describe('a client certificate', () => {
-  test('is sent from data, whatever file is named too', async () => {
+  test('is sent from the data, not the files, if both are given', async () => {
     const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
     const client = await issue(authority, { commonName: 'ci-robot' });
     const api = await connectTo(server.url, {

@@ -45,7 +45,7 @@ async function watch(answer: Answer, options: Partial<WatchOptions> = {}) {
   return { end, events, opened, server };
 }
 
-test('hands events over until the server closes the watch', async () => {
+test('passes on events until the server closes the watch', async () => {
   const { end, events, opened, server } = await watch(
     sending(event('MODIFIED'), event('BOOKMARK'), event('DELETED')),
     { fieldSelector: 'metadata.name=demo' },
@@ -59,7 +59,7 @@ test('hands events over until the server closes the watch', async () => {
   );
 });
 
-test('an event may come in pieces that cut a character', async () => {
+test('an event may arrive in parts that split a character', async () => {
   const bytes = Buffer.from(event('ADDED', namespace('größe')));
   const middle = bytes.indexOf('ö') + 1;
   const { events } = await watch((_request, response) => {
@@ -70,7 +70,7 @@ test('an event may come in pieces that cut a character', async () => {
   expect(events[0]?.object).toEqual(namespace('größe'));
 });
 
-test('events may come in pieces, several at once, and with blank lines', async () => {
+test('events may arrive in parts, several at once, and with blank lines', async () => {
   const bytes = Buffer.from(event('ADDED', namespace('größe')) + event('MODIFIED'));
   const pieces = [...bytes].map((byte) => Buffer.from([byte]));
   const { events } = await watch(sending('\n', ...pieces, event('ADDED') + event('DELETED')));
@@ -128,7 +128,7 @@ test('a connection that breaks closes the watch', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('stopping between two events hands over no more of them', async () => {
+test('no event is passed on after the signal aborted', async () => {
   const stop = new AbortController();
   const { end, events } = await watch(sending(event('ADDED') + event('MODIFIED')), {
     signal: stop.signal,
@@ -138,13 +138,13 @@ test('stopping between two events hands over no more of them', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('stopping before the headers is a failed watch', async () => {
+test('a watch that is stopped before the headers is a failed read', async () => {
   const stop = new AbortController();
   const { end } = await watch(() => stop.abort(), { signal: stop.signal });
   expect(failureIn(end).kind).toBe('aborted');
 });
 
-test('an error in the caller comes back to the caller', async () => {
+test('an error in onEvent rejects the watch', async () => {
   const watching = watch(sending(event('ADDED')), {
     onEvent: () => {
       throw new Error('a bug');

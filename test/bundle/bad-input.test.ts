@@ -68,7 +68,7 @@ describe('the action', () => {
     },
   );
 
-  test('never changed anything', async () => {
+  test('changed nothing in the cluster', async () => {
     await Promise.allSettled(steps);
     expect(mutations(server)).toEqual([]);
   });
@@ -87,7 +87,7 @@ describe('the terminal', () => {
     },
   );
 
-  test('together with the action, more than sixty mistakes were made', () => {
+  test('has, with the action, at least sixty cases', () => {
     expect(ACTION.length + ARGUMENTS.length).toBeGreaterThanOrEqual(60);
   });
 });

@@ -223,7 +223,7 @@ describe('a run that is cancelled', () => {
     expect(pids().filter(isAlive)).toEqual([]);
   });
 
-  test('and cannot even write its summary ends by the second signal', async () => {
+  test('ends with the second signal if it cannot write its summary', async () => {
     const server = await startApiServer({ recording: readRecording('S4') });
     const pipe = join(bench.folder, 'pipe');
     execFileSync('mkfifo', [pipe]);

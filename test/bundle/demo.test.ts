@@ -38,7 +38,7 @@ function runDemo(scenario: string): Promise<Demo> {
 }
 
 describe.concurrent('npm run demo', () => {
-  test('shows a hang, its cause and its cure', async () => {
+  test('shows a hang, its cause and its repair', async () => {
     const demo = await runDemo('preview-pr-42');
 
     expect(demo.text).toContain('Widget db');
@@ -59,7 +59,7 @@ describe.concurrent('npm run demo', () => {
     expect(demo.text).toMatch(/in the cluster: kubectl delete apiservice /);
   });
 
-  test('lists the recordings when it does not know the name', async () => {
+  test('lists the recordings if the name is unknown', async () => {
     const demo = await runDemo('nope');
 
     expect(demo.code).toBe(1);

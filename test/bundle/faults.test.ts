@@ -69,7 +69,7 @@ describe('a fault', { timeout: LIMIT_MS }, () => {
     },
   );
 
-  test('was tried in every phase, and often enough', () => {
+  test('has at least 45 different cases', () => {
     expect(ROWS.length).toBeGreaterThanOrEqual(45);
     expect(new Set(ROWS.map(({ fault, phase }) => `${phase} ${fault}`)).size).toBe(ROWS.length);
   });

@@ -87,24 +87,6 @@ describe('the gate on a recorded cluster', () => {
     expect(annotations(ended)).toEqual([]);
   });
 
-  test('passes with a warning when another namespace has taken the name', async () => {
-    const server = await serve();
-    const step = await start(server);
-    await waiting(server, step);
-
-    server.mutate((cluster) => {
-      const old = cluster.read(NAMESPACE);
-      cluster.removeNamespace(NAME);
-      const metadata = { name: NAME, uid: 'another', creationTimestamp: '2026-11-21T12:00:00Z' };
-      cluster.create(NAMESPACE, { ...old, metadata, status: { phase: 'Active' } });
-    });
-    const ended = await step.ended;
-
-    expect(ended.outputs['outcome']).toBe('recreated');
-    expect(ended.exitCode).toBe(0);
-    expect(annotations(ended)).toEqual([expect.stringMatching(/^warning: /)]);
-  });
-
   test('does not pass when its address leads to another cluster, which lacks the namespace', async () => {
     const [server, other] = [await serve(), await serve({ recording: readRecording('S7') })];
     other.mutate((cluster) => cluster.removeNamespace(NAME));
@@ -123,31 +105,5 @@ describe('the gate on a recorded cluster', () => {
     } finally {
       await proxy.close();
     }
-  });
-
-  test('ends by itself after SIGINT, with a summary', async () => {
-    const server = await serve();
-    const step = await start(server);
-    await waiting(server, step);
-
-    step.interrupt();
-    const ended = await step.ended;
-
-    expect(ended.exitCode).toBe(1);
-    expect(ended.outputs['outcome']).toBe('cancelled');
-    expect(ended.summary).toContain(NAME);
-  });
-
-  test('says in one sentence that the token is refused, without the token', async () => {
-    const server = await serve();
-
-    const step = await run(server, { token: 'a-token-that-nobody-knows' });
-
-    const shown = step.stdout.replace(/^::add-mask::.*$/gm, '') + step.stderr + step.summary;
-    expect(step.exitCode).toBe(1);
-    expect(step.outputs['outcome']).toBe('error');
-    expect(annotations(step)).toEqual([expect.stringContaining('401 Unauthorized')]);
-    expect(shown).not.toContain('a-token-that-nobody-knows');
-    expect(shown).not.toMatch(/^\s+at /m);
   });
 });

@@ -120,7 +120,7 @@ function guard(
 }
 
 describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, () => {
-  test.each(['HTTPS_PROXY', 'https_proxy'])('as %s says, the watch too', async (name) => {
+  test.each(['HTTPS_PROXY', 'https_proxy'])('of %s, also for the watch', async (name) => {
     const at = await world();
     const proxy = await startTinyproxy();
 
@@ -142,7 +142,7 @@ describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, () => {
     expect(misdeeds(run)).toEqual([]);
   });
 
-  test('of the kubeconfig, which wins over the environment', async () => {
+  test('of the kubeconfig, which has priority over the environment', async () => {
     const at = await world();
     const proxy = await startTinyproxy();
 
@@ -154,7 +154,7 @@ describe.skipIf(REASON !== '')(`through tinyproxy${REASON}`, () => {
 });
 
 describe('without a proxy', () => {
-  test('an authority that the kubeconfig does not name comes from NODE_EXTRA_CA_CERTS', async () => {
+  test('NODE_EXTRA_CA_CERTS adds a certificate authority', async () => {
     const at = await world();
     const extra = bench.file(at.authority.cert);
     const kubeconfig = bench.kubeconfig({ server: at.front.url, user: { token: at.token } });

@@ -94,7 +94,7 @@ function headline(pull: number): string {
 }
 
 describe.concurrent('one comment', { timeout: 300_000 }, () => {
-  test('two clusters in turn behind whatever address: none hides the other', async () => {
+  test('two clusters in turn: the result of one does not hide the other', async () => {
     await step({ pull: 1, id: 1, rules: [clusterIs('a')] });
     await step({ pull: 1, id: 2, rules: [clusterIs('b'), GONE] });
     expect(headline(1)).toBe('🔴 1 of 2 teardowns did not finish');
@@ -106,27 +106,30 @@ describe.concurrent('one comment', { timeout: 300_000 }, () => {
   test.each([
     { what: 'turned away', answer: { status: 403, headers: { 'retry-after': '6' }, body: limit } },
     { what: 'carried out after its client has given up', answer: { lateMs: 10_000 } },
-  ])('two jobs, while the write of the green one is $what: red stays red', async ({ answer }) => {
-    const host = await startGithub();
-    const job = (name: string, rules: readonly FaultRule[]) =>
-      step({
-        githubApiUrl: host.url,
-        inputs: { 'comment-key': 'all', comment: 'always' },
-        rules: [clusterIs(name), ...rules],
-        env: { GITHUB_JOB: name },
-      });
-    await job('first', [GONE]);
-    host.fail({ request: /^PATCH/, times: 1, answer });
-    const green = job('green', [GONE]);
-    while (!host.requests.some(({ method }) => method === 'PATCH')) await setTimeout(20);
-    const red = await job('red', []);
-    expect([red.exitCode, (await green).exitCode]).toEqual([1, 0]);
-    const [comment] = host.commentsOn(PULL);
-    expect(comment?.body).toMatch(/^### 🔴 1 of 3 teardowns did not finish$/m);
-    await host.close();
-  });
+  ])(
+    'two jobs: the comment stays red although the write of the passed job is $what',
+    async ({ answer }) => {
+      const host = await startGithub();
+      const job = (name: string, rules: readonly FaultRule[]) =>
+        step({
+          githubApiUrl: host.url,
+          inputs: { 'comment-key': 'all', comment: 'always' },
+          rules: [clusterIs(name), ...rules],
+          env: { GITHUB_JOB: name },
+        });
+      await job('first', [GONE]);
+      host.fail({ request: /^PATCH/, times: 1, answer });
+      const green = job('green', [GONE]);
+      while (!host.requests.some(({ method }) => method === 'PATCH')) await setTimeout(20);
+      const red = await job('red', []);
+      expect([red.exitCode, (await green).exitCode]).toEqual([1, 0]);
+      const [comment] = host.commentsOn(PULL);
+      expect(comment?.body).toMatch(/^### 🔴 1 of 3 teardowns did not finish$/m);
+      await host.close();
+    },
+  );
 
-  test('a cluster that each run makes for itself: the next run turns it green', async () => {
+  test('a cluster for each run: the next run turns the comment green', async () => {
     const now = () => new Date(Date.now() + 60_000).toISOString();
     await step({ pull: 2, id: 1, rules: [clusterIs('a', now())] });
     expect(headline(2)).toContain('🔴');
@@ -134,7 +137,7 @@ describe.concurrent('one comment', { timeout: 300_000 }, () => {
     expect(headline(2)).toContain('✅');
   });
 
-  test('the jobs of a matrix at the same time, in one comment by its key', async () => {
+  test('the jobs of a matrix write one comment at the same time', async () => {
     const zones = ['eu', 'us', 'ap'];
     const inputs = { 'comment-key': 'all' };
     await Promise.all(
@@ -150,7 +153,7 @@ describe.concurrent('one comment', { timeout: 300_000 }, () => {
   });
 });
 
-test('an event that cannot be read is no reason for no comment', async () => {
+test('a comment is written with pr-number although the event cannot be read', async () => {
   const env = { GITHUB_EVENT_PATH: bench.file('{"pull_request":') };
   const run = await step({ pull: 6, env, inputs: { 'pr-number': '6' } });
   expect(annotations(run, 'warning')).toEqual([]);
@@ -158,7 +161,7 @@ test('an event that cannot be read is no reason for no comment', async () => {
 });
 
 describe.concurrent('a gate that cannot work', () => {
-  test('says so in summary and comment, and leaves nothing green', async () => {
+  test('is reported in summary and comment, which is no longer green', async () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
     expect(headline(7)).toContain('✅');
     const run = await step({ pull: 7, id: 2, rules: [REFUSED] });
@@ -170,13 +173,13 @@ describe.concurrent('a gate that cannot work', () => {
     });
   });
 
-  test('because an input is wrong: also there', async () => {
+  test('because of a wrong input is reported in the comment', async () => {
     await step({ pull: 8, inputs: { timeout: '5' } });
     expect(headline(8)).toContain('🔴 The teardown gate could not work');
     expect(github.commentsOn(8)[0]?.body).toContain('timeout');
   });
 
-  test('in a run for a fork says that it has no secrets', async () => {
+  test('in a run for a fork has a hint about missing secrets', async () => {
     const run = await step({
       inputs: { kubeconfig: '' },
       event: { name: 'pull_request', payload: pullRequest('somebody/shop', 9) },
@@ -190,7 +193,7 @@ describe.concurrent('a gate that cannot work', () => {
 });
 
 describe.concurrent('a host that does not answer', () => {
-  test('changes neither outcome nor outputs, which are written before, and is reported', async () => {
+  test('changes neither outcome nor outputs, and is a warning', async () => {
     const silent = await startGithub();
     silent.fail({ request: /./, answer: 'hang' });
     const started = await startStep({
@@ -220,7 +223,7 @@ describe.concurrent('a host that does not answer', () => {
   });
 });
 
-describe.concurrent('in a step of a workflow, the terminal says nothing that the runner obeys', () => {
+describe.concurrent('in a step of a workflow, the terminal prints no command for the runner', () => {
   const HOSTILE =
     'x\n::error::a\r::stop-commands::b\n##[error]c ##[add-mask]d\u2028::set-output name=e::f';
   const hostile: FaultRule = {

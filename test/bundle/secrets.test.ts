@@ -208,45 +208,48 @@ function serve(token: string): Promise<ApiServer> {
 
 describe('a secret', () => {
   // They mostly wait for each other's servers.
-  test.concurrent.for(PLANTINGS)('in $form stays inside', async (planting, { onTestFinished }) => {
-    const token = plantedSecret();
-    const server = await serve(token);
-    // The extra of an impersonation is no secret to be hidden; we only do not tell it ourselves.
-    const rules = planting.form.includes('impersonation') ? [] : [ECHO];
-    const proxy = await startFaultProxy({ target: server.url, rules });
-    const github = await startGithub();
-    onTestFinished(async () => {
-      for (const each of [proxy, github, server]) await each.close();
-    });
-    const { user, cluster = {}, address = (url) => url } = planting;
-    const kubeconfig = bench.kubeconfig({
-      server: address(proxy.url),
-      cluster,
-      user: user(token),
-    });
-    const env = { RUNNER_DEBUG: '1', ...planting.env?.() };
+  test.concurrent.for(PLANTINGS)(
+    'in $form is printed nowhere',
+    async (planting, { onTestFinished }) => {
+      const token = plantedSecret();
+      const server = await serve(token);
+      // The extra of an impersonation is no secret to be hidden; we only do not tell it ourselves.
+      const rules = planting.form.includes('impersonation') ? [] : [ECHO];
+      const proxy = await startFaultProxy({ target: server.url, rules });
+      const github = await startGithub();
+      onTestFinished(async () => {
+        for (const each of [proxy, github, server]) await each.close();
+      });
+      const { user, cluster = {}, address = (url) => url } = planting;
+      const kubeconfig = bench.kubeconfig({
+        server: address(proxy.url),
+        cluster,
+        user: user(token),
+      });
+      const env = { RUNNER_DEBUG: '1', ...planting.env?.() };
 
-    const [run, terminal] = await Promise.all([
-      runStep({
-        inputs: { namespace: NAME, timeout: '1s', comment: 'always', kubeconfig },
-        event: { name: 'pull_request', payload: { pull_request: { number: 5 } } },
-        githubApiUrl: github.url,
-        token: github.token,
-        env,
-      }),
-      runTerminal([NAME, '--now', '--kubeconfig', kubeconfig], env),
-    ]);
+      const [run, terminal] = await Promise.all([
+        runStep({
+          inputs: { namespace: NAME, timeout: '1s', comment: 'always', kubeconfig },
+          event: { name: 'pull_request', payload: { pull_request: { number: 5 } } },
+          githubApiUrl: github.url,
+          token: github.token,
+          env,
+        }),
+        runTerminal([NAME, '--now', '--kubeconfig', kubeconfig], env),
+      ]);
 
-    expect(run.outputs['outcome'], run.stdout).toBe(planting.outcome);
-    // Also of a gate that could not work.
-    expect(github.commentsOn(5)).toHaveLength(1);
-    expect(misdeeds(run, [github.token])).toEqual([]);
-    expect(leaksIn(everythingWritten(run, github, 5), [github.token])).toEqual([]);
-    expect(terminal.exitCode).toBe(planting.outcome === 'stuck' ? 1 : 2);
-    expect(leaksIn(terminal.stdout + terminal.stderr, [github.token])).toEqual([]);
-  });
+      expect(run.outputs['outcome'], run.stdout).toBe(planting.outcome);
+      // Also of a gate that could not work.
+      expect(github.commentsOn(5)).toHaveLength(1);
+      expect(misdeeds(run, [github.token])).toEqual([]);
+      expect(leaksIn(everythingWritten(run, github, 5), [github.token])).toEqual([]);
+      expect(terminal.exitCode).toBe(planting.outcome === 'stuck' ? 1 : 2);
+      expect(leaksIn(terminal.stdout + terminal.stderr, [github.token])).toEqual([]);
+    },
+  );
 
-  test('in a client key stays inside, also when the key cannot be used', async () => {
+  test('in a client key is printed nowhere, also if the key cannot be used', async () => {
     const authority = await createAuthority('cluster');
     const client = await issue(authority);
     const lines = client.key.split('\n').filter((line) => line !== '' && !line.startsWith('-----'));
@@ -273,7 +276,7 @@ describe('a secret', () => {
     }
   });
 
-  test('in the token for GitHub stays inside when GitHub repeats it', async () => {
+  test('in the token for GitHub is printed nowhere, although GitHub repeats it', async () => {
     const token = plantedSecret();
     const server = await serve(token);
     const github = await startGithub();
@@ -303,7 +306,7 @@ describe('a secret', () => {
     expect(misdeeds(run, [github.token])).toEqual([]);
   });
 
-  test('would be found: the search sees it whole, in halves and in base64', () => {
+  test('would be found: whole, in part and in base64', () => {
     const secret = plantedSecret();
     for (const text of [
       secret,

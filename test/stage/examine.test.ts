@@ -7,7 +7,7 @@ import { oneAfterAnother } from '../../src/observe/collections.ts';
 import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
 import { stage } from './gate-run.ts';
 
-test('pure computation stops with the signal, and says what was not done', async () => {
+test('computing stops when the signal aborts, and the rest is undefined', async () => {
   const over = new AbortController();
   const work = (item: number): number => {
     if (item === 2) over.abort();
@@ -18,7 +18,7 @@ test('pure computation stops with the signal, and says what was not done', async
   ).toEqual([10, 20, undefined, undefined]);
 });
 
-test('work that is only computed lets others have their turn', async () => {
+test('computing lets other work run in between', async () => {
   let isOtherDone = false;
   setTimeout(() => {
     isOtherDone = true;
@@ -36,7 +36,7 @@ test('work that is only computed lets others have their turn', async () => {
   ).toEqual([false, true]);
 });
 
-test('what there was no time to explain is left out of no report, and proves nothing', async () => {
+test('a namespace that could not be explained in time is reported as not inspected', async () => {
   const names = ['a', 'b'];
   const { clock, cluster } = stage(...names);
   const over = new AbortController();

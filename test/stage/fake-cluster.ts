@@ -37,7 +37,7 @@ export type WatchMode =
 
 type Answer = Read<JsonObject> | ((count: number) => Read<JsonObject> | undefined);
 
-/** An API server in memory: maps for reads, errors to inject, and what was asked and written, in order. */
+/** An API server in memory: objects, errors to inject, and the requests and writes in order. */
 export class FakeCluster implements KubernetesApi {
   readonly target = { server: 'https://cluster.example', context: 'test', ownNamespace: 'ci' };
   types = [PODS, CONFIG_MAPS, WIDGETS];
@@ -47,16 +47,16 @@ export class FakeCluster implements KubernetesApi {
   /** Lists that asked for metadata only. */
   readonly metadataOnly: string[] = [];
   watchMode: WatchMode = 'fed';
-  /** What the answer to a request says of its API server, in the moment of the answer. */
+  /** Returns the mark of the API server that answers a request, at the moment of the answer. */
   markOf: (line: string) => string | undefined = () => undefined;
   /** Answers to a request that begins with this text, instead of the real one. */
   readonly answers = new Map<string, Answer>();
   /** `GET /path`, `LIST /path`, `WATCH /path`, `DISCOVER`, in order. */
   readonly requests: string[] = [];
-  /** What was really written: `DELETE /path {body}`. */
+  /** The writes that were no dry run: `DELETE /path {body}`. */
   readonly mutations: string[] = [];
   readonly dryRuns: string[] = [];
-  /** Runs right before a write is carried out: the moment for everything that can go wrong. */
+  /** Called right before a write is carried out; tests change the cluster here. */
   beforeWrite: (request: Mutation) => void = () => undefined;
   readonly #clock: FakeClock;
   readonly #objects = new Map<string, JsonObject>();
@@ -229,7 +229,7 @@ export class FakeCluster implements KubernetesApi {
   async send(request: Mutation, options: CallOptions = {}): Promise<Read<JsonObject>> {
     if (options.signal?.aborted) return readFailed(ABORTED);
     const line = `${request.method} ${request.path}`;
-    // Questions that are asked by POST.
+    // Reads that use POST.
     if (line.endsWith('/selfsubjectaccessreviews')) return readOk({ status: { allowed: true } });
     if (line.endsWith('/selfsubjectreviews')) {
       return readOk({ status: { userInfo: { username: GATE_USER } } });

@@ -79,7 +79,7 @@ export class ForceCluster extends FakeCluster {
     return answer;
   }
 
-  /** The namespace controller: queued objects are deleted, an empty namespace loses `kubernetes`. */
+  /** Acts as the namespace controller: deletes the content, then removes the finalizer `kubernetes`. */
   settle(name: string): void {
     const path = namespacePath(name);
     const namespace = this.peek(path);
@@ -125,7 +125,7 @@ export class ForceCluster extends FakeCluster {
     return readOk(next);
   }
 
-  /** Objects go when they were asked to and nothing holds them. Answers whether it went. */
+  /** Saves the object, or removes it if it is terminating without finalizers; returns whether it did. */
   #save(path: string, object: JsonObject): boolean {
     const asked = stringAt(object, 'metadata', 'deletionTimestamp') !== undefined;
     const held = ['metadata', 'spec'].flatMap((part) => arrayAt(object, part, 'finalizers'));

@@ -88,7 +88,7 @@ const refusals = ({ forced }: NamespaceResult): string =>
 const AS_OURS = /: removed; perhaps by another client, since the answer was: /;
 
 describe('objects', () => {
-  test('are freed by patches that test the read values, after the plan was reported', async () => {
+  test('are patched with tests of the values that were read, after the plan was reported', async () => {
     const situation = held('db');
     const { one, announced } = await force(situation);
     expect(one.outcome).toBe('forced');
@@ -106,7 +106,7 @@ describe('objects', () => {
     ]);
   });
 
-  test('the other finalizers stay; a duplicate is removed in one patch', async () => {
+  test('other finalizers remain; a duplicate entry is removed by one patch', async () => {
     const situation = held().held(WIDGETS, 'db', {
       finalizers: ['a.io/x', FINALIZER, 'b.io/y', FINALIZER],
     });
@@ -119,7 +119,7 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
-  test('a conflict is read again and judged again, and not for ever', async () => {
+  test('after a conflict the object is read again, a limited number of times', async () => {
     const situation = held('moves', 'never-rests');
     situation.cluster.onWrite = ({ path }, count) => {
       const isFirst = path === pathOf('moves') && count < 2;
@@ -143,7 +143,7 @@ describe('objects', () => {
     ],
     ['the object is gone', (s) => s.cluster.drop(pathOf('db'))],
     ['the finalizer is gone', (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] })],
-  ])('where %s after an error, the change counts as made by the request', async (_, change) => {
+  ])('if %s after an error, the change counts as made by the request', async (_, change) => {
     const situation = held('db');
     situation.cluster.onWrite = () => change(situation);
     const { one } = await force(situation);
@@ -207,7 +207,7 @@ describe('objects', () => {
     );
   });
 
-  test('an owner that puts the finalizer back is named, and not fought', async () => {
+  test('an owner that adds the finalizer again is named, and the removal is not repeated', async () => {
     const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
     situation.held(WIDGETS, 'db', { finalizers: [FINALIZER, 'x.io/y'] });
     situation.cluster.afterWrite = () => {
@@ -235,7 +235,7 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
-  test('a policy that refuses is not asked again', async () => {
+  test('a request that a policy refused is not sent again', async () => {
     const situation = held('db');
     const message =
       "422 Unprocessable Entity: widgets \"db\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: until monday";
@@ -245,7 +245,7 @@ describe('objects', () => {
     expect(results(one)).toEqual([`widgets.example.com/db ${FINALIZER}: not done: ${message}`]);
   });
 
-  test('a server that is too busy is asked until it answers, and its last word is kept', async () => {
+  test('a write that a busy server refuses is repeated until the time is over', async () => {
     const failure = { kind: 'throttled', status: 429, message: '429 Too Many Requests' } as const;
     const situation = held('db');
     situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
@@ -367,7 +367,7 @@ describe('by a pattern', () => {
       (one) => one.failing('LIST /apis/example.com/v1/widgets', 403),
       'who writes widgets.example.com in the whole cluster could not be read',
     ],
-  ])('it stays where %s', async (_, change, reason) => {
+  ])('it is not removed if %s', async (_, change, reason) => {
     const situation = deletedWithOwner();
     change(situation);
     const { one } = await force(situation, inputs);
@@ -375,14 +375,14 @@ describe('by a pattern', () => {
     expect(JSON.stringify(one.diagnosis?.findings)).toContain(JSON.stringify(reason).slice(1, -1));
   });
 
-  test('it stays where nothing was seen of its owner', async () => {
+  test('it is not removed if the owner was never seen', async () => {
     const situation = held('db').grant(account('op', DEMO));
     const { one } = await force(situation, inputs);
     expect(situation.cluster.writes).toEqual([]);
     expect(refusals(one)).toContain(`to remove it, add to force-finalizers: ${FINALIZER}`);
   });
 
-  test('it stays where an owner starts elsewhere while the plan is reported', async () => {
+  test('it is not removed if an owner starts elsewhere while the plan is reported', async () => {
     const situation = deletedWithOwner();
     const announce = async (): Promise<void> => {
       await situation.clock.sleep(40_000);
@@ -394,7 +394,7 @@ describe('by a pattern', () => {
   });
 });
 
-test('mode namespace looks a second time before it removes `kubernetes`', async () => {
+test('mode namespace examines a second time before it removes `kubernetes`', async () => {
   const situation = new Situation();
   const inputs = { 'force-finalize': 'namespace', timeout: '0s' };
   const { one, lines } = await force(situation, inputs);
@@ -421,7 +421,7 @@ describe('time', () => {
     expect(one.outcome).toBe('stuck');
   });
 
-  test('a write that hangs is given up with the budget', async () => {
+  test('a write without an answer is aborted when the budget ends', async () => {
     const situation = held('db');
     situation.cluster.slownessMs = 3_600_000;
     const { one } = await force(situation);
@@ -431,7 +431,7 @@ describe('time', () => {
     );
   });
 
-  test('cancelled in the middle: running writes are reported, and no new one begins', async () => {
+  test('after a cancellation, running writes are reported and none begins', async () => {
     const names = Array.from({ length: 100 }, (_, index) => `w-${index}`);
     const situation = held(...names);
     const cancel = new AbortController();
@@ -447,7 +447,7 @@ describe('time', () => {
     expect(text).toContain('not done: the run was cancelled');
   });
 
-  test('namespaces are forced side by side: a slow one does not hold up another', async () => {
+  test('namespaces are forced at the same time: a slow one does not delay another', async () => {
     const OTHER = 'preview-8';
     const situation = new Situation();
     const { cluster } = situation;
@@ -491,7 +491,7 @@ describe('overdue pods', () => {
     expect(one.outcome).toBe('forced');
   });
 
-  test('stay when the node is there again right before the write', async () => {
+  test('are not deleted if the node is ready again right before the write', async () => {
     const situation = lost();
     const announce = async (): Promise<void> => {
       situation.cluster.put('/api/v1/nodes/node-9', {
@@ -506,7 +506,7 @@ describe('overdue pods', () => {
     );
   });
 
-  test('that a finalizer holds as well are reported as still there', async () => {
+  test('that a finalizer also holds are reported as still there', async () => {
     const { one } = await force(lost({ finalizers: ['x.io/y'] }), inputs);
     expect(results(one)[0]).toBe(
       'pods/web: deleted with grace period 0; still there, held by x.io/y',
@@ -539,7 +539,7 @@ describe('the namespace itself', () => {
     );
   });
 
-  test('content that appears after the plan refuses it', async () => {
+  test('content that appears after the plan prevents the removal', async () => {
     const situation = new Situation();
     const announce = async (): Promise<void> => {
       situation.held(WIDGETS, 'late', { finalizers: ['x.io/y'] });
@@ -587,7 +587,7 @@ describe('the namespace itself', () => {
       /the API server \(not ready: 500/,
     ],
   ])(
-    'is not finalized where %s, although nothing was found in it',
+    'is not finalized if %s, although nothing was found in it',
     async (_, arrange, words, when) => {
       for (const orphans of ['refuse', 'accept']) {
         const situation = new Situation();
@@ -601,7 +601,7 @@ describe('the namespace itself', () => {
     },
   );
 
-  test('conditions that name content at the last moment stop it', async () => {
+  test('a condition that names content at the last moment prevents the removal', async () => {
     const situation = new Situation();
     situation.cluster.onWrite = (_, count) => {
       if (count === 0) situation.cluster.namespace(DEMO, { conditions: [REMAINING] });
@@ -611,7 +611,7 @@ describe('the namespace itself', () => {
     expect(results(one).join()).toMatch(/not done: its condition NamespaceContentRemaining says/);
   });
 
-  test('a namespace that moved is read again; one that was replaced is not touched', async () => {
+  test('a namespace that changed is read again; one that was replaced is not changed', async () => {
     const moved = new Situation();
     moved.cluster.onWrite = (_, count) => {
       if (count === 0) moved.cluster.put(NAMESPACE, moved.cluster.peek(NAMESPACE) ?? {});
@@ -630,7 +630,7 @@ describe('the namespace itself', () => {
     expect(arrayAt(replaced.cluster.peek(NAMESPACE), 'spec', 'finalizers')).toEqual(['kubernetes']);
   });
 
-  test('what could not be looked for afterwards is still counted as left behind', async () => {
+  test('objects of a type that can no longer be listed still count as left behind', async () => {
     const situation = held().held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
     situation.cluster.afterWrite = () => {
       const failure = { ...NOT_FOUND, kind: 'server-error', status: 500, message: '500' } as const;

@@ -47,7 +47,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('an answered DELETE is not the end of the namespace', async () => {
+  test('an accepted DELETE alone does not prove that the namespace is deleted', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
@@ -65,7 +65,7 @@ describe('delete', () => {
     expect(cluster.mutations).toHaveLength(1);
   });
 
-  test('never touches a namespace that took the name meanwhile', async () => {
+  test('never deletes a new namespace with the same name', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => cluster.namespace(DEMO, { uid: 'another', active: true });
@@ -86,7 +86,7 @@ describe('delete', () => {
     );
   });
 
-  test('an answer that was lost is looked up, not sent again', async () => {
+  test('after a lost answer the namespace is read, and the DELETE is not sent again', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => cluster.namespace(DEMO);
@@ -99,7 +99,7 @@ describe('delete', () => {
   test.each([
     { what: 'for a moment', ms: 1_000 },
     { what: 'until it is gone', ms: 30_000 },
-  ])('what cannot be read $what after the DELETE is waited for', async ({ ms }) => {
+  ])('a namespace that cannot be read $what after the DELETE is waited for', async ({ ms }) => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => {
@@ -111,7 +111,7 @@ describe('delete', () => {
     expect(cluster.mutations).toHaveLength(1);
   });
 
-  test('a conflict of an old server means "being removed already"', async () => {
+  test('a conflict of an old server means that the namespace is being deleted', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => cluster.namespace(DEMO);
@@ -150,7 +150,7 @@ describe('delete', () => {
     ]);
   });
 
-  test('that failed for a moment is asked again', async () => {
+  test('that failed with a passing error is sent again', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.answers.set(`DELETE ${PATH}`, readFailed(BROKEN));
@@ -171,7 +171,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('that was answered and had no effect is no deletion', async () => {
+  test('that was accepted without effect does not count', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.answers.set(
@@ -190,7 +190,7 @@ describe('delete', () => {
     'openshift',
     'openshift-ingress',
     'ci',
-  ])('never deletes %s, and nothing else of that run either', async (name) => {
+  ])('never deletes %s, nor another namespace of that run', async (name) => {
     const { cluster, run } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.namespace(name, { active: true });
@@ -209,7 +209,7 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('reads a baseline before, and knows which workloads were deleted with the namespace', async () => {
+  test('reads a baseline first, which shows the workloads that were deleted with the namespace', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     const rbac = '/apis/rbac.authorization.k8s.io/v1';
@@ -233,7 +233,7 @@ describe('delete', () => {
     expect(cluster.mutations).toHaveLength(1);
   });
 
-  test('whose namespace cannot be read after it is waited for', async () => {
+  test('after which the namespace cannot be read is waited for', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.beforeWrite = () => {
@@ -245,7 +245,7 @@ describe('delete', () => {
     expect(clock.elapsed).toBeGreaterThanOrEqual(60_000);
   });
 
-  test('of several: each is asked once, and each is waited for', async () => {
+  test('of several namespaces: each is requested once and waited for', async () => {
     const { clock, cluster, run } = stage();
     for (const name of ['a', 'b']) {
       cluster.namespace(name, { active: true });
@@ -258,7 +258,7 @@ describe('delete', () => {
     ]);
   });
 
-  test('cancelled before it was asked: nothing is deleted any more', async () => {
+  test('cancelled before the request: nothing is deleted', async () => {
     const { cluster, cancel, run } = stage();
     cluster.namespace('a', { active: true });
     cluster.namespace('b', { active: true });
@@ -304,7 +304,7 @@ describe('ordered deletion', () => {
   const inside = (mutations: readonly string[]): string[] =>
     mutations.filter((line) => line.startsWith(WIDGET));
 
-  test('deletes nothing in a namespace that took the name meanwhile', async () => {
+  test('deletes nothing in a new namespace with the same name', async () => {
     const { clock, cluster, runOne, widget } = withOperator();
     clock.at(3_000, () => {
       cluster.namespace(DEMO, { active: true, metadata: { uid: 'another' } });
@@ -327,7 +327,7 @@ describe('ordered deletion', () => {
       words: /was not accepted: .*does not support dry run/,
     },
   ])(
-    'deletes nothing inside where the dry run is answered "$failure.message"',
+    'deletes nothing inside if the dry run is answered "$failure.message"',
     async ({ failure, words }) => {
       const { cluster, runOne } = withOperator();
       cluster.answers.set(`DRY DELETE ${PATH}`, readFailed(failure));
@@ -338,7 +338,7 @@ describe('ordered deletion', () => {
     },
   );
 
-  test('tries a dry run again that failed for a moment', async () => {
+  test('repeats a dry run that failed with a passing error', async () => {
     const { cluster, runOne } = withOperator();
     const answer = (count: number) => (count < 2 ? readFailed(BROKEN) : undefined);
     cluster.answers.set(`DRY DELETE ${PATH}`, answer);
@@ -374,27 +374,24 @@ describe('ordered deletion', () => {
       'inconclusive',
       50,
     ],
-  ])(
-    'reports and announces all that was deleted although %s',
-    async (_, arrange, outcome, least) => {
-      const staged = withOperator(50);
-      const { cluster, lines, runOne } = staged;
-      arrange(staged);
-      const result = await runOne(ORDERED);
-      expect(result.outcome).toBe(outcome);
-      const names = new Set(inside(cluster.mutations).map((line) => line.split(/[/ ]/).at(-2)));
-      expect(names.size).toBeGreaterThanOrEqual(least);
-      expect(new Set(result.deletions?.map(({ name }) => name))).toEqual(names);
-      for (const name of names)
-        expect(lines).toContain(`${DEMO}: deleting Widget ${name} (UID ${name})`);
-      expect(result.timeline.map(({ event }) => event)).toContainEqual(
-        expect.stringMatching(/^first 50 widgets/),
-      );
-    },
-  );
+  ])('reports and announces all deletions although %s', async (_, arrange, outcome, least) => {
+    const staged = withOperator(50);
+    const { cluster, lines, runOne } = staged;
+    arrange(staged);
+    const result = await runOne(ORDERED);
+    expect(result.outcome).toBe(outcome);
+    const names = new Set(inside(cluster.mutations).map((line) => line.split(/[/ ]/).at(-2)));
+    expect(names.size).toBeGreaterThanOrEqual(least);
+    expect(new Set(result.deletions?.map(({ name }) => name))).toEqual(names);
+    for (const name of names)
+      expect(lines).toContain(`${DEMO}: deleting Widget ${name} (UID ${name})`);
+    expect(result.timeline.map(({ event }) => event)).toContainEqual(
+      expect.stringMatching(/^first 50 widgets/),
+    );
+  });
 });
 
-describe('nothing is changed unless it was asked for', () => {
+describe('nothing is changed unless an input asks for it', () => {
   test.each([
     { what: 'waiting', given: {} },
     { what: 'fail-fast', given: { 'fail-fast': 'true' } },

@@ -69,13 +69,13 @@ describe('fail-fast', () => {
     expect(events(result).at(-1)).toBe('still there: stuck');
   });
 
-  test('does nothing unless it is asked for', async () => {
+  test('does nothing unless it is set', async () => {
     const { runOne } = abandoned();
     const { elapsedMs } = await runOne({ ...FAST, 'fail-fast': 'false' });
     expect(elapsedMs).toBe(30 * 60 * SECOND);
   });
 
-  test('does not fire while the owner runs', async () => {
+  test('does not end the wait while the owner runs', async () => {
     const { cluster, runOne } = abandoned();
     install(cluster, { readyReplicas: 1 });
     const result = await runOne({ ...FAST, timeout: '10m' });
@@ -84,7 +84,7 @@ describe('fail-fast', () => {
   });
 
   // A rolling upgrade: one of the API servers does not know a built-in group version yet.
-  test('does not fire while an API group cannot be discovered: it may be an upgrade', async () => {
+  test('does not end the wait while an API group cannot be discovered: it may be an upgrade', async () => {
     const { clock, cluster, runOne, lines } = stage(DEMO);
     cluster.failedGroups = [{ group: 'resource.k8s.io', version: 'v1', reason: '404' }];
     clock.at(400 * SECOND, () => {
@@ -97,14 +97,14 @@ describe('fail-fast', () => {
     expect(lines.join('\n')).not.toContain('proven permanent');
   });
 
-  test('does not fire when the cause heals within 90 s', async () => {
+  test('does not end the wait if the cause disappears within 90 s', async () => {
     const { clock, cluster, runOne } = abandoned();
     clock.at(80 * SECOND, () => cluster.take(WIDGETS, DEMO, 'db'));
     clock.at(145 * SECOND, () => cluster.remove(DEMO)); // the controller looks again within a minute
     expect(await runOne(FAST)).toMatchObject({ outcome: 'deleted', elapsedMs: 145 * SECOND });
   });
 
-  test('begins to count again when the cause changes', async () => {
+  test('counts from the last change of the cause', async () => {
     const { clock, cluster, runOne } = abandoned();
     clock.at(100 * SECOND, () => cluster.held(CONFIG_MAPS, DEMO, 'late', 'some.random/finalizer'));
     const result = await runOne(FAST);
@@ -113,7 +113,7 @@ describe('fail-fast', () => {
     expect(result.elapsedMs).toBeLessThanOrEqual(250 * SECOND);
   });
 
-  test('does not fire while objects get fewer', async () => {
+  test('does not end the wait while the number of objects falls', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 60; index++) {
       cluster.held(CONFIG_MAPS, DEMO, `item-${index}`, 'some.random/finalizer');
@@ -123,7 +123,7 @@ describe('fail-fast', () => {
     expect(await runOne(FAST)).toMatchObject({ outcome: 'deleted', elapsedMs: 605 * SECOND });
   });
 
-  test('fires 90 s after objects have stopped getting fewer, not at the timeout', async () => {
+  test('ends the wait 90 s after the number of objects last fell', async () => {
     const made = abandoned();
     const { clock, cluster, runOne } = made;
     for (let index = 0; index < 10; index++) {
@@ -137,7 +137,7 @@ describe('fail-fast', () => {
     expect(result.elapsedMs).toBeLessThanOrEqual(300 * SECOND);
   });
 
-  test('does not fire in a grace period', async () => {
+  test('does not end the wait during a grace period', async () => {
     const { clock, cluster, runOne } = abandoned();
     const end = new Date(clock.start + 400 * SECOND).toISOString();
     cluster.object(
@@ -160,7 +160,7 @@ describe('fail-fast', () => {
     }
   });
 
-  test('never says deleted because of a proof', async () => {
+  test('never reports deleted because the hang is permanent', async () => {
     const { clock, cluster, runOne } = abandoned();
     clock.at(119 * SECOND, () => cluster.remove(DEMO));
     expect((await runOne(FAST)).outcome).toBe('deleted');

@@ -145,7 +145,7 @@ const stories = fc.record({
 });
 
 describe('for any answers of the API server, in any order', () => {
-  test('only the first answer that decides is the outcome', async () => {
+  test('the first answer that proves an end decides the outcome', async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         const { outcome, given } = await tell(story);
@@ -173,7 +173,7 @@ describe('for any answers of the API server, in any order', () => {
     }
   });
 
-  test.each(Object.keys(EVENTS))('a watch that says "%s" alone decides nothing', async (name) => {
+  test.each(Object.keys(EVENTS))('a watch event "%s" alone decides nothing', async (name) => {
     const events = [{ atMs: 20_000, name }];
     const { outcome } = await tell({ answers: [], events, mode: 'fed', failFast: false });
     expect(outcome).toBe('stuck');

@@ -22,7 +22,7 @@ export interface Stage {
   runOne: (given?: Partial<Record<InputName, string>>) => Promise<NamespaceResult>;
 }
 
-/** With these namespaces, terminating. */
+/** A gate and a fake cluster that has these terminating namespaces. */
 export function stage(...namespaces: string[]): Stage {
   const clock = new FakeClock();
   const cluster = new FakeCluster(clock);
@@ -49,7 +49,7 @@ export function stage(...namespaces: string[]): Stage {
   return { clock, cluster, lines, concluded, cancel, inputs, run, runOne };
 }
 
-/** What was said, line by line. */
+/** A log that adds every line to `lines`, of whatever level it is, except debug. */
 export function recordTo(lines: string[]): Log {
   const line = (text: string): void => {
     lines.push(text);
@@ -64,7 +64,7 @@ export function recordTo(lines: string[]): Log {
   };
 }
 
-/** The codes of the root causes, first the one that matters most. */
+/** The codes of the root causes, the most important first. */
 export function causes({ diagnosis }: NamespaceResult): string[] {
   return (diagnosis?.rootCauses ?? []).flatMap(
     (id) =>

@@ -165,7 +165,7 @@ describe.each(WORLDS)('$what', ({ given, outcome, says }) => {
   });
 });
 
-test('a watch that says the same as the 404 saves the pause', async () => {
+test('no pause is needed if a watch event confirms the 404', async () => {
   const { clock, cluster, runOne } = stage(DEMO);
   clock.at(20_000, () => cluster.remove(DEMO));
   expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 20_000 });
@@ -195,7 +195,7 @@ describe('a list without namespaces', () => {
   });
 
   test.each([selector, terminating])(
-    'is no answer where kube-system is missing: %o',
+    'is not accepted if kube-system is missing: %o',
     async (inputs) => {
       const { cluster, run } = stage();
       cluster.drop(pathOf.namespace('kube-system'));
@@ -205,7 +205,7 @@ describe('a list without namespaces', () => {
     },
   );
 
-  test('is no answer of another cluster', async () => {
+  test('is not accepted from another cluster', async () => {
     const { cluster, run } = stage();
     cluster.answers.set(
       KUBE_SYSTEM,
@@ -214,7 +214,7 @@ describe('a list without namespaces', () => {
     await expect(run(selector)).rejects.toMatchObject({ message: expect.stringMatching(/lacks/) });
   });
 
-  test.each([selector, terminating])('is asked for again: %o', async (inputs) => {
+  test.each([selector, terminating])('is requested again: %o', async (inputs) => {
     const { clock, cluster, run } = stage();
     clock.at(500, () => cluster.namespace(DEMO, { metadata: { labels: { ephemeral: 'true' } } }));
     const { outcome } = await run({ ...inputs, timeout: '90s' });

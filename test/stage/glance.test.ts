@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { PODS } from './fake-cluster.ts';
 import { DEMO, stage } from './gate-run.ts';
 
-test('says what remains, and when the next examination is, after a minute without changes', async () => {
+test('logs what remains and the time of the next examination, after a minute without changes', async () => {
   const { cluster, lines, runOne } = stage(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
   await runOne({ timeout: '5m' });
@@ -15,7 +15,7 @@ test('says what remains, and when the next examination is, after a minute withou
   expect(quiet).toHaveLength(3);
 });
 
-test('stays quiet in a wait that is over sooner', async () => {
+test('logs nothing in a shorter wait', async () => {
   const { cluster, lines, runOne } = stage(DEMO);
   cluster.held(PODS, DEMO, 'web-0', 'example.com/drain');
   await runOne({ timeout: '50s' });

@@ -141,7 +141,7 @@ function isSound(diagnosis: Diagnosis): void {
 }
 
 describe('whatever a cluster contains', () => {
-  test('is read and diagnosed soundly, and never an error', async () => {
+  test('is read and diagnosed without an error', async () => {
     let held = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -162,7 +162,7 @@ describe('whatever a cluster contains', () => {
     expect(held).toBeGreaterThan(10);
   });
 
-  test('is diagnosed soundly, too, where it is a mixture of two recorded clusters', () => {
+  test('is diagnosed without an error, also as a mixture of two recorded clusters', () => {
     const pick = fc.constantFrom(...readRecordedLooks());
     fc.assert(
       fc.property(pick, pick, pick, (a, b, c) => {
@@ -172,7 +172,7 @@ describe('whatever a cluster contains', () => {
     );
   });
 
-  test('is read without a change', async () => {
+  test('is read without changing it', async () => {
     const clock = new FakeClock();
     const cluster = new FakeCluster(clock);
     cluster.held(WIDGETS, DEMO, 'db', 'widgets.example.com/cleanup');

@@ -59,7 +59,7 @@ async function lookAt(scenario: string): Promise<RunResult> {
 
 /** The situations of real clusters, where words of rules and words of the report have to fit together. */
 describe.each(recordedScenarios())('the report of the recorded cluster %s', (scenario) => {
-  test('is valid, and reads as sentences', async () => {
+  test('is valid, and consists of whole sentences', async () => {
     const result = await lookAt(scenario);
     expect(schemaErrors(buildReport(result))).toEqual([]);
 

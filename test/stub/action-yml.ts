@@ -4,7 +4,7 @@ import { load } from 'js-yaml';
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..');
 
-export interface ActionYml {
+interface ActionYml {
   name: string;
   description: string;
   inputs: Record<string, { description: string; default?: string | boolean; required?: boolean }>;

@@ -19,11 +19,11 @@ export interface RecordedRequest {
   body: Json | undefined;
   /** Absent while the answer is not there yet. */
   status?: number;
-  /** What the stub was asked for and cannot do (answered with 501). */
+  /** The feature that was asked for and that the stub does not have (answered with 501). */
   notSupported?: string;
 }
 
-/** A change that comes by itself: some time after the start, or before a request is answered. */
+/** A change of the cluster some time after the start, or before a request is answered. */
 export interface ScriptStep {
   when: { afterMs: number } | { request: RegExp; occurrence?: number };
   change: (cluster: Cluster) => void;
@@ -32,11 +32,11 @@ export interface ScriptStep {
 export interface ApiServerOptions {
   recording: Recording;
   script?: readonly ScriptStep[];
-  /** Who is behind each token; one token that may do everything unless given. */
+  /** The user of each token; one token that may do everything unless given. */
   tokens?: Readonly<Record<string, Identity>>;
-  /** https with an authority of its own, which the kubeconfig names. */
+  /** Serves https with its own certificate authority, which the kubeconfig contains. */
   tls?: boolean;
-  /** As before Kubernetes 1.26: `/api` and `/apis` know the plain form only. */
+  /** As before Kubernetes 1.26: `/api` and `/apis` have no aggregated form. */
   plainDiscovery?: boolean;
 }
 

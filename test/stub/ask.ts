@@ -4,19 +4,19 @@ import { ADMIN_TOKEN, type ApiServer } from './api-server.ts';
 export interface Answer {
   status: number;
   headers: Headers;
-  /** Empty when it is not JSON. */
+  /** An empty object if the body is not JSON. */
   body: JsonObject;
   text: string;
 }
 
-export interface Asking {
+interface Asking {
   body?: Json;
   contentType?: string;
   accept?: string;
   token?: string;
 }
 
-/** One request, as plain as it gets: what is under test is the server. */
+/** Sends one request without any client of the gate: here the stub itself is under test. */
 export async function ask(
   server: ApiServer,
   method: string,
@@ -38,7 +38,7 @@ export async function ask(
   return { status: response.status, headers: response.headers, body, text };
 }
 
-/** Opens a watch and hands over its events one by one; `undefined` when it has ended. */
+/** Opens a watch and returns its events one by one; `undefined` when it has ended. */
 export async function watch(
   server: ApiServer,
   path: string,

@@ -10,15 +10,15 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-/** What happens in place of the answer, or to it. */
+/** Answers a request in place of the server, or changes the server's answer. */
 export type Fault = (exchange: FaultExchange) => void | Promise<void>;
 
 export interface FaultRule {
   /** Matched against "GET /api/v1/namespaces/x?limit=500". */
   request: RegExp;
-  /** The first of the matching requests that it happens to; 1 unless given. */
+  /** The number of the first matching request that gets the fault; 1 unless given. */
   from?: number;
-  /** To how many of them; to all unless given. */
+  /** How many of them get the fault; all unless given. */
   times?: number;
   fault: Fault;
 }
@@ -35,9 +35,9 @@ export interface FaultExchange {
   readonly headers: IncomingHttpHeaders;
   readonly response: ServerResponse;
   readonly socket: Socket;
-  /** Asks the server behind and waits for its whole answer. */
+  /** Sends the request to the server behind the proxy and waits for its whole answer. */
   ask(): Promise<Answer>;
-  /** Hands the request over as if there were no fault; also for watches, which have no end. */
+  /** Passes the request on as if there were no fault; also for watches, which have no end. */
   pass(): void;
 }
 
@@ -53,12 +53,12 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-export interface FaultProxyOptions {
+interface FaultProxyOptions {
   /** Of the server behind. */
   target: string;
   rules?: readonly FaultRule[];
   tls?: { key: string; cert: string; ALPNProtocols?: string[] };
-  /** Where it listens; on loopback unless given. */
+  /** The address to listen on; loopback unless given. */
   host?: string;
 }
 

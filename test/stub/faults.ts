@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
 import type { Json, JsonObject } from '../../src/base/json.ts';
 import type { Answer, Fault, FaultExchange } from './fault-proxy.ts';
 import { statusObject } from './status-object.ts';
@@ -24,30 +23,6 @@ export const loseAnswer: Fault = async ({ ask, socket }) => {
   await ask();
   socket.resetAndDestroy();
 };
-
-/** Half of the answer, then RST. */
-export const resetMidBody: Fault = (exchange) =>
-  halfOf(exchange, () => exchange.socket.resetAndDestroy());
-
-/** Half of the answer, then FIN, although Content-Length promised all of it. */
-export const truncate: Fault = (exchange) => halfOf(exchange, () => exchange.socket.end());
-
-/** Half of the answer as if it were all of it. */
-export const cutShort: Fault = async ({ ask, response }) => {
-  const answer = await ask();
-  send(response, { ...answer, body: answer.body.subarray(0, answer.body.length / 2) });
-};
-
-async function halfOf({ ask, response }: FaultExchange, then: () => void): Promise<void> {
-  const { status, headers, body } = await ask();
-  response.writeHead(status, {
-    'content-type': headers['content-type'],
-    'content-length': body.length,
-  });
-  response.write(body.subarray(0, body.length / 2));
-  await sleep(50);
-  then();
-}
 
 /** One byte at a time, for ever so long. */
 export const drip: Fault = async ({ ask, response }) => {
@@ -166,17 +141,6 @@ export const withoutDate: Fault = async ({ ask, response }) => {
   const { headers, ...answer } = await ask();
   response.sendDate = false;
   send(response, { ...answer, headers: { 'content-type': headers['content-type'] } });
-};
-
-/** Says gzip, and breaks off in the middle of it. */
-export const brokenGzip: Fault = async ({ ask, response }) => {
-  const { status, headers, body } = await ask();
-  const packed = gzipSync(body);
-  response.writeHead(status, {
-    'content-type': headers['content-type'],
-    'content-encoding': 'gzip',
-  });
-  response.end(packed.subarray(0, packed.length / 2));
 };
 
 /** A watch that is accepted, sends these events and then `ends` or is silent. */

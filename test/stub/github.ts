@@ -19,33 +19,33 @@ export interface Github {
   /** In the order of their arrival. */
   readonly requests: GithubRequest[];
   commentsOn(issue: number): StubComment[];
-  /** A comment that is there already; by the token's own login unless given. */
+  /** Adds an existing comment; its author is the login of the token unless given. */
   addComment(issue: number, body: string, author?: { login: string; type: string }): StubComment;
   addPull(pull: Partial<StubPull> & { number: number }): void;
-  /** Answers in place of the real thing, `times` times (for ever unless given). */
+  /** Answers with this fault instead, `times` times (always unless given). */
   fail(fault: Fault): void;
-  /** Called with every request before it is answered, for what happens in between. */
+  /** Called with every request before it is answered; tests make concurrent changes here. */
   onRequest: ((request: GithubRequest) => void) | undefined;
-  /** Throws when a request was none that the host describes. */
+  /** Throws if a request is not in the API description of the host. */
   close(): Promise<void>;
 }
 
-export interface GithubRequest {
+interface GithubRequest {
   method: string;
-  /** With the query. */
+  /** The path with the query. */
   path: string;
   body: Json | undefined;
   status: number | undefined;
 }
 
-export interface StubComment {
+interface StubComment {
   id: number;
   issue: number;
   body: string;
   user: { login: string; type: string };
 }
 
-export interface StubPull {
+interface StubPull {
   number: number;
   baseRepository: string;
   headSha: string;
@@ -270,7 +270,7 @@ class GithubStub implements Github {
     }
     const all = this.commentsOn(issue);
     const items = all.map((comment) => this.#commentJson(comment));
-    // Gitea gives them all at once, whatever it is asked for, and has no Link header.
+    // Gitea returns all at once, ignores the page parameters, and sends no Link header.
     if (this.#options.flavour !== 'github') return { status: 200, body: items };
     return this.#page(items, url, 'per_page');
   }

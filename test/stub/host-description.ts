@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import { REPOSITORY } from './action-yml.ts';
 
-/** The hosts' own descriptions of their APIs, as far as the gate asks; see scripts/host-api.ts. */
+/** An API description of a Git host, cut to what the gate calls; see scripts/host-api.ts. */
 export type Description = 'api.github.com' | 'ghec' | 'ghes-3.17' | 'ghes-3.19' | 'gitea';
 
 interface Operation {
@@ -12,11 +12,11 @@ interface Operation {
   body: JsonObject | null;
 }
 
-// Query parameters are texts on their way; formats and Swagger's own words are no matter here.
+// Query parameters arrive as strings. Formats and Swagger's own keywords are not checked.
 const ajv = new Ajv({ coerceTypes: true, strict: false, logger: false });
 const known = new Map<Description, Record<string, Operation>>();
 
-/** What is wrong with a request by the description: an unknown path, parameter, member or value. */
+/** Returns how a request breaks the description: an unknown path, parameter, member or value. */
 export function violationOf(
   description: Description,
   repository: string,
@@ -31,7 +31,7 @@ export function violationOf(
   const tell = (problem: string): string => `${description}: ${method} ${path}: ${problem}`;
   if (operation === undefined) return tell('there is no such operation');
   for (const [name, value] of url.searchParams) {
-    // Which page comes next is the host's own.
+    // The host chooses the address of the next page.
     if (name === 'page') continue;
     const schema = operation.query[name];
     if (schema === undefined) return tell(`there is no parameter "${name}"`);

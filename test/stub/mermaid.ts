@@ -1,8 +1,8 @@
 import { registerHooks } from 'node:module';
 
 /**
- * Mermaid's own parser, in Node. It imports DOMPurify, which without a browser is an empty shell that
- * has none of the functions Mermaid calls; cleaning HTML has no part in judging whether a text parses.
+ * A replacement for DOMPurify, which Mermaid's parser imports: without a browser DOMPurify lacks the
+ * functions that Mermaid calls. Whether a text parses does not depend on cleaning its HTML.
  */
 const WITHOUT_DOM =
   'data:text/javascript,export default { addHook() {}, sanitize: (text) => text };';
@@ -12,7 +12,7 @@ registerHooks({
     specifier === 'dompurify' ? { url: WITHOUT_DOM, shortCircuit: true } : next(specifier, context),
 });
 
-/** What kind of diagram a text is; rejects with the parser's words when it is none. */
+/** Returns the kind of diagram of a text; rejects with the parser's message if it is none. */
 export async function parseDiagram(source: string): Promise<string> {
   const { default: mermaid } = await import('mermaid');
   const result = await mermaid.parse(source);

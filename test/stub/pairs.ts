@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 
 /**
- * A golden file of blocks of two lines, what is given and what comes of it as JSON. A new block is
- * written with its first line alone; `-u` writes the second ones, to be read before they are kept.
+ * Checks a golden file of blocks of two lines: an input, and the result for it as JSON. To add a
+ * block, write its input and run with `-u`, which writes the result; read it before you commit it.
  */
 export async function expectPairs(
   name: string,

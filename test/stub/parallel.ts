@@ -1,4 +1,4 @@
-/** Starts the work in order, at most `most` at once. Failures are for whoever awaits each result. */
+/** Starts the work in order, at most `most` at once. A failure rejects its own result only. */
 export function startAll<Item, Result>(
   items: readonly Item[],
   most: number,

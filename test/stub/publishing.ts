@@ -17,8 +17,8 @@ import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
-/** Everything that a publisher works with, on a host's stub and in a folder that goes with the test. */
-export interface Desk {
+/** A publisher with all it needs, and a folder that is deleted at the end of the test. */
+interface Desk {
   publisher: Publisher;
   said: string[];
   folder: string;
@@ -44,12 +44,12 @@ export interface DeskOptions {
   startedAt?: number;
   token?: string;
   cancelled?: AbortSignal;
-  /** For a server that does not answer; otherwise no call ends by time, however busy the machine is. */
+  /** For a server that does not answer; otherwise no call times out, even on a slow machine. */
   callTimeoutMs?: number;
-  /** What the clock says; the real time unless given. */
+  /** The clock; the real time unless given. */
   now?: () => number;
   redactor?: Redactor;
-  /** Within the folder, or anywhere. */
+  /** GITHUB_STEP_SUMMARY; a file in the folder of the test unless given. */
   summaryFile?: string | undefined;
   reportDir?: string;
 }

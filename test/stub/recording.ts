@@ -47,15 +47,15 @@ export interface RecordedCollection {
   kind: string;
   namespaced: boolean;
   verbs: string[];
-  /** Of the list. */
+  /** The resourceVersion of the list. */
   resourceVersion: string;
-  /** Of all namespaces, in the server's order, complete (managedFields included). */
+  /** The objects of all namespaces, in the server's order, complete (with managedFields). */
   objects: JsonObject[];
-  /** Why it could not be listed; there are no objects then. */
+  /** Why the type could not be listed; then there are no objects. */
   error?: RecordedAnswer;
   /**
-   * Objects of every cluster (RBAC defaults, flow control, certificates of nobody) that were left
-   * out to keep the file small.
+   * How many objects that every cluster has (default RBAC, flow control, unused certificates) were
+   * left out to keep the file small.
    */
   leftOut: number;
 }

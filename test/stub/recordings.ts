@@ -4,7 +4,7 @@ import type { Recording } from './recording.ts';
 
 const FOLDER = join(import.meta.dirname, '..', 'fixtures', 'clusters');
 
-/** Ids of the scenarios that were recorded. */
+/** The ids of the recorded scenarios. */
 export function recordedScenarios(): string[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.json'))
@@ -17,7 +17,7 @@ export function readRecording(scenario: string): Recording {
 
 /**
  * The same cluster as if it had been recorded at `now`: every timestamp moves by the same whole
- * seconds. For people who look at the result; a report about last year reads oddly.
+ * seconds. For demonstrations: readers expect the dates of today.
  */
 export function recordedAt(recording: Recording, now: Date): Recording {
   const seconds = Math.round((now.getTime() - Date.parse(recording.recordedAt)) / 1_000);

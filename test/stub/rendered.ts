@@ -15,7 +15,7 @@ export interface Judge {
   toHtml(markdown: string): string;
 }
 
-/** Comes with npm, so every machine has it. */
+/** Installed with npm, so it is always there. */
 export const MICROMARK: Judge = {
   name: 'micromark',
   missing: undefined,
@@ -29,8 +29,8 @@ export const MICROMARK: Judge = {
 
 const hasCmark = spawnSync('cmark-gfm', ['--version']).status === 0;
 
-/** GitHub's own parser; a second opinion where it is installed. The name says why its tests are skipped. */
-export const CMARK: Judge = {
+/** GitHub's own parser, used as well where it is installed; else `name` says why tests skip it. */
+const CMARK: Judge = {
   name: hasCmark ? 'cmark-gfm' : 'cmark-gfm (skipped: it is not installed)',
   missing: hasCmark
     ? undefined

@@ -6,7 +6,7 @@ const SCHEMA = join(import.meta.dirname, '..', '..', 'schema', 'report-v1.schema
 
 let validate: ReturnType<Ajv2020['compile']> | undefined;
 
-/** What is wrong with a report by the published schema; empty when nothing is. */
+/** Returns how a report breaks the published schema; empty if it is valid. */
 export function schemaErrors(report: unknown): string[] {
   validate ??= new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true }).compile(
     readSchema(),

@@ -49,7 +49,7 @@ function asIfNow<T extends RecordedForecast | RecordedLooks>(recording: T, name?
   return moveTimes(JSON.parse(renamed), ms) as T;
 }
 
-/** A hang as it was recorded, told by the gate's own diagnosis as if the second look ended the run. */
+/** A recorded hang as the gate diagnoses it, as if the run had ended with the second look. */
 export function recorded(scenario: string, name?: string): NamespaceResult {
   const { now, before } = asIfNow(readRecordedLook(scenario), name);
   const found = diagnose(now, before);
@@ -69,7 +69,7 @@ export function recorded(scenario: string, name?: string): NamespaceResult {
   });
 }
 
-/** An operator that was deleted together with what it had to clean up. */
+/** An operator that was deleted together with the objects it had to clean up. */
 export const deadlock = (name?: string): NamespaceResult => recorded('S4-watched', name);
 /** A dead add-on that has held every namespace of the cluster since the morning. */
 export function deadApiService(name = 'preview-pr-57'): NamespaceResult {
@@ -82,7 +82,7 @@ export function deadApiService(name = 'preview-pr-57'): NamespaceResult {
 }
 /** Two things that have nothing to do with each other. */
 export const severalCauses = (name?: string): NamespaceResult => recorded('SEED-2c', name);
-/** Nothing was found, and not everything could be looked at. */
+/** Nothing was found, and not everything could be read. */
 export const notSeen = (name?: string): NamespaceResult => recorded('forbidden-all', name);
 
 /** Gone, because the gate force-finalized it. */
@@ -115,7 +115,7 @@ export function forced(): NamespaceResult {
   };
 }
 
-/** Gone, and what outside of it still points into it. */
+/** A deleted namespace that objects outside of it still refer to. */
 export function leavesBehind(): NamespaceResult {
   return {
     ...gone(),
@@ -153,7 +153,7 @@ export function foreseen(result: NamespaceResult): NamespaceResult {
   };
 }
 
-export function withDiagnosis(result: NamespaceResult, given: Partial<Diagnosis>): NamespaceResult {
+function withDiagnosis(result: NamespaceResult, given: Partial<Diagnosis>): NamespaceResult {
   const found = result.diagnosis as Diagnosis;
   return { ...result, diagnosis: { ...found, ...given } };
 }
@@ -173,7 +173,7 @@ export function finding(
   };
 }
 
-/** Ties findings as the graph does: what nothing waits for blocks, what waits for nothing is a root cause. */
+/** Findings that no other waits for are blockers; those that wait for no other are root causes. */
 export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis> = {}): Diagnosis {
   const waitedFor = new Set(findings.flatMap(({ waitsFor }) => waitsFor));
   const blockers =
@@ -235,8 +235,8 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
   };
 }
 
-/** Namespaces that wait for the same, for longer than any run. */
-export function heldSince(...names: string[]): HeldNamespace[] {
+/** Other namespaces with the same cause, stuck since before every run. */
+function heldSince(...names: string[]): HeldNamespace[] {
   return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z' }));
 }
 

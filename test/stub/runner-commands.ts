@@ -1,5 +1,5 @@
 /**
- * What GitHub's runner takes for a command, after its own code (actions/runner, ActionCommand.cs and
+ * The commands of GitHub's runner, as its code parses them (actions/runner, ActionCommand.cs and
  * ActionCommandManager.cs): the form `::name props::data` after leading white space, else the form
  * `##[name props]data` anywhere in the line. Names are compared without regard to case.
  */
@@ -26,12 +26,12 @@ const PREFIX_NEW = '::';
 const PREFIX_OLD = '##[';
 
 /** The name of the command in a line; `undefined` for plain text. */
-export function commandIn(line: string): string | undefined {
+function commandIn(line: string): string | undefined {
   return newForm(line) ?? oldForm(line);
 }
 
 function newForm(line: string): string | undefined {
-  // String.TrimStart() of .NET removes what Unicode calls white space.
+  // String.TrimStart() of .NET removes all Unicode white space.
   const text = line.replace(/^[\p{White_Space}]+/u, '');
   if (!text.startsWith(PREFIX_NEW)) return undefined;
   const end = text.indexOf(PREFIX_NEW, PREFIX_NEW.length);

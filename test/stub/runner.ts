@@ -10,7 +10,7 @@ import { parseFileCommands } from './file-commands.ts';
 export interface StepOptions {
   /** `with:` of the step, by the names of action.yml, whose defaults fill the rest. */
   inputs: Readonly<Record<string, string>>;
-  /** What triggered the workflow; nothing in particular unless given. */
+  /** What triggered the workflow; an event without a payload unless given. */
   event?: { name: string; payload: JsonObject };
   /** Base address of GitHub's API; without it nothing listens, and every call fails at once. */
   githubApiUrl?: string;
@@ -20,13 +20,13 @@ export interface StepOptions {
   matrix?: JsonObject;
   runNumber?: number;
   runAttempt?: number;
-  /** More variables; they win over everything else, and undefined takes one away. */
+  /** More environment variables, which override all others; undefined removes one. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** Another file in place of the one that action.yml names. */
+  /** The file to run instead of the one that action.yml names. */
   main?: string;
-  /** Another Node in place of this process's own. */
+  /** The Node executable to run instead of the one of the tests. */
   node?: string;
-  /** Hears the log as it grows, line by line, standard output and standard error as one. */
+  /** Called with each line of standard output and standard error as it is written. */
   onLine?: (line: string) => void;
   /** The process is killed after this; 200 s unless given. */
   limitMs?: number;
@@ -60,7 +60,7 @@ export interface RunningStep {
   readonly ended: Promise<StepRun>;
 }
 
-/** The Node that runs the bundle: that of the tests, or another one to be tested. */
+/** The Node executable that runs the bundle: GATE_NODE, or the one that runs the tests. */
 export const GATE_NODE = process.env['GATE_NODE'] ?? process.execPath;
 
 /** `github.repository` of every run. */
@@ -183,7 +183,7 @@ function environment(home: string, files: StepFiles, options: StepOptions): Node
   };
 }
 
-/** The runner's spelling: upper case, dashes stay; defaults of action.yml with the contexts filled in. */
+/** The `INPUT_` variables as the runner sets them, with the defaults of action.yml filled in. */
 function inputVariables(
   inputs: Readonly<Record<string, string>>,
   token: string,

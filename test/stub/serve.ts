@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { type ApiServer, type ApiServerOptions, startApiServer } from './api-server.ts';
 import { type Github, type GithubOptions, startGithub } from './github.ts';
 
-/** Servers that end with the test that started them. */
+/** Servers that stop at the end of the test that started them. */
 
 export async function serveCluster(options: ApiServerOptions): Promise<ApiServer> {
   const server = await startApiServer(options);

@@ -5,7 +5,7 @@ export type LogLine =
   | { kind: 'endgroup' }
   | { kind: 'error' | 'warning' | 'notice'; text: string; title: string | undefined }
   | { kind: 'debug'; text: string }
-  /** Anything else that the runner would obey: the gate has no business with it. */
+  /** Any other command that the runner would obey; the gate must not print one. */
   | { kind: 'command'; command: string; text: string };
 
 const COMMANDS =
@@ -15,7 +15,7 @@ const NEW_FORM = new RegExp(`^\\s*::(${COMMANDS})(?: (.*?))?::(.*)$`, 's');
 /** `##[command properties]text` anywhere in the line. */
 const OLD_FORM = new RegExp(`##\\[(${COMMANDS})(?: ([^\\]]*))?\\](.*)$`, 's');
 
-/** One line of output (a lone carriage return ends one as well) after the runner's own grammar. */
+/** Parses one line of output as the runner does (a lone carriage return ends a line as well). */
 export function parseLogLine(line: string): LogLine {
   const match = NEW_FORM.exec(line) ?? OLD_FORM.exec(line);
   if (match === null) return { kind: 'text', text: line };

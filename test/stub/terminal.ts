@@ -11,7 +11,7 @@ export interface TerminalRun {
   stderr: string;
 }
 
-/** Starts the bundle as a person does, with nothing of this process's environment. */
+/** Starts the bundle as in a terminal, with none of this process's environment variables. */
 export function runTerminal(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = {},

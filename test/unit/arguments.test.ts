@@ -4,7 +4,7 @@ import { ActionError } from '../../src/base/errors.ts';
 import { readInputs } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
-test('arguments are a command, or are refused with one sentence', () =>
+test('arguments are parsed into a command, or refused with one sentence', () =>
   expectPairs('arguments.txt', (line) => {
     try {
       return parseArguments(JSON.parse(line));
@@ -20,7 +20,7 @@ test('arguments are a command, or are refused with one sentence', () =>
     }
   }));
 
-test('an empty argument is no name', () => {
+test('an empty argument is not a namespace name', () => {
   const command = parseArguments(['']);
   expect(() => readInputs(command.run === 'gate' ? command.inputs : {})).toThrow('both empty');
 });

@@ -129,7 +129,7 @@ describe('a status text that names only a kind', () => {
   });
 });
 
-describe('what a status calls missing', () => {
+describe('an object that a status text calls missing', () => {
   const { now, before } = readRecordedLook('gone-in-words');
   const messageFor = (text: string): string => {
     const said = JSON.stringify(now)
@@ -142,7 +142,7 @@ describe('what a status calls missing', () => {
   test.each([
     ['credential NAMESPACE/login was not found', true],
     ['credential NAMESPACE/login does not exist', true],
-    // The held object itself, another namespace, and another thing that is missing.
+    // The held object itself, an object of another namespace, and something that is no object.
     ['the volume of NAMESPACE/db was not found', false],
     ['credential vault/login was not found', false],
     ['cannot delete NAMESPACE/login: bucket 7 not found', false],
@@ -151,7 +151,7 @@ describe('what a status calls missing', () => {
   });
 });
 
-describe('what comes next', () => {
+describe('the cause that remains after the first one', () => {
   const nextIn = (id: string, isAsleep: boolean): string[] => {
     const { now, before } = readRecordedLook(id);
     const told = JSON.stringify(now);
@@ -160,13 +160,13 @@ describe('what comes next', () => {
     return findings.flatMap(({ next = [] }) => next);
   };
 
-  test('is what an owner without replicas will lack', () => {
+  test('is what an owner scaled to zero will lack when it runs again', () => {
     expect(nextIn('S82-silent', true).join()).toMatch(/may need Secret db-credentials .*no longer/);
-    // A finding about an owner that runs says it itself.
+    // For a running owner the finding itself says this.
     expect(nextIn('S82-silent', false)).toEqual([]);
   });
 
-  test('is what is held behind a pod', () => {
+  test('is the object that is held behind a pod', () => {
     expect(nextIn('S6', false).join()).toMatch(/^Widget db is held by .*has no controller/);
     expect(nextIn('S25b', false)).toEqual([]);
   });

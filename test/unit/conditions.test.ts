@@ -27,7 +27,7 @@ describe('parseConditions', () => {
     expect(parseConditions(given)).toEqual({ present, ...nothing });
   });
 
-  test('parses the same conditions once: a thousand diagnoses read them all', () => {
+  test('parses the same conditions only once', () => {
     const given = [
       isTrue(
         'NamespaceContentRemaining',
@@ -47,7 +47,7 @@ describe('parseConditions', () => {
 
   const types = [...GREEN_CONDITIONS.map((condition) => condition.type), 'Other'];
 
-  test('never throws, whatever the conditions say', () => {
+  test('never throws, whatever the conditions contain', () => {
     fc.assert(
       fc.property(
         fc.array(

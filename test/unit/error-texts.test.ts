@@ -9,7 +9,7 @@ const failed = (types: number, ...errors: string[]) =>
 const NO_SERVICE =
   'Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: Post "https://webhook-gone.demo.svc:443/validate?timeout=5s": service "webhook-gone" not found';
 
-describe('one error, in texts of real servers', () => {
+describe('a single error, in texts of real servers', () => {
   test('each alone, and as the one member of a condition', async () => {
     await expectPairs('error-texts.txt', (text) => {
       const [error, ...more] = classifyErrorText(text);
@@ -26,7 +26,7 @@ describe('one error, in texts of real servers', () => {
     expect(error).toMatchObject({ kind: 'webhook-unreachable', cause: 'service-not-found' });
   });
 
-  test('free text of a refusal that quotes another error stays a refusal', () => {
+  test('a refusal whose free text quotes another error is still a refusal', () => {
     const [error] = classifyErrorText(
       'admission webhook "a.example.com" denied the request: failed calling webhook "b.example.com": x',
     );

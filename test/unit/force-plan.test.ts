@@ -323,7 +323,7 @@ describe('finalizers that even the exact name does not match', () => {
     expect(refusals(planned).join('\n')).toMatch(reason);
   });
 
-  test('`*` with a label is a permission', async () => {
+  test('`*` is accepted with a label', async () => {
     const label = { key: 'ephemeral', value: 'true' };
     const planned = await plan(held(), { policy: { ...policy, namespaces: ['*'], label } });
     expect(freed(planned)).toContain(WIDGET);
@@ -404,7 +404,7 @@ describe('the namespace itself', () => {
     ]);
   });
 
-  test('`kubernetes` stays while another entry does', async () => {
+  test('`kubernetes` is not removed while another entry remains', async () => {
     const planned = await plan(own(['other.io/x']));
     expect(planned.actions).toEqual([]);
     expect(refusals(planned).join()).toMatch(
@@ -416,7 +416,7 @@ describe('the namespace itself', () => {
     ['once', { once: true }, /examined only once.*or name kubernetes in force-finalizers/],
     ['twice', {}, undefined],
   ] as const)(
-    '`kubernetes` of an empty namespace that was looked at %s',
+    '`kubernetes` of an empty namespace that was examined %s',
     async (_, given, reason) => {
       const planned = await plan(own([]), given);
       expect(freed(planned)).toEqual(reason === undefined ? [`${NAMESPACE} kubernetes`] : []);
@@ -426,7 +426,7 @@ describe('the namespace itself', () => {
     },
   );
 
-  test('mode objects does not touch them', async () => {
+  test('mode objects does not remove them', async () => {
     const planned = await plan(own(['a.example.com/x']), { policy: { mode: 'objects' } });
     expect(planned.actions).toEqual([]);
     expect(refusals(planned).join()).toContain('only force-finalize: namespace removes it');
@@ -470,11 +470,11 @@ describe('the namespace itself', () => {
     expect(refusals(refused).join()).toContain('only force-orphans: accept');
     const accepted = await plan(build(), { policy: { orphans: 'accept' } });
     expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
-    expect(accepted.strands).toMatch(words);
+    expect(accepted.wouldLeave).toMatch(words);
   });
 });
 
-test('the refusal for an object that waits for another one names the other one', () => {
+test('the refusal for an object that waits for another object names that object', () => {
   const { before, now } = readRecordedLook('S76');
   const { refused } = planForce({
     snapshot: now,

@@ -272,7 +272,7 @@ describe('the pull request from the API of the host', () => {
     }));
 
   test.each(['pull_request', 'schedule', 'delete', 'push'])(
-    'is the input before all that %s says',
+    'is the one of the input, whatever %s contains',
     async (name) => {
       const given = event(name, { pull_request: { number: 42 } });
       expect(await found(given, [pull(7), pull(42)], 7)).toBe(7);

@@ -108,7 +108,7 @@ describe('the key of the comment', () => {
     expect(other === key({})).toBe(isSame);
   });
 
-  test('is exactly the input, if it is given', () => {
+  test('depends only on the input, if it is given', () => {
     expect(key({ GITHUB_JOB: 'other' }, '{"zone":"eu"}', 'x')).toBe(key({}, '', 'x'));
   });
 });

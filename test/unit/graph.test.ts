@@ -80,7 +80,7 @@ function resultOf(sketch: Sketch, idByName: ReadonlyMap<string, string>): RuleRe
 }
 
 describe('buildGraph', () => {
-  test('of nothing is empty', () => {
+  test('without findings is empty', () => {
     expect(buildGraph([])).toEqual({
       findings: [],
       edges: [],

@@ -154,7 +154,7 @@ test.each([
     }),
     /^n: forecast of t \(clear\): foreseen/,
   ],
-])('the forecast report is %s: the result stays as it is', (_, content, told) => {
+])('the outcome stays the same if the forecast report is %s', (_, content, told) => {
   const path = join(mkdtempSync(join(tmpdir(), 'hindsight-')), 'report.json');
   if (content !== undefined) writeFileSync(path, content);
   const lines: string[] = [];
@@ -195,7 +195,7 @@ test.each<[string, Partial<Teardown>, Partial<Teardown>, RegExp | undefined]>([
   ],
   ['another cluster', { outcome: 'clear', cluster: 'b' }, { outcome: 'stuck' }, undefined],
   ['other namespaces', { outcome: 'clear', scope: 't' }, { outcome: 'stuck' }, undefined],
-])('a comment compares with its own last forecast: %s', (_, forecast, teardown, told) => {
+])('a comment compares the teardown with its last forecast: %s', (_, forecast, teardown, told) => {
   const entry = {
     ...{ run: '1', attempt: 1, number: '1', workflow: 'w', job: 'j', where: 'w / j', scope: 's' },
     ...{ about: 'n', at: '2026-01-01T00:00:00Z', outcome: 'stuck', isPass: false, seconds: 1 },

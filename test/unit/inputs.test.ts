@@ -68,7 +68,7 @@ describe('readInputs', () => {
       }
     }));
 
-  test('a selector alone is enough', () => {
+  test('a selector without names is accepted', () => {
     expect(inputs({ selector: 'app=preview' }).namespaces).toEqual([]);
   });
 
@@ -80,7 +80,7 @@ describe('readInputs', () => {
     'comment',
     'pr-number',
     'force-label',
-  ])('refuses for %s a file pasted by mistake, in one short line', (name) => {
+  ])('refuses a whole file as the value of %s, in one short line', (name) => {
     const long = 'x'.repeat(500);
     const { message } = refusal({ [name]: `${long}\n::error::${long}` });
     expect(message).not.toContain('\n');

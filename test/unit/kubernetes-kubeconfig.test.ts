@@ -79,7 +79,7 @@ async function connected(options: Partial<Search> = {}) {
 }
 
 describe('where the kubeconfig comes from', () => {
-  test('the input wins over everything', () => {
+  test('the input has the first priority', () => {
     const kubeconfig = write('mine', simple('input'));
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
@@ -88,13 +88,13 @@ describe('where the kubeconfig comes from', () => {
     expect(access.source).toBe(kubeconfig);
   });
 
-  test('then KUBECONFIG', () => {
+  test('KUBECONFIG has the second priority', () => {
     const env = { ...pod(), KUBECONFIG: write('env', simple('env')) };
     write('.kube/config', simple('home'));
     expect(choose({ env }).server).toBe('https://env:6443');
   });
 
-  test('then ~/.kube/config', () => {
+  test('~/.kube/config has the third priority', () => {
     write('.kube/config', simple('home'));
     expect(choose({ env: pod() })).toMatchObject({
       context: 'home',
@@ -103,7 +103,7 @@ describe('where the kubeconfig comes from', () => {
     });
   });
 
-  test('then the service account of the pod', () => {
+  test('the service account of the pod has the last priority', () => {
     expect(choose({ env: pod() })).toMatchObject({
       source: "the pod's service account",
       context: 'in-cluster',
@@ -125,13 +125,13 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ env }).server).toBe('https://10.96.0.1:8080');
   });
 
-  test('a pod without an authority trusts the ones of the system', async () => {
+  test('a pod without a certificate authority trusts those of the system', async () => {
     const env = pod();
     rmSync(join(home, SERVICE_ACCOUNT, 'ca.crt'));
     expect((await connected({ env })).target.ownNamespace).toBe('runners');
   });
 
-  test('as in kubectl, ~/.kube/config is not looked at when KUBECONFIG names missing files', () => {
+  test('~/.kube/config is not read if KUBECONFIG names missing files, as in kubectl', () => {
     write('.kube/config', simple('home'));
     const missing = join(home, 'missing');
     expect(refusal({ env: { KUBECONFIG: missing } }).message).toBe(
@@ -139,7 +139,7 @@ describe('where the kubeconfig comes from', () => {
     );
   });
 
-  test('an empty file is no file', () => {
+  test('an empty file counts as missing', () => {
     write('.kube/config', '\n# nothing yet\n');
     expect(choose({ env: pod() }).context).toBe('in-cluster');
   });
@@ -158,7 +158,7 @@ describe('where the kubeconfig comes from', () => {
 describe('several files in KUBECONFIG', () => {
   const listed = (...files: string[]) => ({ env: { KUBECONFIG: files.join(delimiter) } });
 
-  test('the first that has a name wins, and entries are not mixed', () => {
+  test('the first entry with a name has priority, and entries are not mixed', () => {
     const first = write(
       'a',
       `
@@ -183,18 +183,18 @@ users: [{ name: red, user: { token: token-of-second } }]
     expect(access.source).toBe(`${first}, ${second}`);
   });
 
-  test('the first current-context wins', () => {
+  test('the first current-context has priority', () => {
     const files = [write('a', 'kind: Config'), write('b', simple('b')), write('c', simple('c'))];
     expect(choose(listed(...files)).context).toBe('b');
   });
 
-  test('missing, empty and repeated ones are skipped', () => {
+  test('missing, empty and repeated files are skipped', () => {
     const file = write('a', simple('a'));
     const access = choose(listed('', join(home, 'missing'), write('empty', ''), file, file));
     expect(access.context).toBe('a');
   });
 
-  test('a broken one is an error even when another would do', () => {
+  test('an invalid file is an error, even if another one is valid', () => {
     const broken = write('broken', 'clusters: [');
     expect(refusal(listed(write('a', simple('a')), broken)).message).toBe(
       `cannot read kubeconfig ${broken}: not valid YAML (line 1)`,
@@ -239,14 +239,14 @@ describe('the context', () => {
     expect(access).toMatchObject({ context: 'green', user: { name: '', fields: {} } });
   });
 
-  test('that does not exist: the others are listed', () => {
+  test('that does not exist is an error that lists the others', () => {
     const kubeconfig = write('k', two);
     expect(refusal({ kubeconfig, context: 'gren' }).message).toBe(
       `there is no context "gren" in ${kubeconfig}; it has the contexts "blue", "green"`,
     );
   });
 
-  test('that is not set: the others are listed', () => {
+  test('that is not set is an error that lists the others', () => {
     const kubeconfig = write('k', two.replace('current-context: blue', ''));
     expect(refusal({ kubeconfig }).message).toBe(
       `${kubeconfig} has no current-context; it has the contexts "blue", "green"`,
@@ -278,7 +278,7 @@ describe('a file that cannot be used', () => {
     expect(message).not.toContain('secret');
   });
 
-  test('is YAML, but of something else', () => {
+  test('is YAML, but no kubeconfig', () => {
     const kubeconfig = write('k', 'services: { web: { image: nginx } }');
     expect(refusal({ kubeconfig }).message).toMatch(/^found no cluster to talk to/);
   });
@@ -334,7 +334,7 @@ describe('the content of a kubeconfig instead of its path', () => {
     );
   });
 
-  test('a long path is not taken for content', () => {
+  test('a long path is not mistaken for content', () => {
     const kubeconfig = join(home, 'a'.repeat(100), 'b'.repeat(100));
     expect(refusal({ kubeconfig }).message).toContain('no such file');
   });
@@ -366,42 +366,14 @@ describe('the server', () => {
   });
 });
 
-describe('the namespace that we run in', () => {
-  const withCluster = (server: string, ca?: string) => {
-    const authority =
-      ca === undefined ? '' : `, certificate-authority-data: ${Buffer.from(ca).toString('base64')}`;
-    return write('k', simple('a').replace('"https://a:6443"', `"${server}"${authority}`));
-  };
-
-  test.each([
-    {
-      what: 'the address of the pod’s cluster',
-      server: 'https://10.96.0.1',
-      ca: undefined,
-      own: 'runners',
-    },
-    { what: 'its name', server: 'https://kubernetes.default.svc', ca: undefined, own: 'runners' },
-    {
-      what: 'its authority at another address',
-      server: 'https://k8s.example',
-      ca: PEM,
-      own: 'runners',
-    },
-    {
-      what: 'its gateway, with an authority of its own',
-      server: 'https://k8s.example',
-      ca: `${PEM}#`,
-      own: 'runners',
-    },
-  ])('with a kubeconfig for $what', async ({ server, ca, own }) => {
+test.each([true, false])(
+  'the namespace in which the gate runs is known only in a pod, whatever the kubeconfig names: %s',
+  async (isInPod) => {
     const env = pod();
-    const { target } = await connected({ env, kubeconfig: withCluster(server, ca) });
-    expect(target.ownNamespace).toBe(own);
-  });
-
-  test('is not known outside of a pod', async () => {
-    pod();
-    const { target } = await connected({ kubeconfig: withCluster('https://10.96.0.1') });
-    expect(target.ownNamespace).toBeUndefined();
-  });
-});
+    const authority = Buffer.from(`${PEM}#`).toString('base64');
+    const cluster = `"https://k8s.example", certificate-authority-data: ${authority}`;
+    const kubeconfig = write('k', simple('a').replace('"https://a:6443"', cluster));
+    const { target } = await connected({ kubeconfig, env: isInPod ? env : {} });
+    expect(target.ownNamespace).toBe(isInPod ? 'runners' : undefined);
+  },
+);

@@ -30,11 +30,11 @@ test.each([
   expect(path).toBe(want);
 });
 
-test.each(['', '.', '..'])('refuses "%s" as a name: it would be another path', (name) => {
+test.each(['', '.', '..'])('refuses the name "%s", which would lead to another path', (name) => {
   expect(() => namespacePath(name)).toThrow(TypeError);
 });
 
-test('a path names its object, or none', () =>
+test('objectNameIn returns the name of the object at a path', () =>
   expectPairs('object-names.txt', (path) => objectNameIn(path) ?? 'none'));
 
 test('a query is added to an existing one, and undefined values are omitted', () => {

@@ -28,7 +28,7 @@ async function run(
   return { result, slept, tries };
 }
 
-test('waits longer each time, up to a limit, and not after the last try', async () => {
+test('each pause is longer, up to a limit, with none after the last attempt', async () => {
   const { slept, tries } = await run([broken], 6);
   expect(tries).toBe(7);
   expect(slept).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
@@ -96,7 +96,7 @@ function requests(throttle: Throttle): {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('at most its width at once, the others in order of arrival', async () => {
+test('the throttle runs at most its width at once, the others in order', async () => {
   const { send, underWay } = requests(new Throttle(2));
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((index) => send().then(() => order.push(index)));
@@ -167,7 +167,7 @@ test('a request that is stopped while waiting leaves the queue, and no other los
   expect(await third).toBe(fine);
 });
 
-test('failed work frees its place', async () => {
+test('work that throws frees its place', async () => {
   const throttle = new Throttle(1);
   const failing = throttle.run(() => Promise.reject(new Error('broken')), undefined);
   await expect(failing).rejects.toThrow('broken');

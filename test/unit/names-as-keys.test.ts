@@ -109,7 +109,7 @@ describe('names such as __proto__ change nothing', () => {
   });
 });
 
-test('objects with names of the cluster as keys have no prototype', async () => {
+test('objects whose keys are names from the cluster have no prototype', async () => {
   const clock = new FakeClock();
   const cluster = new FakeCluster(clock);
   cluster.held(WIDGETS, DEMO, 'db', 'widgets.example.com/cleanup');

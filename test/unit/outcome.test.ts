@@ -137,7 +137,7 @@ function caused(given: Partial<Finding>, more: Partial<Diagnosis> = {}): Diagnos
   };
 }
 
-describe('permanent outcomes', () => {
+describe('isPermanent', () => {
   const PERMANENT = [
     'owner-missing',
     'owner-scaled-to-zero',
@@ -173,7 +173,7 @@ describe('permanent outcomes', () => {
       what: 'content shrinks',
       more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
     },
-  ])('nothing is permanent when $what', ({ given = {}, more }) => {
+  ])('is false if $what', ({ given = {}, more }) => {
     expect(isPermanent(caused({ code: 'owner-missing', ...given }, more))).toBe(false);
   });
 });

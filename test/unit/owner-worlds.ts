@@ -65,7 +65,7 @@ type State = 'runs' | 'asleep' | 'crashes' | 'gone' | 'outside';
 type Evidence = (typeof EVIDENCE)[number];
 type Other = (typeof OTHERS)[number];
 
-export interface Program {
+interface Program {
   kind: Kind;
   state: State;
   /** What a container of it is called, beside its image; a word that anybody uses. */
@@ -106,7 +106,7 @@ const OTHERS = [
   'operator of another group',
 ] as const;
 
-export const CLUSTER_READS = [
+const CLUSTER_READS = [
   'deployments',
   'statefulSets',
   'daemonSets',

@@ -103,7 +103,7 @@ test.each([
 });
 
 describe('Progress', () => {
-  test('remembers how many objects each finalizer held', () => {
+  test('counts the objects that each finalizer holds over time', () => {
     const { at } = watch();
     const held = (count: number) =>
       left(
@@ -148,7 +148,7 @@ describe('Progress', () => {
     ).toEqual([1]);
   });
 
-  test('has one line per change, with the time since the beginning', () => {
+  test('has one line per change, with the time since the start', () => {
     const { lines, at } = watch();
     at(5_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
     at(6_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
@@ -159,7 +159,7 @@ describe('Progress', () => {
     ]);
   });
 
-  test('reports once that it cannot read, and continues when it can', () => {
+  test('reports a read failure once, and continues after it', () => {
     const { lines, at } = watch();
     const trouble = failureOf({ kind: 'network', message: 'connection refused' });
     at(1_000).changed(namespaceFacts(), trouble);

@@ -181,7 +181,7 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
       says: 'scenarios on',
     },
     { why: 'another one failed', changes: { zizmor: 'failure' }, code: 1, says: 'failure zizmor' },
-  ])('requires that every check of the commit is green: $why', ({ changes, code, says }) => {
+  ])('requires that every check of the commit passed: $why', ({ changes, code, says }) => {
     const { home, run } = rehearsal();
     writeChecks(home, changes);
     expect(run('check', GREEN)).toEqual({ code, said: expect.stringContaining(says) });

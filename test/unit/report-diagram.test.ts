@@ -27,7 +27,7 @@ const poisoned = (result: NamespaceResult, text: string): string =>
 
 describe('the diagram of the wait-for graph', () => {
   test.each(['S4-watched', 'SEED-1d', 'S25a', 'S1', 'SEED-2c', 'S32'])(
-    'of %s is one for Mermaid',
+    'of %s is valid for Mermaid',
     async (scenario) => {
       expect(await parseDiagram(sourceOf(recorded(scenario)))).toBe('flowchart-v2');
     },
@@ -90,7 +90,7 @@ describe('the diagram of the wait-for graph', () => {
     expect(source).toContain('Deployment ops/op (most likely)');
   });
 
-  test('is left out where there is nothing to draw', () => {
+  test('is left out if there is nothing to draw', () => {
     const nothing = namespaceResult({ diagnosis: diagnosis([]) });
     expect(renderSummary(viewOf(runOf([nothing])), {}, 9_999)).not.toContain('mermaid');
   });

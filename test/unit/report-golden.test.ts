@@ -78,7 +78,7 @@ describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
   });
 });
 
-test('what ends without a diagnosis', async () => {
+test('namespaces without a diagnosis', async () => {
   const ends = [
     runOf([settled('not-terminating', 'fail')]),
     runOf([{ ...settled('not-terminating', 'fail'), name: 'default' }]),
@@ -96,7 +96,7 @@ test('what ends without a diagnosis', async () => {
   await expect(texts.join('\n')).toMatchFileSnapshot('golden/no-diagnosis.txt');
 });
 
-test('report.md says the same as the summary, at length', () => {
+test('report.md has the content of the summary, in full', () => {
   const view = viewOf(runOf([deadlock()]));
   expect(renderMarkdownReport(view, CONTEXT)).toBe(renderSummary(view, CONTEXT, 900 * 1024));
 });

@@ -93,7 +93,7 @@ describe('report.xml', () => {
     expect(casesIn(xml).sort()).toEqual([...cases].sort());
   });
 
-  test('says the root cause in the message and the fix in the text', () => {
+  test('has the root cause as message and the fix as text', () => {
     const xml = junit([deadlock('a')]);
     expect(xml).toContain('<failure type="owner-missing" message="Namespace a is stuck');
     expect(xml).toMatch(/tests="1" failures="1" errors="0" time="[\d.]+" skipped="0"/);
@@ -118,7 +118,7 @@ describe('report.xml', () => {
     expect(await schemaErrorsOf(...files)).toEqual([]);
   });
 
-  test('shows a name as it is', () => {
+  test('shows a name unchanged', () => {
     const xml = junit([{ ...deadlock('a'), name: 'a ]]> & "b" <c>' }]);
     const [, name = ''] = /<testcase [^>]* name="([^"]*)"/.exec(xml) ?? [];
     const [text] = parseFragment(name).childNodes;

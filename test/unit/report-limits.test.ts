@@ -213,7 +213,7 @@ describe('the ladder of shorter forms', () => {
     if (text !== '') expect(text.endsWith('</sub>\n')).toBe(true);
   });
 
-  test('says that it was shortened and where the rest is, never on a deleted disk', () => {
+  test('says that it was shortened, with a link to the full report', () => {
     const runUrl = 'https://github.com/octo-org/shop/actions/runs/9001';
     const view = CROWD_VIEW;
     expect(renderSummary(view, { ...CONTEXT, runUrl }, 20_000)).toContain(

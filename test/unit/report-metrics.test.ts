@@ -59,16 +59,19 @@ describe('metrics.prom', () => {
     expect(text).toContain('teardown_namespaces{outcome="clear"} 0\n');
   });
 
-  test.each(['likely', 'unknown'] as const)('has no owner that is %s', (certainty) => {
-    const owner = finding({
-      code: 'owner-not-ready',
-      subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },
-      message: 'is not ready',
-      certainty,
-    });
-    const text = metrics([namespaceResult({ name: 'a', diagnosis: diagnosis([owner]) })]);
-    expect(text).toContain('{namespace="a",cause="owner-not-ready",owner=""}');
-  });
+  test.each(['likely', 'unknown'] as const)(
+    'has no owner label if the owner is %s',
+    (certainty) => {
+      const owner = finding({
+        code: 'owner-not-ready',
+        subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },
+        message: 'is not ready',
+        certainty,
+      });
+      const text = metrics([namespaceResult({ name: 'a', diagnosis: diagnosis([owner]) })]);
+      expect(text).toContain('{namespace="a",cause="owner-not-ready",owner=""}');
+    },
+  );
 
   test('of a forecast has outcomes and no durations', () => {
     const text = metrics([foretold('S4', 'a')], { kind: 'forecast' });
@@ -76,14 +79,14 @@ describe('metrics.prom', () => {
     expect(text).not.toContain('teardown_duration_seconds{');
   });
 
-  test('is bounded for 2,000 namespaces, and counts all of them', () => {
+  test('has a limited size for 2,000 namespaces, and counts all of them', () => {
     const text = metrics(Array.from({ length: 2_000 }, (_, at) => gone(`n-${at}`)));
     expect(text.match(/^teardown_outcome\{/gm)).toHaveLength(1_000);
     expect(text).toContain('teardown_namespaces{outcome="deleted"} 2000\n');
     expect(mistakesIn(text)).toEqual([]);
   });
 
-  test('and statistics obey the format with any text in every place', () => {
+  test('and statistics are valid with any text in every place', () => {
     const run = runOf([deadlock('a'), deadApiService('b'), notSeen('c'), gone('d')]);
     for (const nasty of [...NASTY_TEXTS, '"} 1\n# EOF\n', '\\', '\\n', '\ud800']) {
       const poisoned = poison(run, (text) => `${text}${nasty}`);

@@ -138,24 +138,27 @@ const RENDERINGS: { what: string; runs: RunResult[]; render: (run: RunResult) =>
   },
 ];
 
-describe.each(JUDGES)('text of the cluster changes no page, says $name', (judge: Judge) => {
-  if (judge.missing !== undefined) {
-    test('nothing', ({ skip }) => skip(judge.missing));
-    return;
-  }
-  describe.each(RENDERINGS)('$what', ({ render, runs }) => {
-    const page = (run: RunResult): Page => renderPage(render(run), judge);
-    const alone = runs.map((run) => page(poison(run, () => 'word')));
-    const inside = runs.map((run) => page(poison(run, (was) => `${was} word x`)));
+describe.each(JUDGES)(
+  'text from the cluster cannot change a page, according to $name',
+  (judge: Judge) => {
+    if (judge.missing !== undefined) {
+      test('nothing', ({ skip }) => skip(judge.missing));
+      return;
+    }
+    describe.each(RENDERINGS)('$what', ({ render, runs }) => {
+      const page = (run: RunResult): Page => renderPage(render(run), judge);
+      const alone = runs.map((run) => page(poison(run, () => 'word')));
+      const inside = runs.map((run) => page(poison(run, (was) => `${was} word x`)));
 
-    test.each(POISONS)('$shown', ({ with: text, isAlone }) => {
-      for (const [at, run] of runs.entries()) {
-        const harmless = (isAlone ? alone : inside)[at] as Page;
-        expectHarmless(page(poison(run, text)), harmless);
-      }
+      test.each(POISONS)('$shown', ({ with: text, isAlone }) => {
+        for (const [at, run] of runs.entries()) {
+          const harmless = (isAlone ? alone : inside)[at] as Page;
+          expectHarmless(page(poison(run, text)), harmless);
+        }
+      });
     });
-  });
-});
+  },
+);
 
 test('report.md is harmless with any texts', () => {
   const [run] = RUNS as [RunResult];
@@ -213,7 +216,7 @@ function linesOf(run: RunResult): string[] {
   ];
 }
 
-describe('log and terminal have no command and no line of the cluster', () => {
+describe('log and terminal have no command and no line break from the cluster', () => {
   test.each(POISONS)('$shown', ({ with: text }) => {
     for (const run of RUNS) {
       const all = linesOf(poison(run, text));
@@ -275,7 +278,7 @@ describe('pieces of a text', () => {
     expect(toMarkdown([word])).toBe(is);
   });
 
-  test('two names in a row stay two names', () => {
+  test('two adjacent names stay separate', () => {
     expect(toMarkdown([literal('a'), literal('b')])).toBe('`a` `b`');
   });
 });

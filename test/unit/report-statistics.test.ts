@@ -68,7 +68,7 @@ describe('statistics over reports', () => {
     );
   });
 
-  test('are empty for no reports', () => {
+  test('are empty without reports', () => {
     expect(summarizeReports([])).toEqual({
       reports: 0,
       teardowns: 0,

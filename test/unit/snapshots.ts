@@ -180,7 +180,7 @@ export function snapshot(given: Partial<Snapshot> = {}): Snapshot {
   };
 }
 
-export function emptySources<Sources extends object>(
+function emptySources<Sources extends object>(
   table: {
     [K in keyof Sources]: unknown;
   },

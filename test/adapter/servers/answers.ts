@@ -39,7 +39,7 @@ export function failure(
   return json(statusObject(code, reason, message, details), code, headers);
 }
 
-/** The first request gets the first answer, and so on; the last one goes on for ever. */
+/** The first request gets the first answer, and so on; the last answer is then repeated. */
 export function inTurn(...answers: Answer[]): Answer {
   return (request, response, index) =>
     answers[Math.min(index, answers.length - 1)]?.(request, response, index);

@@ -4,14 +4,14 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { endServer, listen, trackSockets } from './http-server.ts';
 
-export interface ConnectProxy {
+interface ConnectProxy {
   url: string;
   /** What was asked for: `CONNECT 127.0.0.1:6443`, `GET http://127.0.0.1:8001/version`. */
   asked: string[];
   authorizations: (string | undefined)[];
 }
 
-export interface ConnectProxyOptions {
+interface ConnectProxyOptions {
   /** Answers CONNECT with this status. */
   refuse?: number;
   /** Speaks TLS itself. */

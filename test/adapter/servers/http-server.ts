@@ -8,7 +8,7 @@ export interface Recorded {
   method: string;
   url: string;
   headers: IncomingMessage['headers'];
-  /** Names and values in turn, as they came: Node joins repeated headers in `headers`. */
+  /** Names and values in turn, as received; in `headers` Node joins repeated ones. */
   rawHeaders: string[];
   body: string;
   /** Common name of the client certificate, where one was sent. */
@@ -29,11 +29,11 @@ export interface FakeServer {
 export interface TlsOptions {
   key: string;
   cert: string;
-  /** Authority of client certificates; they are then asked for. */
+  /** The authority of client certificates; if given, the server requests one. */
   clientCa?: string;
 }
 
-/** A real server on loopback that ends with the test. */
+/** Starts an HTTP server on loopback, which stops at the end of the test. */
 export async function startServer(answer: Answer, tls?: TlsOptions): Promise<FakeServer> {
   const requests: Recorded[] = [];
   const listener = (request: IncomingMessage, response: ServerResponse): void => {

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { endServer, listen, trackSockets } from './http-server.ts';
 
-export interface RawServer {
+interface RawServer {
   url: string;
   port: number;
   connections: number;

@@ -2,7 +2,7 @@ import { connect as connectTcp, createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { endServer, listen, trackSockets } from './http-server.ts';
 
-export interface SocksProxy {
+interface SocksProxy {
   url: string;
   asked: string[];
 }

@@ -2,8 +2,6 @@ import type { Fault } from '../../stub/fault-proxy.ts';
 import {
   aggregator503,
   blackHole,
-  brokenGzip,
-  cutShort,
   edit,
   expired,
   failure,
@@ -12,10 +10,8 @@ import {
   reply,
   replyJson,
   reset,
-  resetMidBody,
   skewClock,
   tooManyRequests,
-  truncate,
   withoutDate,
 } from '../../stub/faults.ts';
 import { NAME } from '../bench.ts';
@@ -99,12 +95,7 @@ export const DIAGNOSING: readonly FaultRow[] = [
     /403|forbidden/i,
   ),
   oneType('the connection is reset', reset, /connection reset/),
-  oneType('the connection is reset in the middle', resetMidBody, /connection/),
-  oneType('the list is shorter than announced', truncate, /closed before/),
-  oneType('half of the JSON comes', cutShort, /not complete JSON/),
-  oneType('the list breaks off in gzip', brokenGzip, /closed before|damaged/),
   oneType('a login page comes', html(200), /did not answer like/),
-  oneType('something that is no list comes', replyJson({ kind: 'Status' }), /not a list/),
   oneType('the server fails', internalError, /500/, {
     rootCauses: ['api-failing', 'owner-missing'],
   }),
@@ -113,29 +104,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
   }),
   oneType('the server is throttled', tooManyRequests('3600'), /429/),
   oneType('the type is not found', reply(404, '404 page not found\n'), /404/),
-  oneType(
-    'the same page comes over and over',
-    replyJson({ kind: 'ConfigMapList', apiVersion: 'v1', metadata: { continue: 'x' }, items: [] }),
-    /over and over/,
-  ),
-  oneType(
-    'paging expires every time',
-    edit((list) => {
-      (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
-    }),
-    /410/,
-    {
-      rules: [
-        { request: /configmaps\?.*continue=/, fault: expired },
-        {
-          request: CONFIG_MAPS,
-          fault: edit((list) => {
-            (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
-          }),
-        },
-      ],
-    },
-  ),
   {
     fault: 'paging expires once, for one type',
     phase: 'diagnosing',
@@ -185,7 +153,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
     }),
     {},
   ),
-  discovery('is half of itself', cutShort, { notInspected: /JSON/ }),
   discovery('names no groups', replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }), {
     rules: [
       { request: GROUPS, fault: replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }) },

@@ -1,9 +1,7 @@
-import type { Fault } from '../../stub/fault-proxy.ts';
+import type { Fault, FaultRule } from '../../stub/fault-proxy.ts';
 import {
   aggregator503,
   blackHole,
-  brokenGzip,
-  cutShort,
   drip,
   edit,
   failure,
@@ -14,13 +12,10 @@ import {
   loseAnswer,
   notFoundNamespace,
   raw,
-  redirect,
   reply,
   replyJson,
   reset,
-  resetMidBody,
   tooManyRequests,
-  truncate,
   unauthorized,
 } from '../../stub/faults.ts';
 import { NAME, NAMESPACE } from '../bench.ts';
@@ -48,17 +43,28 @@ function passing(fault: string, what: Fault, times = 1): FaultRow {
   };
 }
 
-/** As if nobody had asked for the deletion yet. */
-const stillActive: FaultRow['rules'] = [
-  {
+/** The namespace is not terminating at the first `times` reads. */
+function active(times: number): FaultRule {
+  return {
     request: GET,
-    times: 1,
+    times,
     fault: edit((namespace) => {
       const metadata = namespace['metadata'] as Record<string, unknown>;
       delete metadata['deletionTimestamp'];
     }),
-  },
-];
+  };
+}
+
+function refused(fault: string, status: number, reason: string): FaultRow {
+  return {
+    fault,
+    phase: 'reading',
+    inputs: { delete: 'true' },
+    rules: [active(9), { request: DELETE, fault: failure(status, reason, 'no deletion today') }],
+    outcome: 'not-terminating',
+    says: new RegExp(`The namespace was not deleted: ${status} ${reason}`),
+  };
+}
 
 export const READING: readonly FaultRow[] = [
   always('the answer never comes', blackHole, /no answer within 15 s/),
@@ -69,45 +75,14 @@ export const READING: readonly FaultRow[] = [
     hangUp,
     /connection was closed|connection reset/,
   ),
-  always(
-    'the connection is reset in the middle of the answer',
-    resetMidBody,
-    /connection (reset|was closed)/,
-  ),
-  always('the answer is shorter than announced', truncate, /closed before the answer was complete/),
-  always('half of the JSON comes as if it were all', cutShort, /not complete JSON/),
-  always('the answer is empty', reply(200, '', 'application/json'), /not complete JSON/),
   always('there is no content', reply(204, ''), /did not answer like|not complete JSON/),
   always('the answer is no HTTP', raw('SSH-2.0-OpenSSH_9.6\r\n'), /the answer is not HTTP/),
-  always(
-    'the answer breaks off in gzip',
-    brokenGzip,
-    /closed before the answer was complete|damaged/,
-  ),
   always(
     'the answer is larger than anything',
     reply(200, `{"kind":"${'x'.repeat(66 * 1024 * 1024)}"}`, 'application/json'),
     /the answer is larger than 64 MiB/,
   ),
   always('a login page comes with 200', html(200), /did not answer like .*\(200, text\/html\)/),
-  always('an error page comes with 502', html(502), /did not answer like .*\(502, text\/html\)/),
-  always(
-    'it is redirected to a login',
-    redirect('https://login.example.com/?next=secret'),
-    /\(302, text\/html, a redirect to login\.example\.com\)/,
-  ),
-  always(
-    'JSON of something else comes',
-    replyJson({ status: 'ok' }),
-    /did not answer with the object/,
-  ),
-  always(
-    'another namespace comes',
-    edit((namespace) => {
-      (namespace['metadata'] as Record<string, unknown>)['name'] = 'kube-system';
-    }),
-    /did not answer with the object/,
-  ),
   always(
     'JSON in a foreign language comes',
     replyJson(['kind', 'Namespace']),
@@ -119,35 +94,20 @@ export const READING: readonly FaultRow[] = [
     forbiddenNamespace(NAME),
     /403 Forbidden: namespaces "preview-pr-42" is forbidden/,
   ),
-  always(
-    'a gateway does not know the cluster',
-    failure(404, 'NotFound', 'clusters "c-1" not found', {
-      details: { name: 'c-1', kind: 'clusters' },
-    }),
-    /404 Not Found: clusters "c-1" not found/,
-  ),
-  always(
-    'a wrong path prefix answers 404',
-    reply(404, '404 page not found\n'),
-    /did not answer like .*\(404, text\/plain\)/,
-  ),
   {
     ...always('the name does not exist', notFoundNamespace(NAME), /preview-pr-42/),
     outcome: 'not-found',
   },
-  always('the object is said to be too old', failure(410, 'Gone', 'gone'), /410 Gone/),
   always(
     'the server is throttled and does not say for how long',
     tooManyRequests(),
     /429 Too Many Requests/,
   ),
-  always('the server wants an hour of peace', tooManyRequests('3600'), /429 Too Many Requests/),
   always(
     'the server fails',
     internalError,
     /500 Internal Server Error: Internal error occurred: etcd is lost/,
   ),
-  always('the aggregator is away', aggregator503, /503 Service Unavailable: service unavailable/),
   always(
     'the status is one that nobody knows',
     reply(599, '{"what":"ever"}', 'application/json'),
@@ -171,33 +131,13 @@ export const READING: readonly FaultRow[] = [
   passing('the connection is reset', reset),
   passing('the server is throttled for a second', tooManyRequests('1')),
   passing('the aggregator is away', aggregator503, 2),
-  {
-    fault: 'the deletion meets a conflict every time',
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [
-      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
-      { request: DELETE, fault: failure(409, 'Conflict', 'the object has been modified') },
-    ],
-    outcome: 'not-terminating',
-    says: /Its deletion was refused: .*409 Conflict/,
-  },
-  {
-    fault: 'the deletion is forbidden',
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [
-      { ...stillActive[0], request: GET, times: 9 } as NonNullable<FaultRow['rules']>[number],
-      { request: DELETE, fault: failure(403, 'Forbidden', 'cannot delete resource "namespaces"') },
-    ],
-    outcome: 'not-terminating',
-    says: /Its deletion was refused: .*403 Forbidden/,
-  },
+  refused('the deletion meets a conflict every time', 409, 'Conflict'),
+  refused('the deletion is forbidden', 403, 'Forbidden'),
   {
     fault: 'the answer to the deletion is lost',
     phase: 'reading',
     inputs: { delete: 'true' },
-    rules: [...stillActive, { request: DELETE, fault: loseAnswer }],
+    rules: [active(1), { request: DELETE, fault: loseAnswer }],
     outcome: 'stuck',
     says: /preview-pr-42 is stuck/,
     mutations: [`DELETE ${NAMESPACE}`],
@@ -206,7 +146,7 @@ export const READING: readonly FaultRow[] = [
     fault: 'the deletion fails once in the server, and was done all the same',
     phase: 'reading',
     inputs: { delete: 'true' },
-    rules: [...stillActive, { request: DELETE, fault: internalError }],
+    rules: [active(1), { request: DELETE, fault: internalError }],
     outcome: 'stuck',
     says: /preview-pr-42 is stuck/,
   },

@@ -1,17 +1,12 @@
 import type { Fault } from '../../stub/fault-proxy.ts';
 import {
-  aggregator503,
   blackHole,
   edit,
   failure,
   forbiddenNamespace,
   html,
-  internalError,
   reply,
   replyJson,
-  reset,
-  resetMidBody,
-  tooManyRequests,
   unauthorized,
   watchIsSilent,
   watchSends,
@@ -55,12 +50,7 @@ function watching(fault: string, what: Fault, more: Partial<FaultRow> = {}): Fau
 const METADATA = { name: NAME, resourceVersion: '9', creationTimestamp: '2026-11-21T11:00:00Z' };
 
 export const WAITING: readonly FaultRow[] = [
-  unreadable('the connection is reset', reset, /connection reset/),
-  unreadable('the connection is reset in the middle of the answer', resetMidBody, /connection/),
   unreadable('the RoleBinding died with the namespace', forbiddenNamespace(NAME), /403 Forbidden/),
-  unreadable('the server fails', internalError, /500 Internal Server Error/),
-  unreadable('the load balancer has no server', aggregator503, /503 Service Unavailable/),
-  unreadable('an error page comes', html(503), /did not answer like/),
   unreadable('a login page comes', html(200), /did not answer like/),
   unreadable(
     'the path is not found any more',
@@ -82,7 +72,6 @@ export const WAITING: readonly FaultRow[] = [
     /./,
   ),
   unreadable('an empty object comes', replyJson({}), /did not answer with the object/),
-  unreadable('the server is throttled', tooManyRequests(), /429 Too Many Requests/),
   {
     fault: 'the namespace goes, and may not be looked at any more',
     phase: 'waiting',
@@ -145,12 +134,6 @@ export const WAITING: readonly FaultRow[] = [
     watchSends([{ type: 'ERROR', object: { kind: 'Status', code: 410 } }], true),
   ),
   watching(
-    'the watch sends 500 errors',
-    watchSends([{ type: 'ERROR', object: { kind: 'Status', code: 500 } }]),
-  ),
-  watching('the watch is refused with 410', failure(410, 'Expired', 'too old resource version')),
-  watching('the watch is throttled', tooManyRequests('1')),
-  watching(
     'the watch sends nothing but bookmarks',
     watchSends(
       Array.from({ length: 50 }, (_, index) => ({
@@ -160,10 +143,7 @@ export const WAITING: readonly FaultRow[] = [
     ),
   ),
   watching('the watch ends at once, every time', watchSends([], true)),
-  watching('the watch is reset', reset),
-  watching('the watch sends garbage', watchSends('}{ nonsense\n\0\n')),
   watching('the watch sends a line without end', watchSends('x'.repeat(20 * 1024 * 1024))),
-  watching('the watch sends a login page', html(200)),
   watching('the watch is never answered', blackHole),
   watching(
     'the watch claims that the namespace is gone',

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import { notAcceptable } from './status.ts';
 
-/** The form in which a client takes an answer, after reading its Accept header from left to right. */
+/** The form of an answer that a client accepts: the first in its Accept header that is served. */
 export type Form = 'full' | 'metadata' | 'aggregated-discovery';
 
 const WANTED: Record<string, Form> = {
@@ -10,7 +10,7 @@ const WANTED: Record<string, Form> = {
   'APIGroupDiscoveryList/apidiscovery.k8s.io/v2': 'aggregated-discovery',
 };
 
-/** Clauses that are not served (Table, protobuf, v2beta1) are passed over, as the real server does. */
+/** Skips clauses that are not served (Table, protobuf, v2beta1), as the real server does. */
 export function negotiate(accept: string | undefined, served: readonly Form[]): Form {
   if (accept === undefined || accept.trim() === '') return 'full';
   for (const clause of accept.split(',')) {

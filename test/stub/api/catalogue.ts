@@ -43,13 +43,13 @@ export class Catalogue {
     return answer ?? this.#group(path);
   }
 
-  /** What the aggregator says for any path below a group-version whose backend is dead. */
+  /** The aggregator's answer for every path of a group-version whose backend is unavailable. */
   fault(prefix: string): RecordedAnswer | undefined {
     const answer = this.#recording.discovery.legacy[prefix];
     return answer === undefined || answer.status === 200 ? undefined : answer;
   }
 
-  /** Group-versions, as paths, whose backend is dead. */
+  /** The paths of the group-versions whose backend is unavailable. */
   faults(): string[] {
     return Object.keys(this.#recording.discovery.legacy).filter(
       (path) => this.serves(path) && this.fault(path) !== undefined,

@@ -7,7 +7,7 @@ import { collectionPath, keyOf, parseRoute, type Route, splitPath } from './rout
 import { NotSupported } from './status.ts';
 import { Watches } from './watches.ts';
 
-/** The served cluster, and what a test or a script may do to it. Objects are named by their paths. */
+/** The served cluster and the changes a test or script can make. Paths identify the objects. */
 export class Cluster {
   readonly objects: Objects;
   readonly catalogue: Catalogue;
@@ -61,7 +61,7 @@ export class Cluster {
     this.objects.remove(keyOf(this.route(path)));
   }
 
-  /** What a controller does when its clean-up is done; an object that was only waiting for it goes. */
+  /** Removes all finalizers, as controllers do after cleaning up; a terminating object is deleted. */
   removeFinalizers(path: string): void {
     this.change(path, (object) => {
       if (isObject(object['metadata'])) delete object['metadata']['finalizers'];
@@ -69,7 +69,7 @@ export class Cluster {
     if (stringAt(this.read(path), 'metadata', 'deletionTimestamp') !== undefined) this.remove(path);
   }
 
-  /** What is in the namespace goes, then the namespace itself, as by the namespace controller. */
+  /** Deletes the content of the namespace, then the namespace, as the namespace controller does. */
   removeNamespace(name: string): void {
     for (const collection of this.objects.collections()) {
       for (const object of this.objects.list(collection, name)) {
@@ -108,13 +108,13 @@ function collections(recording: Recording): [string, JsonObject[]][] {
     ]);
 }
 
-/** A Lease that was renewed when it was recorded stays renewed, for longer than any test takes on any machine. */
+/** A Lease that was recent when recorded stays recent for 15 minutes, longer than any test. */
 function renewed(object: JsonObject, recordedMs: number): JsonObject {
   const spec = object['spec'];
   const at = isObject(spec) ? stringAt(spec, 'renewTime') : undefined;
   if (!isObject(spec) || at === undefined || recordedMs - Date.parse(at) > 20_000) return object;
   const time = new Date(recordedMs + 900_000).toISOString();
-  // The age of a Lease is judged by the time at which the server wrote it.
+  // The gate computes the age of a Lease from the time at which the server wrote it.
   const metadata = {
     ...(object['metadata'] as JsonObject),
     managedFields: arrayAt(object, 'metadata', 'managedFields').map((entry) => ({

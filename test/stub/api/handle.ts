@@ -134,7 +134,7 @@ function answerResource(
   const { identity, method, query, body } = call;
   const route = parseRoute(handling.cluster.catalogue.types, prefix, rest);
   const verb = verbOf(method, route, query);
-  // ClusterRole system:basic-user: everybody may ask about themselves.
+  // ClusterRole system:basic-user: every user may create self-subject reviews.
   if (verb === 'create' && route.type.resource === 'selfsubjectaccessreviews') {
     return { status: 201, body: reviewAccess(identity, body) };
   }
@@ -158,7 +158,7 @@ function readResource(
   response: ServerResponse,
 ): Reply {
   const form = negotiate(accept, ['metadata']);
-  // The namespace's /finalize takes PUT only; what other subresources hold was not recorded.
+  // A namespace's /finalize takes PUT only. Other subresources were not recorded.
   if (route.subresource === 'finalize') throw methodNotAllowed();
   if (route.subresource !== undefined && route.subresource !== 'status') {
     throw new NotSupported(`subresource "${route.subresource}"`);
@@ -226,7 +226,7 @@ async function readText(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** What is not JSON stays text. */
+/** Returns a body that is not JSON as text. */
 function parseBody(text: string): Json {
   try {
     return JSON.parse(text) as Json;

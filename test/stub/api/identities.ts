@@ -19,7 +19,7 @@ export interface Rule {
   namespaces?: string[];
 }
 
-/** What an authorizer is asked; `resource` with its subresource, `pods/log`. */
+/** A request to authorize; `resource` includes the subresource, for example `pods/log`. */
 export interface Access {
   verb: string;
   group: string;
@@ -28,7 +28,7 @@ export interface Access {
   name: string;
 }
 
-/** A name in the path or required by a field selector counts, as in apiserver's RequestInfo. */
+/** The name comes from the path or a field selector, as in RequestInfo of the API server. */
 export function accessOf(verb: string, route: Route, query: URLSearchParams): Access {
   const selected = /(?:^|,)metadata\.name==?([^,]+)/.exec(query.get('fieldSelector') ?? '')?.[1];
   const name = route.name ?? selected ?? '';

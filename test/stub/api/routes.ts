@@ -1,7 +1,7 @@
 import type { ObjectKey } from './objects.ts';
 import { noSuchResource } from './status.ts';
 
-/** A resource type as discovery offers it. */
+/** A resource type as in discovery. */
 export interface ServedType {
   group: string;
   version: string;

@@ -1,7 +1,7 @@
 import { type JsonObject, recordAt, stringAt } from '../../../src/base/json.ts';
 import { badRequest } from './status.ts';
 
-export type Matcher = (object: JsonObject) => boolean;
+type Matcher = (object: JsonObject) => boolean;
 
 /** `fieldSelector` and `labelSelector` of a list or watch, as far as the server's types share them. */
 export function parseSelectors(query: URLSearchParams): Matcher {

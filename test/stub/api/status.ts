@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What this stub does not do; a test that needs it must not pass by accident. */
+/** Thrown for a feature the stub does not have, so that no test that needs it passes by accident. */
 export class NotSupported extends Error {}
 
 /** How messages name a resource type: `widgets.example.com`, core types without a group. */
@@ -32,7 +32,7 @@ export function notFound(target: Target): ApiError {
   return new ApiError(404, 'NotFound', message, details(target));
 }
 
-/** For a path that the server knows no resource for, below a group-version that it serves. */
+/** For a resource that the server does not know, in a group-version that it serves. */
 export function noSuchResource(): ApiError {
   return new ApiError(404, 'NotFound', 'the server could not find the requested resource', {});
 }

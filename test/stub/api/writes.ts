@@ -22,7 +22,7 @@ import {
   type Target,
 } from './status.ts';
 
-/** NamespaceLifecycle keeps these three, and only these (kube-node-lease may go). */
+/** The namespaces that the NamespaceLifecycle plugin protects (kube-node-lease is not one). */
 const IMMORTAL_NAMESPACES = ['default', 'kube-system', 'kube-public'];
 
 export interface Writing {
@@ -134,7 +134,7 @@ function terminating({ route, now }: Writing, object: JsonObject, grace: number)
   return { ...typed, metadata: { ...metadata, deletionGracePeriodSeconds: grace } };
 }
 
-/** Only pods that a node runs have one; the others go at once. */
+/** Only pods on a node have a grace period; the others are deleted at once. */
 function graceSeconds(route: Route, object: JsonObject, body: Json): number {
   if (!isPod(route) || valueAt(object, 'spec', 'nodeName') === undefined) return 0;
   const fallback = numberAt(object, 'spec', 'terminationGracePeriodSeconds') ?? 30;
