@@ -36,6 +36,8 @@ npm run ablate -- PATH…           in these folders or files
 const COPY = join('coverage', 'ablate');
 /** A condition that changes this many recordings is not tried on further ones. */
 const ENOUGH = 2;
+/** The caches of the diagnosis. They are emptied for each attempt, which would otherwise see earlier results. */
+const caches: Map<unknown, unknown>[] = [];
 /** A replay that evaluates this many times the conditions of the original is ended. */
 const ALLOWANCE = 30;
 
@@ -99,17 +101,19 @@ interface Effect extends Condition {
 /** One recording is in memory at a time: all of them together are gigabytes. */
 async function ablate(all: readonly Condition[]): Promise<Effect[]> {
   installSwitch();
+  observeCaches();
   const replay = await replayer();
   const effects = all.map((condition): Effect => ({ ...condition, reached: 0, changed: [] }));
   for (const name of [TEXTS, ...recordingNames()]) {
     const run = replay(name);
     switches.reached.clear();
+    switches.decisive.clear();
     switches.budget = Number.MAX_SAFE_INTEGER;
     const expected = run();
     const budget = ALLOWANCE * (Number.MAX_SAFE_INTEGER - switches.budget);
-    for (const id of [...switches.reached]) {
+    for (const id of [...switches.reached]) (effects[id] as Effect).reached++;
+    for (const id of [...switches.decisive]) {
       const effect = effects[id] as Effect;
-      effect.reached++;
       if (effect.changed.length === ENOUGH) continue;
       Object.assign(switches, { off: id, budget });
       if (attempt(run) !== expected) effect.changed.push(name);
@@ -137,8 +141,19 @@ function earlierRounds(now: Snapshot): Snapshot[] {
   return [{ ...collections, cluster: {}, places: {} }, collections];
 }
 
+/** Gives the modules that are loaded from now on caches that can be emptied. */
+function observeCaches(): void {
+  globalThis.WeakMap = class extends Map<WeakKey, unknown> {
+    constructor() {
+      super();
+      caches.push(this);
+    }
+  } as unknown as typeof WeakMap;
+}
+
 /** An exception is a change as well. */
 function attempt(run: () => string): string {
+  for (const cache of caches) cache.clear();
   try {
     return run();
   } catch (error) {
