@@ -16,6 +16,7 @@ import {
   itemsIn,
   snapshotsBehind,
   typeName,
+  valueIn,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
@@ -182,9 +183,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
   const errors = conditions.contentFailure?.errors ?? [];
   const has = (...kinds: ContentError['kind'][]): boolean =>
     errors.some(({ kind }) => kinds.includes(kind));
-  const failing = now.discovery.ok
-    ? [...now.discovery.value.failedGroups, ...conditions.discoveryFailures]
-    : conditions.discoveryFailures;
+  const failing = [
+    ...(valueIn(now.discovery)?.failedGroups ?? []),
+    ...conditions.discoveryFailures,
+  ];
   const failsDiscovery = !now.discovery.ok || failing.length > 0;
   const failsLists = now.content.some(
     ({ read }) =>
