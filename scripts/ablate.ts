@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readFailed } from '../src/model/read.ts';
+import { readFailed, readOk } from '../src/model/read.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import {
   FORECAST,
@@ -27,8 +27,8 @@ npm run ablate -- PATH…           in these folders or files
 
 /**
  * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
- * that was read, with one source unread and no earlier snapshot, and what is read next when nothing, and when only
- * the collections of the cluster were read. Hangs are also replayed as the forecast that saw the same cluster before
+ * that was read, with one source unread and no earlier snapshot, cut short, ten minutes later, and what is read next
+ * when nothing, and when only the collections of the cluster were read. Hangs are also replayed as the forecast that saw the same cluster before
  * the deletion, and the texts of real servers in error-texts.txt are one more recording. A condition without which every
  * recording gives the same diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster
  * has shown needs it.
@@ -133,6 +133,46 @@ function withUnread(now: Snapshot, turn: number): Snapshot {
   return { ...now, cluster: { ...now.cluster, [source]: readFailed(failure) }, unread };
 }
 
+/**
+ * Returns the snapshot of a gate whose time is over before it has read single objects, and that may not read discovery,
+ * nodes, and one source in all namespaces, each time another one.
+ */
+function cutShort(now: Snapshot, turn: number): Snapshot {
+  const refused = readFailed({ kind: 'forbidden', status: 403, message: '403 Forbidden' });
+  const late = readFailed({ kind: 'aborted', message: 'stopped before the answer came' });
+  const all = <T extends object>(reads: T, answer: unknown): T =>
+    Object.fromEntries(Object.keys(reads).map((key) => [key, answer])) as T;
+  const sources = [...new Set(Object.values(now.places).flatMap(Object.keys))];
+  const source = sources[turn % sources.length];
+  const places = Object.entries(now.places).map(([name, place]) => [
+    name,
+    source !== undefined && source in place ? { ...place, [source]: refused } : place,
+  ]);
+  return {
+    ...{ ...now, discovery: refused, nodes: all(now.nodes, refused) },
+    ...{ partners: all(now.partners, late), details: all(now.details, late) },
+    places: Object.fromEntries(places),
+  };
+}
+
+/** Returns the hang as it would be found ten minutes later, with the same Leases renewed. */
+function later(now: Snapshot): Snapshot {
+  const { leases } = now.cluster;
+  const plus = (time: string): string => new Date(Date.parse(time) + 600_000).toISOString();
+  const renewed = leases?.ok
+    ? readOk(
+        leases.value.map((one) => ({
+          ...one,
+          ...(one.renewTime && { renewTime: plus(one.renewTime) }),
+        })),
+      )
+    : leases;
+  return {
+    ...{ ...now, takenAt: plus(now.takenAt) },
+    cluster: { ...now.cluster, ...(renewed && { leases: renewed }) },
+  };
+}
+
 /** Returns the states in which the gate decides what to read next, before it has read everything. */
 function earlierRounds(now: Snapshot): Snapshot[] {
   const none = { nodes: {}, definitions: {}, details: {}, partners: {}, trials: {} };
@@ -197,13 +237,16 @@ async function replayer(): Promise<(recording: string) => () => string> {
     }
     const { now, before } = readRecordedLook(recording);
     const foresight = replayForecast(rewound({ now }), false);
+    const cut = cutShort(now, turn);
     const blind = withUnread(now, turn++);
     const rounds = earlierRounds(now);
+    const old = later(now);
     return () =>
       JSON.stringify([
         [diagnose(now, before), wantedFor(now, before)],
         // A permission that is missing, and a gate that looks only once.
         [diagnose(blind), wantedFor(blind)],
+        [diagnose(cut), wantedFor(cut), diagnose(old)],
         rounds.map((round) => wantedFor(round)),
         foresight(),
       ]);
