@@ -8,7 +8,7 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, service } from '../objects.ts';
+import { configMap, customObject, customType, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
@@ -111,7 +111,16 @@ export function noReadyEndpoint(
   };
 }
 
-const s19 = noReadyEndpoint('S19', 'a webhook whose Service is there, without a ready endpoint');
+const s19 = noReadyEndpoint(
+  'S19',
+  'a webhook whose Service is there, without a ready endpoint',
+  async (world) => {
+    // A Service selects no pods of another namespace.
+    const another = world.name('another');
+    await world.createNamespace(another);
+    await world.create(deployment(another, 'guard', { replicas: 0 }));
+  },
+);
 
 export function liveWebhook(
   id: string,
