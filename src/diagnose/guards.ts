@@ -132,13 +132,10 @@ export function oneForEachGuard<T extends Candidate>(
   type: ResourceType,
   objects: readonly T[],
 ): T[] {
-  const chosen = objects.slice(0, 1);
-  for (const guard of objects.length > 1 ? guardsFor(context, 'UPDATE', type) : []) {
-    const isMeant = (object: T): boolean =>
-      mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0]);
-    if (!chosen.some(isMeant)) chosen.push(...objects.filter(isMeant).slice(0, 1));
-  }
-  return chosen;
+  const meant = guardsFor(context, 'UPDATE', type).map((guard) =>
+    objects.find((object) => mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0])),
+  );
+  return [...new Set([objects[0], ...meant])].filter((object) => object !== undefined);
 }
 
 /**
