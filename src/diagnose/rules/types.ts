@@ -227,23 +227,22 @@ function suspectTypes(context: Context) {
  * refusal is a missing permission of the gate, not a fault of the API.
  */
 function failedListResults(context: Context, { type, read }: TypeContent): RuleResult[] {
-  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher), which is no throttling.
   if (read.ok) return [];
   const { kind, message } = read.failure;
-  // The API server itself answers for other types; a backend that sends no JSON, or nothing, is behind it. The
+  const failing = ['server-error'];
+  // A backend that sends no JSON, or nothing, is behind the API server, which itself answers for other types. The
   // namespace controller waits longer than the gate, and its condition says if it got no answer either.
-  const isBroken =
-    isAggregated(context, type) &&
-    (kind === 'unreadable' ||
-      (kind === 'timeout' && context.conditions.contentFailure !== undefined));
-  if (kind !== 'server-error' && kind !== 'throttled' && !isBroken) return [];
+  if (isAggregated(context, type)) {
+    failing.push('unreadable', ...(context.conditions.contentFailure ? ['timeout'] : []));
+  }
+  if (!failing.includes(kind)) return [];
   const retired = retiredVersion(context, type, message);
   if (retired !== undefined) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
     if (error.kind === 'storage') return storageResults(context, error, type);
   }
-  return kind === 'throttled' ? [] : [apiFailing(context, type, message)];
+  return [apiFailing(context, type, message)];
 }
 
 function findType(
