@@ -284,11 +284,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   }
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
-  wantLogs(context, held, wanted);
-  const judged = now.forecast === undefined && isRead(context, wanted) ? held : [];
-  wanted.siblings.push(
-    ...judged.filter((one) => findOwner(context, one).dependsOnSiblings).map(({ type }) => type),
-  );
+  if (now.forecast === undefined && isRead(context, wanted)) wantForSuspects(context, held, wanted);
   for (const { namespace, ready, pods } of actorsOf(context)) {
     const hasEnded = pods.some(({ phase }) => phase === 'Failed');
     if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
@@ -311,12 +307,16 @@ function isRead({ now }: Context, { cluster }: Wanted): boolean {
   return cluster.every((key) => now.cluster[key] !== undefined);
 }
 
-/** Reads the logs of the most likely owners. Their pods and containers are known after the second round. */
-function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void {
-  const { now } = context;
-  if (now.logs === undefined || now.forecast !== undefined) return;
-  if (!isRead(context, wanted)) return;
-  const found = held.map((one) => findOwner(context, one));
+/**
+ * Reads other objects of a type if its owner depends on them, and the logs of the most likely owners. Their pods and
+ * containers are known after the second round.
+ */
+function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
+  const found = held.map((one) => ({ type: one.type, ...findOwner(context, one) }));
+  wanted.siblings.push(
+    ...found.filter(({ dependsOnSiblings }) => dependsOnSiblings).map(({ type }) => type),
+  );
+  if (context.now.logs === undefined) return;
   const suspects = new Set(
     [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]
       .flatMap((suspect) => suspect?.actor ?? [])
