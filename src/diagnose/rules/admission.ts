@@ -121,7 +121,8 @@ export function judgeAdmission(
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
-    const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
+    const dead =
+      guard.webhook === undefined ? undefined : deadWebhook(context, guard.webhook, does);
     const judged =
       dead === undefined
         ? judgedForUser(context, guard, request, asked, who)
