@@ -284,6 +284,10 @@ const POLICIES: Record<
     expression: `!('protect' in oldObject.metadata.?labels.orValue({})) || ${JANE}`,
   },
   'another-namespace': { rule: { resources: ['namespaces'], resourceNames: ['another'] } },
+  'audits-namespace': {
+    rule: { resources: ['namespaces'], resourceNames: ['preview-which-policies'] },
+    actions: ['Audit'],
+  },
 };
 
 /** Some that refuse, and more that do not. */
