@@ -27,11 +27,11 @@ npm run ablate -- PATH…           in these folders or files
 
 /**
  * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
- * that was read, with one source unread and no earlier snapshot, cut short, ten minutes later, and what is read next
- * when nothing, and when only the collections of the cluster were read. Hangs are also replayed as the forecast that saw the same cluster before
- * the deletion, and the texts of real servers in error-texts.txt are one more recording. A condition without which every
- * recording gives the same diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster
- * has shown needs it.
+ * that was read, with one source unread and no earlier snapshot, cut short, ten minutes later, while objects are being
+ * removed, after the last one was, and what is read next when nothing, and when only the collections of the cluster were
+ * read. Hangs are also replayed as the forecast that saw the same cluster before the deletion, and the texts of real
+ * servers in error-texts.txt are one more recording. A condition without which every recording gives the same
+ * diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster has shown needs it.
  */
 const COPY = join('coverage', 'ablate');
 /** A condition that changes this many recordings is not tried on further ones. */
@@ -152,7 +152,41 @@ function cutShort(now: Snapshot, turn: number): Snapshot {
     ...{ ...now, discovery: refused, nodes: all(now.nodes, refused) },
     ...{ partners: all(now.partners, late), details: all(now.details, late) },
     places: Object.fromEntries(places),
+    cluster: Object.fromEntries(
+      Object.entries(now.cluster).filter((_, index) => (index + turn) % 4 !== 0),
+    ),
   };
+}
+
+/**
+ * Returns an earlier snapshot of a deletion that goes on: since then one object of each type, or one finalizer of every
+ * object in every second group, was removed.
+ */
+function busier(now: Snapshot): Snapshot {
+  let groups = 0;
+  const content = now.content.map(({ type, read }) => {
+    if (!read.ok) return { type, read };
+    const terminating = read.value.terminating.map((group) =>
+      groups++ % 2 === 0
+        ? { ...group, count: group.count + 1 }
+        : {
+            ...group,
+            examples: group.examples.map((object) => ({
+              ...object,
+              finalizers: [...object.finalizers, 'example.com/removed'],
+            })),
+          },
+    );
+    return { type, read: readOk({ ...read.value, total: read.value.total + 1, terminating }) };
+  });
+  return { ...now, content, takenAt: new Date(Date.parse(now.takenAt) - 30_000).toISOString() };
+}
+
+/** Returns the namespace just after its last object was deleted, with the conditions of the hang. */
+function emptied(now: Snapshot): Snapshot {
+  const nothing = { total: 0, queued: 0, terminating: [], guarded: [] };
+  const content = now.content.map(({ type }) => ({ type, read: readOk(nothing) }));
+  return { ...now, content, pods: readOk([]), unread: [] };
 }
 
 /** Returns the hang as it would be found ten minutes later, with the same Leases renewed. */
@@ -240,13 +274,13 @@ async function replayer(): Promise<(recording: string) => () => string> {
     const cut = cutShort(now, turn);
     const blind = withUnread(now, turn++);
     const rounds = earlierRounds(now);
-    const old = later(now);
+    const [old, busy, empty] = [later(now), busier(now), emptied(now)];
     return () =>
       JSON.stringify([
         [diagnose(now, before), wantedFor(now, before)],
         // A permission that is missing, and a gate that looks only once.
         [diagnose(blind), wantedFor(blind)],
-        [diagnose(cut), wantedFor(cut), diagnose(old)],
+        [diagnose(cut), wantedFor(cut), diagnose(old), diagnose(now, busy), diagnose(empty)],
         rounds.map((round) => wantedFor(round)),
         foresight(),
       ]);
