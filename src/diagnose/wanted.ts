@@ -272,11 +272,15 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
-    for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
-    for (const namespace of able.namespaces) places.add(namespace);
-    for (const namespace of placesOfServers(context, one)) places.add(namespace);
     const homes = placesOfNamesakes(context, one);
-    for (const namespace of homes) places.add(namespace);
+    for (const namespace of [
+      ...able.accounts.flatMap((account) => account.namespace ?? []),
+      ...able.namespaces,
+      ...placesOfServers(context, one),
+      ...homes,
+    ]) {
+      places.add(namespace);
+    }
     wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
@@ -292,12 +296,13 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }
   const existing = now.cluster.namespaces;
-  for (const namespace of places) {
-    // A deleted namespace cannot be read; bindings to its accounts are leftovers.
-    const isThere = existing?.ok !== true || existing.value.some(({ name }) => name === namespace);
-    if (!isThere) continue;
-    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
-  }
+  // A deleted namespace cannot be read; bindings to its accounts are leftovers.
+  const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
+  wanted.places.push(
+    ...[...places]
+      .filter((namespace) => names.includes(namespace))
+      .map((namespace) => ({ namespace, sources: OWNER_SOURCES.elsewhere })),
+  );
 }
 
 const MAX_SUSPECTS = 5;
