@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readFailed } from '../src/model/read.ts';
+import { readFailed, readOk } from '../src/model/read.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import {
   FORECAST,
@@ -27,15 +27,17 @@ npm run ablate -- PATH…           in these folders or files
 
 /**
  * Switches off each condition of the diagnosis, one after the other, and replays every recording: with everything
- * that was read, with one source unread and no earlier snapshot, and what is read next when nothing, and when only
- * the collections of the cluster were read. Hangs are also replayed as the forecast that saw the same cluster before
- * the deletion, and the texts of real servers in error-texts.txt are one more recording. A condition without which every
- * recording gives the same diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster
- * has shown needs it.
+ * that was read, with one source unread and no earlier snapshot, cut short, ten minutes later, while objects are being
+ * removed, after the last one was, and what is read next when nothing, and when only the collections of the cluster were
+ * read. Hangs are also replayed as the forecast that saw the same cluster before the deletion, and the texts of real
+ * servers in error-texts.txt are one more recording. A condition without which every recording gives the same
+ * diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster has shown needs it.
  */
 const COPY = join('coverage', 'ablate');
 /** A condition that changes this many recordings is not tried on further ones. */
 const ENOUGH = 2;
+/** The caches of the diagnosis. They are emptied for each attempt, which would otherwise see earlier results. */
+const caches: Map<unknown, unknown>[] = [];
 /** A replay that evaluates this many times the conditions of the original is ended. */
 const ALLOWANCE = 30;
 
@@ -99,17 +101,19 @@ interface Effect extends Condition {
 /** One recording is in memory at a time: all of them together are gigabytes. */
 async function ablate(all: readonly Condition[]): Promise<Effect[]> {
   installSwitch();
+  observeCaches();
   const replay = await replayer();
   const effects = all.map((condition): Effect => ({ ...condition, reached: 0, changed: [] }));
   for (const name of [TEXTS, ...recordingNames()]) {
     const run = replay(name);
     switches.reached.clear();
+    switches.decisive.clear();
     switches.budget = Number.MAX_SAFE_INTEGER;
     const expected = run();
     const budget = ALLOWANCE * (Number.MAX_SAFE_INTEGER - switches.budget);
-    for (const id of [...switches.reached]) {
+    for (const id of [...switches.reached]) (effects[id] as Effect).reached++;
+    for (const id of [...switches.decisive]) {
       const effect = effects[id] as Effect;
-      effect.reached++;
       if (effect.changed.length === ENOUGH) continue;
       Object.assign(switches, { off: id, budget });
       if (attempt(run) !== expected) effect.changed.push(name);
@@ -129,6 +133,80 @@ function withUnread(now: Snapshot, turn: number): Snapshot {
   return { ...now, cluster: { ...now.cluster, [source]: readFailed(failure) }, unread };
 }
 
+/**
+ * Returns the snapshot of a gate whose time is over before it has read single objects, and that may not read discovery,
+ * nodes, and one source in all namespaces, each time another one.
+ */
+function cutShort(now: Snapshot, turn: number): Snapshot {
+  const refused = readFailed({ kind: 'forbidden', status: 403, message: '403 Forbidden' });
+  const late = readFailed({ kind: 'aborted', message: 'stopped before the answer came' });
+  const all = <T extends object>(reads: T, answer: unknown): T =>
+    Object.fromEntries(Object.keys(reads).map((key) => [key, answer])) as T;
+  const sources = [...new Set(Object.values(now.places).flatMap(Object.keys))];
+  const source = sources[turn % sources.length];
+  const places = Object.entries(now.places).map(([name, place]) => [
+    name,
+    source !== undefined && source in place ? { ...place, [source]: refused } : place,
+  ]);
+  return {
+    ...{ ...now, discovery: refused, nodes: all(now.nodes, refused) },
+    ...{ partners: all(now.partners, late), details: all(now.details, late) },
+    places: Object.fromEntries(places),
+    cluster: Object.fromEntries(
+      Object.entries(now.cluster).filter((_, index) => (index + turn) % 4 !== 0),
+    ),
+  };
+}
+
+/**
+ * Returns an earlier snapshot of a deletion that goes on: since then one object of each type, or one finalizer of every
+ * object in every second group, was removed.
+ */
+function busier(now: Snapshot): Snapshot {
+  let groups = 0;
+  const content = now.content.map(({ type, read }) => {
+    if (!read.ok) return { type, read };
+    const terminating = read.value.terminating.map((group) =>
+      groups++ % 2 === 0
+        ? { ...group, count: group.count + 1 }
+        : {
+            ...group,
+            examples: group.examples.map((object) => ({
+              ...object,
+              finalizers: [...object.finalizers, 'example.com/removed'],
+            })),
+          },
+    );
+    return { type, read: readOk({ ...read.value, total: read.value.total + 1, terminating }) };
+  });
+  return { ...now, content, takenAt: new Date(Date.parse(now.takenAt) - 30_000).toISOString() };
+}
+
+/** Returns the namespace just after its last object was deleted, with the conditions of the hang. */
+function emptied(now: Snapshot): Snapshot {
+  const nothing = { total: 0, queued: 0, terminating: [], guarded: [] };
+  const content = now.content.map(({ type }) => ({ type, read: readOk(nothing) }));
+  return { ...now, content, pods: readOk([]), unread: [] };
+}
+
+/** Returns the hang as it would be found ten minutes later, with the same Leases renewed. */
+function later(now: Snapshot): Snapshot {
+  const { leases } = now.cluster;
+  const plus = (time: string): string => new Date(Date.parse(time) + 600_000).toISOString();
+  const renewed = leases?.ok
+    ? readOk(
+        leases.value.map((one) => ({
+          ...one,
+          ...(one.renewTime && { renewTime: plus(one.renewTime) }),
+        })),
+      )
+    : leases;
+  return {
+    ...{ ...now, takenAt: plus(now.takenAt) },
+    cluster: { ...now.cluster, ...(renewed && { leases: renewed }) },
+  };
+}
+
 /** Returns the states in which the gate decides what to read next, before it has read everything. */
 function earlierRounds(now: Snapshot): Snapshot[] {
   const none = { nodes: {}, definitions: {}, details: {}, partners: {}, trials: {} };
@@ -137,8 +215,19 @@ function earlierRounds(now: Snapshot): Snapshot[] {
   return [{ ...collections, cluster: {}, places: {} }, collections];
 }
 
+/** Gives the modules that are loaded from now on caches that can be emptied. */
+function observeCaches(): void {
+  globalThis.WeakMap = class extends Map<WeakKey, unknown> {
+    constructor() {
+      super();
+      caches.push(this);
+    }
+  } as unknown as typeof WeakMap;
+}
+
 /** An exception is a change as well. */
 function attempt(run: () => string): string {
+  for (const cache of caches) cache.clear();
   try {
     return run();
   } catch (error) {
@@ -182,13 +271,16 @@ async function replayer(): Promise<(recording: string) => () => string> {
     }
     const { now, before } = readRecordedLook(recording);
     const foresight = replayForecast(rewound({ now }), false);
+    const cut = cutShort(now, turn);
     const blind = withUnread(now, turn++);
     const rounds = earlierRounds(now);
+    const [old, busy, empty] = [later(now), busier(now), emptied(now)];
     return () =>
       JSON.stringify([
         [diagnose(now, before), wantedFor(now, before)],
         // A permission that is missing, and a gate that looks only once.
         [diagnose(blind), wantedFor(blind)],
+        [diagnose(cut), wantedFor(cut), diagnose(old), diagnose(now, busy), diagnose(empty)],
         rounds.map((round) => wantedFor(round)),
         foresight(),
       ]);

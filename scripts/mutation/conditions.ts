@@ -26,6 +26,8 @@ interface Syntax extends Node {
 
 /** The name under which instrumented code asks whether a condition is switched off. */
 const SWITCH = '__isSwitchedOff';
+/** The name under which instrumented code reports the value of a condition. */
+const OBSERVE = '__observed';
 
 /**
  * Rewrites TypeScript so that each operand of `&&` and `||`, and each `if`, can be switched off at run time by its
@@ -56,7 +58,10 @@ export function instrument(
       kind,
       text: text.replace(/\s+/g, ' '),
     });
-    code.prependRight(node.start, `(${SWITCH}(${id}) ? ${neutral} : (`);
+    code.prependRight(
+      node.start,
+      `(${SWITCH}(${id}) ? ${neutral} : ${OBSERVE}(${id}, ${neutral}, `,
+    );
     code.appendLeft(node.end, '))');
   }
 
@@ -91,6 +96,8 @@ export const switches = {
   off: -1,
   /** The conditions that were reached since the last reset. */
   reached: new Set<number>(),
+  /** Those among them with another value than when they are off: only these can change anything. */
+  decisive: new Set<number>(),
   /** How many more conditions may be evaluated: without one of its conditions, a loop may never end. */
   budget: Number.POSITIVE_INFINITY,
 };
@@ -102,6 +109,10 @@ export function installSwitch(): void {
       if (switches.budget-- <= 0) throw new Error('endless loop');
       switches.reached.add(id);
       return id === switches.off;
+    },
+    [OBSERVE]: <T>(id: number, neutral: boolean, value: T): T => {
+      if (value !== neutral) switches.decisive.add(id);
+      return value;
     },
   });
 }

@@ -55,16 +55,12 @@ export const WORKLOAD_SOURCES = [
   'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
 
-const ACTORS = new WeakMap<object, { actors: Actor[]; size: number }>();
+const ACTORS = new WeakMap<Context, Actor[]>();
 
 /** Returns every workload that was read, each once. */
 export function actorsOf(context: Context): Actor[] {
-  const { now } = context;
-  const size = Object.keys(now.cluster).length + Object.keys(now.places).length;
-  const known = ACTORS.get(now);
-  if (known?.size === size) return known.actors;
-  const actors = findActors(context);
-  ACTORS.set(now, { actors, size });
+  const actors = ACTORS.get(context) ?? findActors(context);
+  ACTORS.set(context, actors);
   return actors;
 }
 
@@ -82,14 +78,11 @@ function findActors(context: Context): Actor[] {
     return actor;
   };
   for (const workload of workloads) {
-    const { owner } = workload;
     if (hasEnded(workload)) continue;
-    if (owner !== undefined && byUid.has(owner.uid)) continue;
-    // A workload that an operator of operators made for one of its own objects still runs the program.
-    if (owner === undefined || !isReplicaSet(workload)) add(actorOf(workload));
-    else {
-      // The type of a Rollout or the like is not listed: its ReplicaSets give the replicas.
-      const actor = add(actorFromReference(owner, workload));
+    if (byUid.has(workload.owner?.uid ?? '')) continue;
+    const actor = add(actorOfWorkload(workload));
+    // A Rollout or the like is not listed: its ReplicaSets give the replicas.
+    if (actor.uid === undefined) {
       actor.wanted += workload.wanted;
       actor.ready += workload.ready;
     }
@@ -125,16 +118,14 @@ function keyOf({ kind, namespace, name, isGone }: Actor): string {
   return `${kind} ${namespace}/${name} ${isGone}`;
 }
 
-/** Reports whether a Job has ended, so that it creates no more pods. A suspended Job may create some. */
-function hasEnded({ kind, conditions }: WorkloadFacts): boolean {
-  return (
-    kind === 'Job' &&
-    conditions.some(({ type, status }) => /^(?:Complete|Failed) True$/.test(`${type} ${status}`))
+/**
+ * Reports whether a Job has ended, so that it creates no more pods. A suspended Job may create some. No other
+ * workload has these conditions.
+ */
+function hasEnded({ conditions }: WorkloadFacts): boolean {
+  return conditions.some(({ type, status }) =>
+    /^(?:Complete|Failed) True$/.test(`${type} ${status}`),
   );
-}
-
-function isReplicaSet({ kind }: WorkloadFacts): boolean {
-  return kind === 'ReplicaSet';
 }
 
 function podsOf({ now }: Context): PodFacts[] {
@@ -172,10 +163,18 @@ function topOf(
     if (above === undefined) break;
     top = above;
   }
-  if (hasEnded(top)) return undefined;
-  return top.owner !== undefined && isReplicaSet(top)
-    ? actorFromReference(top.owner, top)
-    : actorOf(top);
+  return hasEnded(top) ? undefined : actorOfWorkload(top);
+}
+
+/**
+ * Returns the workload, or the controller of a ReplicaSet. A Deployment that an operator of operators made for one of
+ * its own objects still runs the program.
+ */
+function actorOfWorkload(workload: WorkloadFacts): Actor {
+  const { kind, owner } = workload;
+  return kind === 'ReplicaSet' && owner !== undefined
+    ? actorFromReference(owner, workload)
+    : actorOf(workload);
 }
 
 const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
@@ -260,15 +259,18 @@ function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, Workload
  */
 export function listOfOthers({ selectors }: Actor, namespace: string): string | undefined {
   return selectors.find((setting) => {
-    const [, name = '', list = ''] = /^(.*namespaces)=([-a-z0-9, ]+)$/i.exec(setting) ?? [];
-    const isIgnored = /den[iy]|exclu|exempt|ignor|skip|black/i.test(name);
-    return list !== '' && !isIgnored && !list.split(/[, ]+/).includes(namespace);
+    const [, list] = LIST_OF_NAMESPACES.exec(setting) ?? [];
+    return list !== undefined && !list.split(/[, ]+/).includes(namespace);
   });
 }
 
+/** A setting that lists the namespaces in which a controller works, and not those that it ignores. */
+const LIST_OF_NAMESPACES =
+  /^(?![^=]*(?:den[iy]|exclu|exempt|ignor|skip|black))[^=]*namespaces=([-a-z0-9, ]+)$/i;
+
 /** Reports whether at least one of its pods has started and not ended, or its own status says so. */
-export function isAlive(actor: Actor): boolean {
-  return !actor.isGone && (actor.ready > 0 || actor.pods.some(({ phase }) => phase === 'Running'));
+export function isAlive({ ready, pods }: Actor): boolean {
+  return ready + pods.filter(({ phase }) => phase === 'Running').length > 0;
 }
 
 /** Reports whether the kubelet runs it from a file: it then has no ServiceAccount and uses credentials of its own. */

@@ -79,7 +79,7 @@ function environmentOf(request: AdmissionRequest): Scope {
   const stored = partial({
     metadata: partial({
       name: object.name,
-      namespace: object.namespace || ABSENT,
+      namespace: orAbsent(object.namespace),
       labels: strings(object.labels),
       annotations: strings(object.annotations),
     }),
@@ -92,8 +92,7 @@ function environmentOf(request: AdmissionRequest): Scope {
         namespace: resource === 'namespaces' ? object.name : object.namespace,
         operation,
         userInfo: partial(requester === 'unnamed' ? { username: UNNAMED_USER } : { ...requester }),
-        // An empty one is absent.
-        subResource: subResource || ABSENT,
+        subResource: orAbsent(subResource),
         kind: complete({ group, version, kind }),
         resource: complete({ group, version, resource }),
         // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
@@ -121,6 +120,11 @@ function complete(entries: Readonly<Record<string, Value>>): Fields {
 function fieldsOf(entries: Readonly<Record<string, Value>>, otherwise: Value): Fields {
   const known = new Map(Object.entries(entries));
   return (key) => known.get(key) ?? otherwise;
+}
+
+/** Returns the text; the API server leaves an empty one out. */
+function orAbsent(text: string): Value {
+  return text === '' ? ABSENT : text;
 }
 
 /** Returns the fields of a map of texts, if it is known; the API server stores no empty maps. */

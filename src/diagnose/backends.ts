@@ -56,8 +56,7 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
     const { cluster } = context.now;
-    const isKnown =
-      cluster.deployments && WORKLOAD_SOURCES.every((key) => cluster[key]?.ok ?? true);
+    const isKnown = WORKLOAD_SOURCES.every((key) => cluster[key]?.ok ?? key === 'otherWorkloads');
     const none = isKnown ? ', and no workload creates the pods that it selects' : '';
     return backend(true, `which has no ready endpoints${none}`);
   }
@@ -127,13 +126,13 @@ export function unansweredCall(
     ...finding
   }: Call & Omit<RuleResult, 'message' | 'remedies' | 'scope'>,
 ): RuleResult {
-  const backend = service && backendOf(context, service, failure);
+  const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const server =
     backend === undefined
       ? `a server that ${CALL_FAILURE_TEXTS[failure ?? 'other']}`
       : `${serviceText(backend.service)}, ${backend.text}`;
   const { before, late, gone, ...how } = stop;
-  const again = fix ?? backendRemedies(backend, failure);
+  const again = fix ?? backendRemedies(backend);
   return {
     ...finding,
     message: says(server),
@@ -152,10 +151,7 @@ export function unansweredCall(
 }
 
 /** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
-export function backendRemedies(
-  backend: Backend | undefined,
-  failure: CallFailure | undefined,
-): Remedy[] {
+export function backendRemedies(backend: Backend | undefined): Remedy[] {
   if (backend === undefined) {
     return [withRole('now', { text: `Make that server answer; ${HEALS}` })];
   }
@@ -181,7 +177,7 @@ export function backendRemedies(
           ),
         ];
   }
-  if (backend.isDead || failure === 'service-not-found') {
+  if (backend.isDead) {
     return [
       withRole('now', { text: `Install the software behind ${place} again; ${HEALS}` }),
       lookRemedy(

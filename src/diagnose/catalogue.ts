@@ -60,23 +60,22 @@ interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-/** Sorts the most specific entries first: exact names, then the longest prefixes, then other patterns. */
+/** Sorts the most specific entries first: exact names, then by the length of the text before the first `*`. */
 const BY_WEIGHT = CATALOGUE.toSorted((a, b) => weightOf(b) - weightOf(a));
 
 function weightOf({ match }: CatalogueEntry): number {
-  if (!match.includes('*')) return 1_000;
-  return match.indexOf('*') === match.length - 1 ? match.length : 0;
+  const star = match.indexOf('*');
+  return star < 0 ? 1_000 : star;
 }
 
-/** Returns the entry for a finalizer; the kind must fit, if it is known. */
+/** Returns the entry for a finalizer on an object of this kind. */
 export function lookUpFinalizer(
   finalizer: string,
-  on?: FinalizerHolder,
+  on: FinalizerHolder,
 ): CatalogueEntry | undefined {
   return BY_WEIGHT.find(
     ({ match, on: kinds }) =>
-      matchesGlob(match, finalizer) &&
-      (on === undefined || kinds.some((kind) => fitsKind(kind, on))),
+      matchesGlob(match, finalizer) && kinds.some((kind) => fitsKind(kind, on)),
   );
 }
 
@@ -89,7 +88,7 @@ export function productName({ owner }: CatalogueEntry): string | undefined {
 }
 
 /** Returns what stays behind for ever when the finalizer is removed by hand; undefined when that is not known. */
-export function leakOf(finalizer: string, on?: FinalizerHolder): string | undefined {
+export function leakOf(finalizer: string, on: FinalizerHolder): string | undefined {
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
@@ -119,8 +118,8 @@ export function domainOf(finalizer: string): string {
 }
 
 function fitsKind(kind: string, on: FinalizerHolder): boolean {
+  const full = `${on.kind}.${on.group}`;
   // Patterns apply to the Namespace object only where they name it: its finalizers have other purposes.
-  if (kind === '*') return on.kind !== 'Namespace' || on.group !== '';
-  if (!kind.startsWith('*.')) return kind === on.kind;
-  return on.group === kind.slice(2) || on.group.endsWith(kind.slice(1));
+  if (kind === '*') return full !== 'Namespace.';
+  return kind.startsWith('*.') ? full.endsWith(kind.slice(1)) : kind === on.kind;
 }

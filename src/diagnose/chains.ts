@@ -88,7 +88,8 @@ function reasonFor(
   const { references = [], mentions = [], deletionPolicy } = detailOf(context, object) ?? {};
   const made = references.find(
     (one) =>
-      one.kind === 'Namespace' && one.name === name && (one.isMade || /^status\./.test(one.field)),
+      `${one.kind}/${one.name}` === `Namespace/${name}` &&
+      (one.isMade || one.field.startsWith('status.')),
   );
   if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
   if (object.name !== name && !mentions.includes(name)) return undefined;
@@ -155,8 +156,8 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 const MAX_PODS = 20;
 
 /**
- * Returns links to what a status text names literally as what is waited for: a held object or a terminating
- * pod, by its kind and name, or another finalizer of the same object.
+ * Returns links to what a status text names literally as what is waited for: a held object by its kind and name, a
+ * terminating namespace, or another finalizer of the same object.
  */
 export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
   if (!isWaitText(text)) return [];
@@ -171,13 +172,9 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
     other === undefined || other === held.finalizer
       ? []
       : [findingId('object-finalizer', subjectOf(first), other)];
-  const pods = terminatingPods(context).filter(
-    ({ name }) => isNamed(text, name) && isKindNamed(text, 'Pod'),
-  );
   return [
     ...byFinalizer.map((id) => ({ id, because: NAMED })),
     ...objectsNamedIn(context, held, text).flatMap(({ head }) => linksToHeld(head, NAMED)),
-    ...pods.flatMap((pod) => linksTo(findingsOfPod(context, pod), NAMED)),
     ...otherTerminating(context)
       .filter((namespace) => isNamespaceNamed(text, namespace))
       .map(({ name }) => ({ id: behindId(name), because: NAMED })),

@@ -57,24 +57,21 @@ const TYPES: ReadonlySet<string> = new Set([
   'NamespaceFinalizersRemaining',
 ]);
 
-const SOME_GROUPS = /^Discovery failed for some groups, \d{1,9} failing: /;
-const SERVER_APIS = 'unable to retrieve the complete list of server APIs: ';
+const SOME_GROUPS =
+  /^(?:Discovery failed for some groups, \d{1,9} failing: )?unable to retrieve the complete list of server APIs: (.*)$/s;
 const GROUP_VERSION = /^(?:([a-z0-9.-]+)\/)?([a-z0-9-]+): /;
 
 /** Parses `g/v: error, g/v: error` (client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed). */
 function failuresOfDiscovery(
   message: string | undefined,
 ): Pick<ParsedConditions, 'discoveryFailures' | 'discoveryRaw'> {
-  const rest = message?.replace(SOME_GROUPS, '') ?? '';
-  if (!rest.startsWith(SERVER_APIS)) {
-    return { discoveryFailures: [], discoveryRaw: rest === message ? message : undefined };
-  }
-  const parts = rest.slice(SERVER_APIS.length).split(/, (?=(?:[a-z0-9.-]+\/)?v\d\w*: )/);
+  const [, list] = SOME_GROUPS.exec(message ?? '') ?? [];
+  const parts = list?.split(/, (?=(?:[a-z0-9.-]+\/)?v\d\w*: )/) ?? [];
   const discoveryFailures = parts.flatMap((part) => {
     const [prefix = '', group = '', version] = GROUP_VERSION.exec(part) ?? [];
     return version === undefined ? [] : { group, version, error: part.slice(prefix.length) };
   });
-  return { discoveryFailures, discoveryRaw: undefined };
+  return { discoveryFailures, discoveryRaw: list === undefined ? message : undefined };
 }
 
 // The core group is empty and leaves the dot: "pods. has 5 resource instances".

@@ -143,10 +143,9 @@ function explain(now: Snapshot, before: Snapshot | undefined): Explained {
 function withServers(results: readonly RuleResult[]): RuleResult[] {
   return results.map((result) => {
     const server = results.find(
-      ({ code, subject, waitsFor = [] }) =>
+      ({ code, subject }) =>
         ['owner-scaled-to-zero', 'owner-not-ready'].includes(code) &&
-        actorText(subject) === result.servedBy &&
-        !waitsFor.some(({ id }) => id === resultId(result)),
+        actorText(subject) === result.servedBy,
     );
     if (server === undefined) return result;
     const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };

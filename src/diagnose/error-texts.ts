@@ -91,8 +91,8 @@ function splitErrors(text: string, stated: number): string[] {
     start = comma + 2;
   }
   pieces.push(text.slice(start));
-  const refusal = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
-  const last = refusal < 0 || pieces.length === stated ? pieces.length : refusal;
+  if (pieces.length === stated) return pieces;
+  const last = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
   return [...pieces.slice(0, last), pieces.slice(last).join(', ')];
 }
 
@@ -357,7 +357,7 @@ function readErrorText(text: string): ErrorDetail {
 /** Reads a storage key, `/registry/[group/]resource/namespace/name`. */
 function unreadableKey(path: string): ErrorDetail {
   const [name, , resource, group] = path.split('/').slice(2).reverse();
-  return { ...UNREADABLE, group, resource, name: resource && name };
+  return resource === undefined ? UNREADABLE : { ...UNREADABLE, group, resource, name };
 }
 
 interface Named {
@@ -371,20 +371,16 @@ interface Named {
  * collection delete the name is literally "Unknown".
  */
 function targetBefore(text: string, end: number): Named | undefined {
-  if (end < 1) return undefined;
-  let head = text.slice(0, end);
-  let name: string | undefined;
-  if (head.endsWith('"')) {
-    head = head.slice(0, head.endsWith('\\"') ? -2 : -1);
-    const open = head.lastIndexOf('"');
-    if (open < 0) return undefined;
-    name = head.slice(open + 1);
-    head = head.slice(0, open).replace(/\\$/, '').trimEnd();
-  }
-  const type = head.slice(head.lastIndexOf(' ') + 1);
+  const near = text.slice(Math.max(0, end - MAX_TARGET), Math.max(0, end));
+  const [, type, name] = TARGET.exec(near) ?? [];
+  if (type === undefined) return undefined;
   const [resource = '', ...group] = type.split('.');
-  return type === '' ? undefined : { resource, group: group.join('.'), name };
+  return { resource, group: group.join('.'), name };
 }
+
+/** A type and a name have at most 253 characters each; a longer piece of a hostile text is not searched. */
+const MAX_TARGET = 520;
+const TARGET = /([^\s"\\]+)(?: \\?"([^"\\]*)\\?")?$/;
 
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
 const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/;
@@ -392,8 +388,8 @@ const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/
 /** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
-  const host = url === undefined ? null : SERVICE_HOST.exec(url);
-  const service = host?.[1] && host[2] ? { namespace: host[2], name: host[1] } : undefined;
+  const [, name, namespace] = SERVICE_HOST.exec(url ?? '') ?? [];
+  const service = name === undefined || namespace === undefined ? undefined : { namespace, name };
   return { cause: callFailure(rest), service, url };
 }
 

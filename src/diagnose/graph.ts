@@ -40,7 +40,7 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const findings = ids.map((id) => {
     const result = byId.get(id) as RuleResult;
     const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
-    const remedies = [...result.remedies, ...((isCircle && result.wayOut) || [])];
+    const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
     return toFinding(id, { ...result, remedies }, targets(next, id));
   });
   return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };

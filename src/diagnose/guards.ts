@@ -54,7 +54,7 @@ export type Operation = AdmissionRequest['operation'];
 export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
   const { labels } = context.now.namespace;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
-    matchesPlace(labels, namespaceSelector, type);
+    matchesLabels(namespaceSelector, labels);
   const policies = policiesOf(context).filter(
     (policy) =>
       policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
@@ -132,19 +132,16 @@ export function oneForEachGuard<T extends Candidate>(
   type: ResourceType,
   objects: readonly T[],
 ): T[] {
-  const chosen = objects.slice(0, 1);
-  for (const guard of objects.length > 1 ? guardsFor(context, 'UPDATE', type) : []) {
-    const isMeant = (object: T): boolean =>
-      mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0]);
-    if (!chosen.some(isMeant)) chosen.push(...objects.filter(isMeant).slice(0, 1));
-  }
-  return chosen;
+  const meant = guardsFor(context, 'UPDATE', type).map((guard) =>
+    objects.find((object) => mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0])),
+  );
+  return [...new Set([objects[0], ...meant])].filter((object) => object !== undefined);
 }
 
 /**
  * Returns the webhooks and bound policies that the API server applies to such a request, in a fixed order. Undefined if
- * that is not known: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
- * whose labels were not read.
+ * that is not known: a list was not read, conditions cannot be evaluated, the object is in a namespace whose labels
+ * were not read.
  */
 export function guardsAsked(
   context: Context,
@@ -160,7 +157,7 @@ export function guardsAsked(
     const [first, ...others] = requests.map((request) => isGuardAsked(guard, request));
     return { guard, asked: others.every((other) => other === first) ? first : undefined };
   });
-  if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
+  if (guards.some(({ asked }) => asked === undefined)) return undefined;
   return guards
     .flatMap(({ guard, asked }) => (asked === false ? [] : [guard]))
     .sort((a, b) => (a.text < b.text ? -1 : 1));
@@ -187,16 +184,19 @@ export function realRequests(
 ): [AdmissionRequest, ...AdmissionRequest[]] {
   const object = { name, namespace: place, labels, annotations };
   const request = { operation, type, object, namespaceLabels: namespace.labels };
-  if (operation === 'DELETE' && typeName(type) === 'namespaces') {
-    return [{ ...request, requester: 'unnamed' }];
-  }
-  // Any controller may remove a finalizer from an object.
-  const isOfController = operation === 'DELETE' || typeName(type) === 'namespaces/finalize';
-  const [first, ...others] = isOfController ? NAMESPACE_CONTROLLERS.map(requesterOf) : [undefined];
+  const [first, ...others] = sendersOf(`${operation} ${typeName(type)}`);
   return [
     { ...request, requester: first },
     ...others.map((requester) => ({ ...request, requester })),
   ];
+}
+
+/** Returns who may send a request: anyone deletes a Namespace, and any controller removes a finalizer. */
+function sendersOf(request: string): AdmissionRequest['requester'][] {
+  if (request === 'DELETE namespaces') return ['unnamed'];
+  return /^DELETE |^UPDATE namespaces\/finalize$/.test(request)
+    ? NAMESPACE_CONTROLLERS.map(requesterOf)
+    : [undefined];
 }
 
 /** Returns the webhooks whose Service such a request needs. */
@@ -224,21 +224,8 @@ function matchesWebhook(
 ): boolean {
   return (
     rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')) &&
-    matchesPlace(place, namespaceSelector, type)
+    matchesLabels(namespaceSelector, place)
   );
-}
-
-/**
- * Reports whether a namespace selector matches. It is applied to a Namespace by its own labels, and not to other
- * cluster-scoped objects.
- */
-function matchesPlace(
-  place: Record<string, string>,
-  selector: readonly LabelRequirement[],
-  type: ResourceType,
-): boolean {
-  const hasLabels = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
-  return !hasLabels || matchesLabels(selector, place);
 }
 
 /** Matches a rule; with matchPolicy Equivalent, a request in another version of the type is converted and matched. */

@@ -50,11 +50,8 @@ const PASS_MS = 10_000;
  * Returns the queue in front of a finalizer whose last two counted steps, while the gate waited, made it shorter, and
  * whose next step is not late: 6, then 5, then 4. Counts of a pass that failed are not compared.
  */
-function watchedQueue({ now, nowMs, conditions }: Context): Movement | undefined {
-  const isComplete =
-    conditions.contentFailure === undefined &&
-    conditions.discoveryFailures.length === 0 &&
-    isContentRead(now);
+function watchedQueue({ now, nowMs }: Context): Movement | undefined {
+  const isComplete = !hasFailedPass(now) && isContentRead(now);
   const groups = countsOf(now).flatMap(({ terminating }) => terminating);
   for (const { finalizer, counts } of isComplete ? (now.watched ?? []) : []) {
     const steps = counts.slice(-3);
@@ -81,12 +78,15 @@ export function movementWithoutFinding({ now, nowMs, conditions }: Context): Mov
   const { namespace } = now;
   const ageMs = nowMs - Date.parse(namespace.deletionTimestamp ?? '');
   if (!conditions.present) return ageMs < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
-  const complains =
-    conditions.discoveryFailures.length > 0 ||
-    conditions.discoveryRaw !== undefined ||
-    conditions.contentFailure !== undefined;
   const saidMs = nowMs - Date.parse(namespace.statusWrittenAt ?? '');
-  return complains && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
+  return hasFailedPass(now) && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
+}
+
+/** Reports whether the last pass of the namespace controller met an error. */
+function hasFailedPass({ namespace }: Snapshot): boolean {
+  return namespace.conditions.some(({ type, status }) =>
+    /^NamespaceDeletion\w+Failure True$/.test(`${type} ${status}`),
+  );
 }
 
 interface Shrinking {

@@ -52,22 +52,19 @@ interface Grant {
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
 
-const GRANTS = new WeakMap<object, Grant[]>();
+const GRANTS = new WeakMap<Context, Grant[]>();
 
-function grantsOf({ now }: Context): Grant[] {
-  const known = GRANTS.get(now.cluster);
-  if (known !== undefined) return known;
-  const place = now.places[now.namespace.name];
-  const grants = joinGrants(
-    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(place?.roles)],
-    [...itemsIn(now.cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
-  );
-  if (isComplete(now)) GRANTS.set(now.cluster, grants);
+function grantsOf(context: Context): Grant[] {
+  const { cluster, places, namespace } = context.now;
+  const place = places[namespace.name];
+  const grants =
+    GRANTS.get(context) ??
+    joinGrants(
+      [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],
+      [...itemsIn(cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
+    );
+  GRANTS.set(context, grants);
   return grants;
-}
-
-function isComplete({ cluster, places, namespace }: Context['now']): boolean {
-  return cluster.clusterRoleBindings !== undefined && places[namespace.name] !== undefined;
 }
 
 function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
@@ -115,7 +112,7 @@ export function rightsOf(
     subresource === undefined
       ? [...waysToChange(type), '*']
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
-  const granted: { right: string; isNamed: boolean; isGlobal: boolean }[] = [];
+  const granted: { right: string; isNamed: boolean; isGlobal: boolean; because: string }[] = [];
   for (const { subject, namespace, rule, because } of grantsOf(context)) {
     if (!isFor(subject, namespace, account)) continue;
     rights.impersonates ||= rule.verbs.includes('impersonate');
@@ -127,16 +124,16 @@ export function rightsOf(
     rights.reachesGroup = true;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
+    if (!isAboutThem) continue;
     const isChanged = rule.resources.some((name) => changed.includes(name));
     const isSeen = [type.resource, '*'].some((name) => rule.resources.includes(name));
-    if (!isAboutThem || (!isChanged && !isSeen)) continue;
     const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
     const changes = isChanged ? verbs.filter((verb) => CHANGING.includes(verb)) : [];
     for (const right of [...(isSeen ? verbs : []), ...changes.map(() => 'change')]) {
-      granted.push({ right, isNamed, isGlobal: namespace === undefined });
+      granted.push({ right, isNamed, isGlobal: namespace === undefined, because });
     }
-    if (!rights.because.includes(because)) rights.because.push(because);
   }
+  rights.because = [...new Set(granted.map((grant) => grant.because))];
   const has = (...wanted: string[]): Rights['change'] => {
     const isGranted = (among: typeof granted): boolean =>
       wanted.every((one) => among.some(({ right }) => right === one));
@@ -208,14 +205,12 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;
   return NAMESPACE_CONTROLLERS.some((account) => {
-    const granted = new Set(
-      grantsOf(context)
-        .filter(
-          (grant) => isFor(grant.subject, grant.namespace, account) && coversType(grant.rule, type),
-        )
-        .flatMap(({ rule }) => rule.verbs),
-    );
-    return granted.has('*') || verbs.every((verb) => granted.has(verb));
+    const granted = grantsOf(context)
+      .filter(
+        (grant) => isFor(grant.subject, grant.namespace, account) && coversType(grant.rule, type),
+      )
+      .flatMap(({ rule }) => (rule.verbs.includes('*') ? verbs : rule.verbs));
+    return verbs.every((verb) => granted.includes(verb));
   });
 }
 

@@ -16,6 +16,7 @@ import {
   itemsIn,
   snapshotsBehind,
   typeName,
+  valueIn,
   webhooksOf,
 } from './context.ts';
 import type { ContentError } from './error-texts.ts';
@@ -182,9 +183,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
   const errors = conditions.contentFailure?.errors ?? [];
   const has = (...kinds: ContentError['kind'][]): boolean =>
     errors.some(({ kind }) => kinds.includes(kind));
-  const failing = now.discovery.ok
-    ? [...now.discovery.value.failedGroups, ...conditions.discoveryFailures]
-    : conditions.discoveryFailures;
+  const failing = [
+    ...(valueIn(now.discovery)?.failedGroups ?? []),
+    ...conditions.discoveryFailures,
+  ];
   const failsDiscovery = !now.discovery.ok || failing.length > 0;
   const failsLists = now.content.some(
     ({ read }) =>
@@ -270,11 +272,15 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
-    for (const { namespace } of able.accounts) if (namespace !== undefined) places.add(namespace);
-    for (const namespace of able.namespaces) places.add(namespace);
-    for (const namespace of placesOfServers(context, one)) places.add(namespace);
     const homes = placesOfNamesakes(context, one);
-    for (const namespace of homes) places.add(namespace);
+    for (const namespace of [
+      ...able.accounts.flatMap((account) => account.namespace ?? []),
+      ...able.namespaces,
+      ...placesOfServers(context, one),
+      ...homes,
+    ]) {
+      places.add(namespace);
+    }
     wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
@@ -282,11 +288,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   }
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
-  wantLogs(context, held, wanted);
-  const judged = now.forecast === undefined && isRead(context, wanted) ? held : [];
-  wanted.siblings.push(
-    ...judged.filter((one) => findOwner(context, one).dependsOnSiblings).map(({ type }) => type),
-  );
+  if (now.forecast === undefined && isRead(context, wanted)) wantForSuspects(context, held, wanted);
   for (const { namespace, ready, pods } of actorsOf(context)) {
     const hasEnded = pods.some(({ phase }) => phase === 'Failed');
     if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
@@ -294,12 +296,13 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }
   const existing = now.cluster.namespaces;
-  for (const namespace of places) {
-    // A deleted namespace cannot be read; bindings to its accounts are leftovers.
-    const isThere = existing?.ok !== true || existing.value.some(({ name }) => name === namespace);
-    if (!isThere) continue;
-    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
-  }
+  // A deleted namespace cannot be read; bindings to its accounts are leftovers.
+  const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
+  wanted.places.push(
+    ...[...places]
+      .filter((namespace) => names.includes(namespace))
+      .map((namespace) => ({ namespace, sources: OWNER_SOURCES.elsewhere })),
+  );
 }
 
 const MAX_SUSPECTS = 5;
@@ -309,12 +312,16 @@ function isRead({ now }: Context, { cluster }: Wanted): boolean {
   return cluster.every((key) => now.cluster[key] !== undefined);
 }
 
-/** Reads the logs of the most likely owners. Their pods and containers are known after the second round. */
-function wantLogs(context: Context, held: readonly Held[], wanted: Wanted): void {
-  const { now } = context;
-  if (now.logs === undefined || now.forecast !== undefined) return;
-  if (!isRead(context, wanted)) return;
-  const found = held.map((one) => findOwner(context, one));
+/**
+ * Reads other objects of a type if its owner depends on them, and the logs of the most likely owners. Their pods and
+ * containers are known after the second round.
+ */
+function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
+  const found = held.map((one) => ({ type: one.type, ...findOwner(context, one) }));
+  wanted.siblings.push(
+    ...found.filter(({ dependsOnSiblings }) => dependsOnSiblings).map(({ type }) => type),
+  );
+  if (context.now.logs === undefined) return;
   const suspects = new Set(
     [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]
       .flatMap((suspect) => suspect?.actor ?? [])

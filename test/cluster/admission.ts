@@ -129,7 +129,7 @@ export interface PolicyOptions {
   resource: string;
   /** CEL; what is not true is refused. */
   expression: string;
-  message: string;
+  message?: string;
   /** CEL; said in place of the message. */
   messageExpression?: string;
   /** CEL; the policy looks at nothing else. */
@@ -164,7 +164,9 @@ export async function createPolicy(world: World, options: PolicyOptions): Promis
       ...(condition === undefined
         ? {}
         : { matchConditions: [{ name: 'concerns-us', expression: condition }] }),
-      validations: [{ expression, message, ...(words && { messageExpression: words }) }],
+      validations: [
+        { expression, ...(message && { message }), ...(words && { messageExpression: words }) },
+      ],
     },
   });
   await world.create({

@@ -133,12 +133,8 @@ describe('leakOf', () => {
     );
   });
 
-  test('does not need the kind', () => {
-    expect(leakOf('kubernetes.io/pvc-protection')).toMatch(/volume/);
-  });
-
   test('returns nothing for an unknown finalizer', () => {
-    expect(leakOf('some.random/finalizer')).toBeUndefined();
+    expect(leakOf('some.random/finalizer', core('ConfigMap'))).toBeUndefined();
   });
 });
 

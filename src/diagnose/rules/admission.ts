@@ -101,7 +101,7 @@ export function judgeAdmission(
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
-    const asked = guard && isGuardAsked(guard, request);
+    const asked = guard === undefined ? undefined : isGuardAsked(guard, request);
     if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
       if (asked !== false) add(admissionResult(context, error, does));
       // Not asked about a collection. Its refusal may have hidden another one.
@@ -121,7 +121,8 @@ export function judgeAdmission(
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
-    const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
+    const dead =
+      guard.webhook === undefined ? undefined : deadWebhook(context, guard.webhook, does);
     const judged =
       dead === undefined
         ? judgedForUser(context, guard, request, asked, who)
@@ -171,11 +172,9 @@ function judgedForUser(
 function isErrorOfGuard(
   context: Context,
   error: AdmissionError,
-  { webhook, policy, binding }: Guard,
+  { webhook, policy }: Guard,
 ): boolean {
-  if (error.kind === 'policy-denied') {
-    return policy?.name === error.policy && binding?.name === error.binding;
-  }
+  if (error.kind === 'policy-denied') return policy?.name === error.policy;
   return webhook !== undefined && webhook === findWebhook(context, error);
 }
 
@@ -189,8 +188,8 @@ function findWebhook(
 ): WebhookFacts | undefined {
   const all = webhooksOf(context);
   const named = all.filter(({ name, matchConditions }) =>
-    error.webhook === UNNAMED_WEBHOOK && error.kind === 'webhook-denied'
-      ? matchConditions.some((one) => error.message.includes(`'${one}'`))
+    error.webhook === UNNAMED_WEBHOOK
+      ? matchConditions.some((one) => error.text.includes(`'${one}'`))
       : name === error.webhook,
   );
   const service = error.kind === 'webhook-unreachable' ? error.service : undefined;
@@ -267,12 +266,12 @@ function webhookDenied(
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
   const words = error.message === '' ? 'without explanation' : error.message;
-  // The workload that answers, if only one can.
-  const [actor, ...others] = webhook?.service ? actorsBehind(context, webhook.service) : [];
+  const servers = webhook?.service ? actorsBehind(context, webhook.service).map(actorText) : [];
   return {
     code: 'admission-denied',
     subject,
-    servedBy: actor && others.length === 0 ? actorText(actor) : undefined,
+    // The workload that answers, if only one can.
+    servedBy: servers.length === 1 ? servers[0] : undefined,
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],
@@ -440,8 +439,8 @@ export function onlyGuardResults(
   request: string,
   does: string,
 ): RuleResult[] {
-  const [only, ...others] = asked;
-  if (only === undefined || others.length > 0 || only.dependsOnUser) return [];
+  const [only] = asked.length === 1 ? asked : [];
+  if (only === undefined || only.dependsOnUser) return [];
   const { webhook, policy, binding, text } = only;
   const said = { message: '', text: `admission asks ${text} about ${request}` };
   const error: AdmissionError = webhook

@@ -3,6 +3,7 @@ import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { HEALS, unansweredCall } from '../backends.ts';
 import { kubectl, lookRemedy, nameArgs, withRole } from '../commands.ts';
 import {
+  apiVersionOf,
   type Context,
   extensionApis,
   itemsIn,
@@ -21,7 +22,7 @@ function apiServiceSubject(name: string): Subject {
 type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
 export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
-  return a.group === b.group && a.version === b.version;
+  return apiVersionOf(a) === apiVersionOf(b);
 }
 
 interface FailingGroup {
@@ -84,8 +85,9 @@ export function failingApis(context: Context): RuleResult[] {
       : undiscoveredGroup(context, service, group);
   });
   const raw = context.conditions.discoveryRaw;
-  if (raw === undefined || failing.length > 0) return failing;
+  if (raw === undefined) return failing;
   return [
+    ...failing,
     {
       code: 'discovery-failed',
       subject: namespaceSubject(context.now.namespace.name),
@@ -109,7 +111,8 @@ function unavailableApiService(
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
-  const quote = failure === 'other' && available ? shortQuote(available.message) : undefined;
+  const quote =
+    available === undefined || failure !== 'other' ? undefined : shortQuote(available.message);
   const does = willBeDeleted(context, service.service?.namespace)
     ? 'will stop responding'
     : 'does not respond';

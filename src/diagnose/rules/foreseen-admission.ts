@@ -44,7 +44,7 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
   const searched = Object.values(forecast.samples ?? {}).flatMap(({ sample }) => sample ?? []);
   const inside = countsOf(forecast.present).flatMap(({ type, sample }) => {
     const mine = searched.filter(
-      ({ apiVersion, kind }) => kind === type.kind && apiVersion === apiVersionOf(type),
+      ({ apiVersion, kind }) => `${apiVersion} ${kind}` === `${apiVersionOf(type)} ${type.kind}`,
     );
     const all = sample === undefined ? [] : [sample, ...mine];
     return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => ({
@@ -103,7 +103,7 @@ function untriedEntries(
   what: string,
   trial: Trial | undefined,
 ): NotInspected[] {
-  if (trial?.answer !== 'unknown' && trial?.answer !== 'refused') return [];
+  if (trial === undefined || !('message' in trial)) return [];
   if (classifyErrorText(trial.message).some(isAdmissionError)) return [];
   const asked = guardsAsked(context, operation, type, object) ?? [];
   const remedy =

@@ -1,11 +1,6 @@
 import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type {
-  DefinitionDetail,
-  Forecast,
-  ResourceType,
-  TypeContent,
-} from '../../model/snapshot.ts';
+import type { DefinitionDetail, ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -26,11 +21,13 @@ import {
   isAggregated,
   isBuiltIn,
   isContentRead,
+  isForeseen,
   itemsIn,
   listNames,
   namespaceSubject,
   type RuleResult,
   resultId,
+  servedType,
   serviceText,
   shortQuote,
   type TypeRef,
@@ -73,8 +70,7 @@ export function failingTypes(context: Context): RuleResult[] {
  * and conversions without a backend that will answer, and types that the namespace controller may not delete.
  */
 function foreseenFailures(context: Context): RuleResult[] {
-  const { forecast, namespace } = context.now;
-  if (forecast === undefined || namespace.deletionTimestamp !== context.now.takenAt) return [];
+  if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   return [
     ...foreseenAdmission(context)
       .flatMap(({ results }) => results)
@@ -82,9 +78,7 @@ function foreseenFailures(context: Context): RuleResult[] {
         ...result,
         blocksNamespace: 'the deletion of its content would be refused',
       })),
-    ...itemsIn(context.now.cluster.conversions).flatMap((crd) =>
-      foreseenConversion(context, crd, forecast),
-    ),
+    ...itemsIn(context.now.cluster.conversions).flatMap((crd) => foreseenConversion(context, crd)),
     ...foreseenForbidden(context),
     ...refusedLastRequest(context),
   ];
@@ -94,12 +88,9 @@ function foreseenFailures(context: Context): RuleResult[] {
  * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
  * in every namespace; whether other namespaces have such objects is not known.
  */
-function foreseenConversion(
-  context: Context,
-  crd: DefinitionDetail,
-  { present }: Forecast,
-): RuleResult[] {
+function foreseenConversion(context: Context, crd: DefinitionDetail): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
+  const { present } = context.now.forecast ?? { present: context.now };
   const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
   const service = crd.conversionService;
   if (count === undefined || service === undefined) return [];
@@ -165,9 +156,7 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     const told = admissionResult(context, error, 'DELETE of its content');
     // An answer shows only the first refusal.
     const dead = countsOf(context.now).flatMap(({ type, sample }) =>
-      sample === undefined || !suspects.includes(type)
-        ? []
-        : deadWebhooks(context, type, sample, 'DELETE'),
+      sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
     );
     return [told, ...dead.filter((one) => resultId(one) !== resultId(told))].map((result) => ({
       ...result,
@@ -194,21 +183,17 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
       return keptObjects(context, error);
     default:
       return suspectTypes(context)
-        .filter((type) => error.kind !== 'timeout' || !isCrowd(context, type))
-        .map((type) => apiFailing(context, type, error.text));
+        .filter(({ total }) => error.kind !== 'timeout' || total < CROWD)
+        .map(({ type }) => apiFailing(context, type, error.text));
   }
 }
 
-/** The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. */
-const CROWD = 5_000;
-
 /**
- * Reports whether the type has more objects than one request of the namespace controller can delete. Its request is cut
- * off, the condition reports an error, and it begins again: that is slow, and no fault of the API.
+ * The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. The
+ * request of the namespace controller is cut off, the condition reports an error, and it begins again: that is slow,
+ * and no fault of the API.
  */
-function isCrowd({ now }: Context, type: ResourceType): boolean {
-  return countsOf(now).some((count) => count.type === type && count.total >= CROWD);
-}
+const CROWD = 5_000;
 
 /**
  * Finds an extension API that reports a deletion and keeps its objects. Pods have rules of their own: a healthy
@@ -230,12 +215,11 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
  * it failed at a type that still has objects without a deletionTimestamp. An extension API comes first,
  * since its backend answers with texts of its own.
  */
-function suspectTypes(context: Context): ResourceType[] {
+function suspectTypes(context: Context) {
   const left = countsOf(context.now).filter(({ queued }) => queued > 0);
   const extension = left.filter(({ type }) => isAggregated(context, type));
   const custom = left.filter(({ type }) => !isBuiltIn(type.group));
-  const best = [extension, custom, left].find((list) => list.length > 0) ?? [];
-  return best.map(({ type }) => type);
+  return [extension, custom, left].find((list) => list.length > 0) ?? [];
 }
 
 /**
@@ -243,27 +227,22 @@ function suspectTypes(context: Context): ResourceType[] {
  * refusal is a missing permission of the gate, not a fault of the API.
  */
 function failedListResults(context: Context, { type, read }: TypeContent): RuleResult[] {
-  // A cache that cannot be filled answers 429 (apiserver, pkg/storage/cacher), which is no throttling.
   if (read.ok) return [];
-  const { kind, message, status } = read.failure;
-  if (status === 404) {
-    const retired = retiredVersion(context, type);
-    return retired === undefined ? [] : [retired];
-  }
-  // The API server itself answers for other types; a backend that sends no JSON, or nothing, is behind it. The
+  const { kind, message } = read.failure;
+  const failing = ['server-error'];
+  // A backend that sends no JSON, or nothing, is behind the API server, which itself answers for other types. The
   // namespace controller waits longer than the gate, and its condition says if it got no answer either.
-  const isBroken =
-    isAggregated(context, type) &&
-    (kind === 'unreadable' ||
-      (kind === 'timeout' && context.conditions.contentFailure !== undefined));
-  if (kind !== 'server-error' && kind !== 'throttled' && !isBroken) return [];
-  const retired = asksForVersion(message) && retiredVersion(context, type, message);
-  if (retired) return [retired];
+  if (isAggregated(context, type)) {
+    failing.push('unreadable', ...(context.conditions.contentFailure ? ['timeout'] : []));
+  }
+  if (!failing.includes(kind)) return [];
+  const retired = retiredVersion(context, type, message);
+  if (retired !== undefined) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
     if (error.kind === 'storage') return storageResults(context, error, type);
   }
-  return kind === 'throttled' ? [] : [apiFailing(context, type, message)];
+  return [apiFailing(context, type, message)];
 }
 
 function findType(
@@ -278,13 +257,12 @@ function findType(
  * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
  */
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
-  const type = context.now.content.find(
-    ({ type: { group, kind } }) => group === error.group && kind === error.objectKind,
-  )?.type;
+  const { group, objectKind: kind } = error;
+  const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
   const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
-  const quote = said && shortQuote(said);
+  const quote = said === undefined ? undefined : shortQuote(said);
   const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
   return unansweredCall(context, {
     code: 'conversion-webhook-failing',
@@ -338,14 +316,13 @@ function retiredIn(context: Context, text: string): RuleResult[] {
 function retiredVersion(
   context: Context,
   type: ResourceType,
-  text?: string,
+  text: string,
 ): RuleResult | undefined {
   const definition = valueIn(context.now.definitions[typeName(type)]);
   if (definition === undefined) return undefined;
   const known = definition.versions.map(({ name }) => name);
-  const missing = definition.storedVersions.filter((version) => !known.includes(version));
-  const asked = asksForVersion(text ?? '')?.version;
-  const retired = missing[0] ?? (asked !== undefined && !known.includes(asked) ? asked : undefined);
+  const stored = [...definition.storedVersions, asksForVersion(text)?.version ?? []].flat();
+  const retired = stored.find((version) => !known.includes(version));
   if (retired === undefined) return undefined;
   const sample = definition.versions.findIndex(({ storage }) => storage);
   return {
@@ -353,7 +330,7 @@ function retiredVersion(
     subject: typeSubject(type),
     message: `cannot be listed or deleted: objects are stored in version ${retired}, which its CRD no longer has`,
     evidence: [
-      ...(text === undefined ? [] : [text]),
+      text,
       `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,
     ],
     scope: 'cluster',
@@ -506,7 +483,7 @@ function apiFailing(
   words = `cannot be listed or deleted: ${text}`,
 ): RuleResult {
   const server = extensionApis(context).find(({ group }) => group === type.group);
-  const backend = server && backendOf(context, server.service);
+  const backend = server === undefined ? undefined : backendOf(context, server.service);
   const served =
     backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
   const blocksNamespace = `${typeName(type)} cannot be deleted`;
@@ -544,7 +521,7 @@ function apiFailing(
               text: `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`,
             }),
           ]
-        : backendRemedies(backend, 'other')),
+        : backendRemedies(backend)),
       lookRemedy(
         `See what the API server answers for ${typeName(type)} now`,
         `${kubectl('get', '--raw', path)} || true`,

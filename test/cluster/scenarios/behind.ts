@@ -109,7 +109,7 @@ export const behind: readonly Scenario[] = [
       own: true,
       kind: 'Anchor',
       name: GUARDED,
-      metadata: parentOf('another-parent'),
+      metadata: () => ({ ...parentOf('another-parent')(), labels: { app: GUARDED } }),
       behaviour: HANGS,
       owner: 'owner-running',
     },

@@ -133,6 +133,10 @@ const s50b: Scenario = {
   }),
 };
 
+const TEMPLATE = {
+  metadata: { labels: { app: 'none' } },
+  spec: { containers: [{ name: 'c', image: 'none.example/none' }] },
+};
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 const USER = 'request.userInfo.username';
 const GROUPS = 'request.userInfo.groups';
@@ -144,8 +148,11 @@ const GROUPS = 'request.userInfo.groups';
 const QUESTIONS: {
   type: string;
   spec?: JsonObject;
+  more?: JsonObject;
   labels?: Record<string, string>;
   condition: string;
+  /** It has no message of its own. */
+  isSilent?: true;
   /** `no`: the namespace controller may delete the object, whatever the answer to a dry run of the gate is. */
   asked: 'yes' | 'no';
 }[] = [
@@ -195,10 +202,7 @@ const QUESTIONS: {
     spec: {
       replicas: 0,
       selector: { matchLabels: { app: 'none' } },
-      template: {
-        metadata: { labels: { app: 'none' } },
-        spec: { containers: [{ name: 'c', image: 'none.example/none' }] },
-      },
+      template: TEMPLATE,
     },
     labels: { tier: 'front' },
     condition: `oldObject.metadata.labels.tier == 'back' || ${USER} == 'jane'`,
@@ -219,12 +223,7 @@ const QUESTIONS: {
       schedule: '0 0 1 1 *',
       jobTemplate: {
         spec: {
-          template: {
-            spec: {
-              restartPolicy: 'Never',
-              containers: [{ name: 'c', image: 'none.example/none' }],
-            },
-          },
+          template: { spec: { ...TEMPLATE.spec, restartPolicy: 'Never' } },
         },
       },
     },
@@ -244,12 +243,76 @@ const QUESTIONS: {
     condition: `request.namespace == 'another' && ${USER} != 'jane'`,
     asked: 'no',
   },
+  {
+    type: 'v1 Namespace',
+    condition: `request.name == 'another' || ${USER} == 'jane'`,
+    asked: 'no',
+  },
+  {
+    type: 'rbac.authorization.k8s.io/v1 RoleBinding',
+    more: { roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'one' } },
+    condition: `${USER} == '${CONTROLLER}'`,
+    isSilent: true,
+    asked: 'yes',
+  },
+  // What only the API server can evaluate.
+  {
+    type: 'v1 Endpoints',
+    condition: `${USER} == oldObject.metadata.uid`,
+    asked: 'no',
+  },
+  {
+    type: 'v1 ServiceAccount',
+    condition: `${USER} == 'jane' && r'x' == 'x'`,
+    asked: 'no',
+  },
+  {
+    type: 'apps/v1 ControllerRevision',
+    more: { revision: 1, data: { none: 1 } },
+    condition: `${USER} in ['[', ']']`,
+    asked: 'no',
+  },
+  {
+    type: 'v1 ReplicationController',
+    spec: { replicas: 0, selector: { app: 'none' }, template: TEMPLATE },
+    condition: `oldObject.spec.selector.app.startsWith(${USER})`,
+    asked: 'no',
+  },
+  {
+    type: 'v1 PodTemplate',
+    more: { template: TEMPLATE },
+    condition: `${USER}.endsWith(oldObject.template.metadata.labels.app)`,
+    asked: 'no',
+  },
+  {
+    type: 'apps/v1 StatefulSet',
+    spec: {
+      ...{ replicas: 0, template: TEMPLATE, serviceName: 'none' },
+      selector: { matchLabels: { app: 'none' } },
+    },
+    labels: { tier: 'front' },
+    condition: `oldObject.metadata.labels.exists(key, key == 'none') && ${USER} != 'jane'`,
+    asked: 'no',
+  },
+  {
+    type: 'apps/v1 DaemonSet',
+    spec: { selector: { matchLabels: { app: 'none' } }, template: TEMPLATE },
+    labels: { tier: 'front' },
+    condition: `oldObject.metadata.labels[?oldObject.metadata.uid].orValue('none') != 'none' && ${USER} != 'jane'`,
+    asked: 'no',
+  },
+  {
+    type: 'storage.k8s.io/v1 CSIStorageCapacity',
+    more: { storageClassName: 'none' },
+    condition: `oldObject.metadata.?annotations[?'team'].orValue('none') != 'none' && ${USER} != 'jane'`,
+    asked: 'no',
+  },
 ];
 
 const policyName = (type: string): string => `keeps-${kindIn(type).toLowerCase()}`;
 const kindIn = (type: string): string => type.split(' ')[1] ?? '';
 const plural = (kind: string): string =>
-  `${kind.toLowerCase().replace(/y$/, 'ie').replace(/ss$/, 'sse')}s`;
+  `${kind.toLowerCase().replace(/y$/, 'ie').replace(/ss$/, 'sse').replace(/s$/, '')}s`;
 const groupIn = (type: string): string => (type.includes('/') ? (type.split('/')[0] ?? '') : '');
 
 /** It is asked of the API server itself who is refused: only those are in the condition of the namespace. */
@@ -258,18 +321,20 @@ const whoIsAsked: Scenario = {
   title: 'many policies, of which only some are asked when the namespace controller deletes',
   setUp: async (world) => {
     await world.createNamespace();
-    for (const { type, spec, labels, condition } of QUESTIONS) {
+    for (const { type, spec, more, labels, condition, isSilent } of QUESTIONS) {
       const [apiVersion = ''] = type.split(' ');
       const kind = kindIn(type);
       const metadata = { namespace: world.namespace, name: 'one', ...(labels && { labels }) };
-      await world.create({ apiVersion, kind, metadata, ...(spec && { spec }) });
+      if (kind !== 'Namespace') {
+        await world.create({ apiVersion, kind, metadata, ...(spec && { spec }), ...more });
+      }
       await createPolicy(world, {
         name: policyName(type),
         operations: ['DELETE'],
         apiGroup: groupIn(type),
         resource: plural(kind),
         expression: 'false',
-        message: `${kind} stays`,
+        ...(isSilent ? {} : { message: `${kind} stays` }),
         condition,
       });
     }
@@ -278,11 +343,11 @@ const whoIsAsked: Scenario = {
   settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /Service stays/] }),
   expect: (world) =>
     stuck(
-      ...QUESTIONS.filter(({ asked }) => asked === 'yes').map(({ type }) => [
+      ...QUESTIONS.filter(({ asked }) => asked === 'yes').map(({ type, isSilent }) => [
         {
           code: 'admission-denied' as const,
           subject: policyRef(world, policyName(type)),
-          says: [new RegExp(`${kindIn(type)} stays`)],
+          says: [isSilent ? /failed expression: false/ : new RegExp(`${kindIn(type)} stays`)],
         },
       ]),
     ),

@@ -421,6 +421,16 @@ const words: Scenario[] = [
         reason: 'FailedUnmount',
         note: 'UnmountVolume.TearDown failed for volume "data": device is busy',
       });
+      // A warning from before the deletion, and no warning.
+      await createEvent(world, {
+        ...{ about, component: 'attachdetach-controller', instance: 'controller-manager' },
+        ...{ reason: 'FailedAttachVolume', note: 'Multi-Attach error for volume "data"' },
+        agoSeconds: 600,
+      });
+      await createEvent(world, {
+        ...{ about, component: 'taint-eviction-controller', instance: 'controller-manager' },
+        ...{ reason: 'TaintManagerEviction', note: 'Cancelling deletion of Pod', type: 'Normal' },
+      });
     },
     settle: settledOverdue,
     expect: (world) =>

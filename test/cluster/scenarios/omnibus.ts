@@ -256,10 +256,18 @@ const whichWebhooks: Scenario = {
 
 const POLICY = 'ValidatingAdmissionPolicy';
 
+const JANE = "request.userInfo.username == 'jane'";
+
 /** Policies that refuse every deletion of a ConfigMap that they are asked about, by what they differ in. */
 const POLICIES: Record<
   string,
-  { rule?: JsonObject; match?: JsonObject; binding?: JsonObject; actions?: string[] }
+  {
+    rule?: JsonObject;
+    match?: JsonObject;
+    binding?: JsonObject;
+    actions?: string[];
+    expression?: string;
+  }
 > = {
   'by-label': { match: { objectSelector: { matchLabels: { keep: 'yes' } } } },
   // Who deletes a collection names nothing.
@@ -272,6 +280,14 @@ const POLICIES: Record<
   },
   'of-labels': { match: { objectSelector: { matchLabels: { keep: 'never' } } } },
   audits: { actions: ['Audit', 'Warn'] },
+  'of-protected': {
+    expression: `!('protect' in oldObject.metadata.?labels.orValue({})) || ${JANE}`,
+  },
+  'another-namespace': { rule: { resources: ['namespaces'], resourceNames: ['another'] } },
+  'audits-namespace': {
+    rule: { resources: ['namespaces'], resourceNames: ['preview-which-policies'] },
+    actions: ['Audit'],
+  },
 };
 
 /** Some that refuse, and more that do not. */
@@ -284,8 +300,10 @@ const whichPolicies: Scenario = {
       configMap(world.namespace, 'any'),
       configMap(world.namespace, 'kept', { labels: { keep: 'yes' } }),
       configMap(world.namespace, 'more'),
+      configMap(world.namespace, 'protected', { labels: { protect: 'yes' } }),
     ]);
-    for (const [name, { rule, match, binding, actions }] of Object.entries(POLICIES)) {
+    for (const [name, given] of Object.entries(POLICIES)) {
+      const { rule, match, binding, actions, expression = JANE } = given;
       const { apiVersion, kind, name: own } = policyRef(world, name);
       const here = { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } };
       const resourceRule = {
@@ -301,7 +319,7 @@ const whichPolicies: Scenario = {
         metadata: { name: own },
         spec: {
           matchConstraints: { resourceRules: [resourceRule], ...match },
-          validations: [{ expression: 'false', message: `${name} says no` }],
+          validations: [{ expression, message: `${name} says no` }],
         },
       });
       await world.create({

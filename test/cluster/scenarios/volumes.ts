@@ -57,6 +57,13 @@ async function createUsedClaim(world: World): Promise<void> {
     }),
     { fieldManager: 'dual-pods-controller' },
   );
+  await world.create(
+    pod(world.namespace, 'web-0', {
+      ...{ nodeName: node, graceSeconds: 1 },
+      metadata: { finalizers: [POD_FINALIZER] },
+    }),
+    { fieldManager: 'dual-pods-controller' },
+  );
   await world.client.waitFor(claimRef(world), 'is protected', (found) =>
     JSON.stringify(found?.metadata['finalizers'] ?? []).includes('pvc-protection'),
   );

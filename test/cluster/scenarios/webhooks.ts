@@ -8,7 +8,7 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, service } from '../objects.ts';
+import { configMap, customObject, customType, deployment, service, workload } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
@@ -111,7 +111,23 @@ export function noReadyEndpoint(
   };
 }
 
-const s19 = noReadyEndpoint('S19', 'a webhook whose Service is there, without a ready endpoint');
+const s19 = noReadyEndpoint(
+  'S19',
+  'a webhook whose Service is there, without a ready endpoint',
+  async (world) => {
+    // A Service selects no pods of another namespace.
+    const another = world.name('another');
+    await world.createNamespace(another);
+    await world.create(deployment(another, 'guard', { replicas: 0 }));
+  },
+);
+
+const onNoNode = noReadyEndpoint(
+  'webhook-on-no-node',
+  'a webhook whose DaemonSet fits no node',
+  (world, hooks) => world.create(workload('DaemonSet', hooks, 'guard', { replicas: 0 })),
+  /DaemonSet \S+\/guard is scaled to zero/,
+);
 
 export function liveWebhook(
   id: string,
@@ -253,6 +269,7 @@ export const webhooks = [
   s15,
   s17,
   s19,
+  onNoNode,
   s20,
   seed4c,
   bystander,
