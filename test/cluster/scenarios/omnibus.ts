@@ -300,7 +300,6 @@ const whichPolicies: Scenario = {
       configMap(world.namespace, 'any'),
       configMap(world.namespace, 'kept', { labels: { keep: 'yes' } }),
       configMap(world.namespace, 'more'),
-      configMap(world.namespace, 'protected', { labels: { protect: 'yes' } }),
     ]);
     for (const [name, given] of Object.entries(POLICIES)) {
       const { rule, match, binding, actions, expression = JANE } = given;

@@ -93,6 +93,7 @@ const s25a: Scenario = {
   },
   settle: settledWithPod,
   expect: (world) => ({ outcome: 'stuck', chains: bothChains(world) }),
+  mayChange: (world) => [podRef(world.namespace, 'web-0')],
 };
 
 const s25b: Scenario = {
@@ -109,6 +110,7 @@ const s25b: Scenario = {
           queued: { kinds: ['PersistentVolumeClaim'] },
         }
       : { outcome: 'stuck', chains: bothChains(world) },
+  mayChange: (world) => [podRef(world.namespace, 'web-0')],
 };
 
 const s26: Scenario = {
