@@ -54,7 +54,7 @@ export type Operation = AdmissionRequest['operation'];
 export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
   const { labels } = context.now.namespace;
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
-    matchesLabels(namespaceSelector, labels);
+    matchesPlace(labels, namespaceSelector, type);
   const policies = policiesOf(context).filter(
     (policy) =>
       policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
@@ -224,8 +224,21 @@ function matchesWebhook(
 ): boolean {
   return (
     rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')) &&
-    matchesLabels(namespaceSelector, place)
+    matchesPlace(place, namespaceSelector, type)
   );
+}
+
+/**
+ * Reports whether a namespace selector matches. It is applied to a Namespace by its own labels, and not to other
+ * cluster-scoped objects (apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go).
+ */
+function matchesPlace(
+  place: Record<string, string>,
+  selector: readonly LabelRequirement[],
+  type: ResourceType,
+): boolean {
+  const hasLabels = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
+  return !hasLabels || matchesLabels(selector, place);
 }
 
 /** Matches a rule; with matchPolicy Equivalent, a request in another version of the type is converted and matched. */
