@@ -458,10 +458,11 @@ export const manyObjects: Scenario[] = [
     inputs: { delete: 'true' },
     settle: async () => {},
     meanwhile: async (world) => {
-      await world.client.waitFor(world.namespaceRef, 'is terminating', (found) => {
-        return found?.metadata['deletionTimestamp'] !== undefined;
-      });
       const operator = operatorOf(world, { namespace: world.name('widget-system') });
+      // The namespace controller deletes them seconds after the namespace is terminating.
+      for (const name of Object.keys(statuses(world))) {
+        await world.terminating(widget(world, operator, name));
+      }
       await writeStatuses(world, operator, 'after');
     },
   }),
