@@ -666,10 +666,12 @@ describe('a failure is one warning, and never more', () => {
     cancel.abort();
     now = 2_000;
     expect(await publisher.comment(viewOf(RED))).not.toBe('');
-    const before = github.requests.length;
+    // A read of the first attempt may still be under way.
+    const writes = () => github.requests.filter(({ method }) => method !== 'GET').length;
+    const before = writes();
     now = 5_000;
     expect(await publisher.comment(viewOf(RED))).toBe('');
-    expect(github.requests).toHaveLength(before);
+    expect(writes()).toBe(before);
   });
 
   test('a run that is cancelled during the write logs nothing about it', async () => {

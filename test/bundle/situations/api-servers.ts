@@ -55,7 +55,8 @@ export const API_SERVERS: readonly Situation[] = [
     outcome: 'stuck',
     chains: [['discovery-failed']],
     says: [
-      'APIService v1.resource.k8s.io cannot be discovered, although its APIService is reported as available',
+      'APIService v1.resource.k8s.io cannot be discovered',
+      'no APIService for it could be read',
       'If the control plane is being upgraded, wait',
       `Not inspected: API group ${NEW}`,
     ],

@@ -71,7 +71,7 @@ export const OWNERS: readonly Situation[] = [
     chains: [['object-finalizer', 'owner-failing']],
     says: [
       `Pod provider-0 is held by finalizer ${COLLECTOR}. Its controller, Pod kube-system/kube-controller-manager, should remove the finalizer, but its requests`,
-      'are refused: 422 Unprocessable Entity: Pod "provider-0" is invalid: spec: Forbidden: pod updates may not change fields other than',
+      'fail: 422 Unprocessable Entity: Pod "provider-0" is invalid: spec: Forbidden: pod updates may not change fields other than',
     ],
     saysNot: ['nothing shows that it fails', 'has no controller'],
   },
