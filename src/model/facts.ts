@@ -775,7 +775,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
 
 const PAUSE_FIELDS = ['suspend', 'suspended', 'paused', 'pause', 'deletionProtection'];
 
-/** Returns a field of the spec with its value by which the controller neither works nor deletes. */
+/** Returns the field of the spec, with its value, for which a controller ignores the object or does not delete it. */
 function pauseField(object: JsonObject): string | undefined {
   const field = PAUSE_FIELDS.find((one) => `${valueAt(object, 'spec', one)}` === 'true');
   if (field !== undefined) return `spec.${field}: true`;

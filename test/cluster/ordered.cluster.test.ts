@@ -51,7 +51,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         await createGuarded(world, operator, 'a');
         await createGuarded(world, operator, 'b');
         const foreseen = await gate(world, { forecast: 'true' });
-        expect(foreseen.result.outcome).toBe('would-hang');
+        expect(foreseen.result.outcome, foreseen.text).toBe('would-hang');
         expect(foreseen.result.order?.map(({ command }) => command)).toEqual([
           `kubectl delete widgets.${operator.group} --all -n ${world.namespace} --wait`,
         ]);
@@ -227,7 +227,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         });
         const { log, writes } = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
         expect(log).toMatch(
-          /not done, because it is cluster-scoped: kubectl delete validatingwebhookconfiguration \S+ \(.*its check stops/,
+          /not done, because it is cluster-scoped: kubectl delete validatingwebhookconfiguration \S+ \(.*all its webhooks stop/,
         );
         expect(writes.map(({ resource }) => resource)).toEqual(['namespaces']);
       });
@@ -333,7 +333,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           if (made < 6) await createGuarded(world, operator, `more-${made++}`);
         };
         const foreseen = await gate(world, { forecast: 'true' }, { beforeSend: make });
-        expect(foreseen.result.outcome).toBe('would-hang');
+        expect(foreseen.result.outcome, foreseen.text).toBe('would-hang');
         const { result } = await gate(world, { delete: 'ordered' }, { beforeSend: make });
         expect(made).toBe(6);
         expect(result.outcome).toBe('deleted');

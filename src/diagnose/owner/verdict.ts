@@ -279,6 +279,7 @@ export const DOUBTS: readonly Doubt[] = [
     isAboutRuledOut: true,
     applies: (best, rival, _, by) =>
       workloadExists(best) &&
+      !hasClueThat(best, 'proven') &&
       by?.isForLackOfPermission === true &&
       // Permissions on other products show the other purpose of a controller.
       !rival.rights.worksElsewhere &&
