@@ -140,8 +140,8 @@ export function oneForEachGuard<T extends Candidate>(
 
 /**
  * Returns the webhooks and bound policies that the API server applies to such a request, in a fixed order. Undefined if
- * that is not known: a list was not read, conditions cannot be evaluated, the object is in a namespace whose labels
- * were not read.
+ * that is not known: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
+ * whose labels were not read.
  */
 export function guardsAsked(
   context: Context,
@@ -157,7 +157,7 @@ export function guardsAsked(
     const [first, ...others] = requests.map((request) => isGuardAsked(guard, request));
     return { guard, asked: others.every((other) => other === first) ? first : undefined };
   });
-  if (guards.some(({ asked }) => asked === undefined)) return undefined;
+  if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
   return guards
     .flatMap(({ guard, asked }) => (asked === false ? [] : [guard]))
     .sort((a, b) => (a.text < b.text ? -1 : 1));

@@ -134,7 +134,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(result.outcome).toBe('would-hang');
         expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
         expect(text).toMatch(
-          /kubectl delete entries[\s\S]*kubectl delete apiservice[\s\S]*deletes only objects inside the namespace[\s\S]*kubectl delete namespace/,
+          /kubectl delete apiservice[\s\S]*kubectl delete entries[\s\S]*kubectl delete namespace/,
         );
         const ordered = await gate(
           world,

@@ -101,7 +101,7 @@ export function ownerResults(
   if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const ownership = findOwner(context, held);
   const { verdict, owner } = ownership;
-  if (verdict === 'missing' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
+  if (verdict !== 'found' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const { results: obstacles, ...open } = judgeRemoval(context, held, owner?.account);
   const [refusing] = [...open.toGate, ...obstacles];
   const removal = removalRemedies(context, held, siblings, refusing?.subject);
@@ -376,7 +376,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   }
   const { links, names: users } = usersOf(context, held);
   const { results: obstacles } = judgeRemoval(context, held);
-  const [first] = refusalsFor(context, held);
+  // Errors from before the deletion are about other work, such as the provisioning of a volume.
+  const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
   const quote = first === undefined ? undefined : shortQuote(first.error.text);
   const isFailing = obstacles.length > 0 || first !== undefined;
   const isFresh = manager.state === 'fresh';

@@ -104,7 +104,9 @@ function untriedEntries(
   trial: Trial | undefined,
 ): NotInspected[] {
   if (trial === undefined || !('message' in trial)) return [];
-  if (classifyErrorText(trial.message).some(isAdmissionError)) return [];
+  // What was refused to the gate is a finding; an answer about dry runs alone says nothing about the real request.
+  const isRefusal = classifyErrorText(trial.message).some(isAdmissionError);
+  if (trial.answer === 'refused' && isRefusal) return [];
   const asked = guardsAsked(context, operation, type, object) ?? [];
   const remedy =
     type === FINALIZE
