@@ -13,7 +13,7 @@ import { reportFrom } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
-/** What the action and the terminal provide for a run. */
+/** The parts of a run that differ between the action and the terminal. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   env: Environment;
   redactor: Redactor;

@@ -270,7 +270,7 @@ const LIST_OF_NAMESPACES =
 
 /** Reports whether at least one of its pods has started and not ended, or its own status says so. */
 export function isAlive({ ready, pods }: Actor): boolean {
-  return ready + pods.filter(({ phase }) => phase === 'Running').length > 0;
+  return ready > 0 || pods.some(({ phase }) => phase === 'Running');
 }
 
 /** Reports whether the kubelet runs it from a file: it then has no ServiceAccount and uses credentials of its own. */

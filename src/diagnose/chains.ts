@@ -88,7 +88,8 @@ function reasonFor(
   const { references = [], mentions = [], deletionPolicy } = detailOf(context, object) ?? {};
   const made = references.find(
     (one) =>
-      `${one.kind}/${one.name}` === `Namespace/${name}` &&
+      one.kind === 'Namespace' &&
+      one.name === name &&
       (one.isMade || one.field.startsWith('status.')),
   );
   if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;

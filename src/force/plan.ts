@@ -232,7 +232,7 @@ function permissionToRemove(
   if (permission === 'exactly') return { despite: about };
   const rule =
     permission === 'by-pattern'
-      ? 'a pattern reaches it only if the gate saw its owner deleted with this namespace'
+      ? 'a pattern reaches it only if the gate saw its owner deleted with this namespace, and nobody else may change its type'
       : 'force-finalizers does not allow it';
   return { reason: `${rule}; ${about}; to remove it, add to force-finalizers: ${finalizer}` };
 }

@@ -929,7 +929,7 @@ const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
   resources: texts('resources'),
   resourceNames: texts('resourceNames'),
-  // Who may create tokens of ServiceAccounts may act as they do.
+  // A token of a ServiceAccount lets its holder act as that account.
   verbs: (rule) => {
     const mayCreateTokens = stringsAt(rule, 'resources').includes('serviceaccounts/token');
     return stringsAt(rule, 'verbs').filter(

@@ -73,8 +73,8 @@ function notesAround(body: string): { above: string; below: string } {
 
 /**
  * Renders a row for each job and cluster, the worst first, with its section. The comment is green only if every row is.
- * It keeps the reports of other jobs from all bodies that were read (`seen`), and the notes of people from the bodies
- * that it replaces (`replaced`). By the `signature` a writer recognizes its own comment.
+ * Reports of other jobs are kept from all bodies that were read (`seen`), and notes of people from the bodies that are
+ * replaced (`replaced`). The `signature` shows a writer its own comment.
  */
 export function renderComment(
   content: CommentContent,

@@ -15,9 +15,11 @@ import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { configMapRef } from './scenarios/links.ts';
 import {
   createGuarded,
+  FULL,
   install,
   type Operator,
   type OperatorOptions,
+  rule,
   uninstall,
 } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
@@ -337,6 +339,27 @@ const HANGS: Record<string, Hang> = {
     },
     'inconclusive',
     /scaled to zero|it could be Deployment/,
+  ],
+  'a load balancer of whose two cloud controllers none runs': [
+    async (world) => {
+      const name = 'cloud-controller-manager';
+      for (const place of ['cloud-a', 'cloud-b']) {
+        const namespace = world.name(place);
+        await world.ensureNamespace(namespace);
+        const rules = [rule('', ['services', 'services/status'], FULL)];
+        await install(world, {
+          name,
+          namespace,
+          rules,
+          replicas: 0,
+          type: false,
+          scope: 'cluster',
+        });
+      }
+      await balanced(name)(world);
+    },
+    'inconclusive',
+    /cloud-controller-manager/,
   ],
   'a load balancer whose status only a person has written': [
     balanced('kubectl'),

@@ -59,7 +59,7 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
-  const { owner, suspects, excluded, others, certainty } = ownership;
+  const { owner, suspects, excluded, others, permitted, certainty } = ownership;
   const { definitions, namespaces } = context.now.cluster;
   const known = knownFinalizer(held);
   const gone = owner?.actor;
@@ -118,6 +118,7 @@ export function missingOwner(
       ...staleLeases(context, held),
       ...exclusionEvidence(excluded),
       ...others,
+      ...permitted,
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: inside ? 'namespace' : 'cluster',

@@ -103,7 +103,8 @@ function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestio
 }
 
 const NAMESPACES = /^--?(?:watch-)?namespace-(?:label-)?selector=(.*)$/;
-const OBJECTS = /^--?(?:(?:watch|object)-)?(?:label-?)?selector=(.*)$/;
+/** `--selector` and `--label-selector` may be about Secrets or pods of the controller itself. */
+const OBJECTS = /^--?(?:watch|object)-(?:label-?)?selector=(.*)$/;
 
 /**
  * Reports whether labels may match an argument, such as `--namespace-selector=team=a`; only equality is compared, and

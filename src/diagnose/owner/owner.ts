@@ -57,7 +57,7 @@ import {
   warningsIn,
 } from './running.ts';
 import { pausedBy, refusalsFor } from './state.ts';
-import { suspectText } from './suspects.ts';
+import { suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
@@ -100,8 +100,11 @@ export function ownerResults(
 ): OwnerResults {
   if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const ownership = findOwner(context, held);
-  const { verdict, owner } = ownership;
-  if (verdict !== 'found' && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
+  const { verdict, owner, suspects, excluded } = ownership;
+  const isInCluster = [...suspects, ...excluded.map(({ suspect }) => suspect)].some(workloadExists);
+  if (verdict !== 'found' && !isInCluster && isForeseen(context, held) && isOfTheCloud(held)) {
+    return EXPECTED;
+  }
   const { results: obstacles, ...open } = judgeRemoval(context, held, owner?.account);
   const [refusing] = [...open.toGate, ...obstacles];
   const removal = removalRemedies(context, held, siblings, refusing?.subject);

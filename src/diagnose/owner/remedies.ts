@@ -121,7 +121,9 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
       { op: 'replace', path, value: value === 'true' ? false : 'Managed' },
     ]),
     // Many types stop the described work by such a field, not their controller.
-    ...(by.startsWith('spec.') && { risk: 'the suspended work starts again as well' }),
+    ...(by.startsWith('spec.') && {
+      risk: 'its controller then goes on with everything that the field stops',
+    }),
   });
 }
 

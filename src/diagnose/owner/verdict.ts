@@ -42,6 +42,8 @@ export interface Ownership {
   unread: string[];
   /** Programs that may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
   others: string[];
+  /** Everybody else whom RBAC lets change the type, in a sentence. It rules out proof, and accuses nobody. */
+  permitted: string[];
   /** Why the suspect to which the clues point is not named. */
   doubt?: string | undefined;
   /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
@@ -85,7 +87,7 @@ function judge(question: OwnerQuestion): Ownership {
   };
   if (best !== undefined && workloadExists(best)) {
     const certainty = isPointedTo && unread.length === 0 ? 'proven' : 'likely';
-    return { certainty, verdict: 'found', owner: best, others: [], ...common };
+    return { certainty, verdict: 'found', owner: best, others: [], permitted: [], ...common };
   }
   const owner = best ?? ranked.find((one) => one.account !== undefined && !workloadExists(one));
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
@@ -98,22 +100,29 @@ function judge(question: OwnerQuestion): Ownership {
         : [],
     ),
   ];
-  const permitted = best === undefined ? [] : permissionOfOthers(question, best);
   const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
   if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
     const dependsOnSiblings =
       wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
-    // The user that the gate is, and may change everything, is read together with the siblings.
-    others.push(...permitted, ...(dependsOnSiblings ? signsOfOthers(question, best) : []));
-    const isProven = dependsOnSiblings && others.length === 0;
+    // The name of the gate's own user, which may change everything, is read together with the siblings.
+    const permitted = dependsOnSiblings ? permissionOfOthers(question, best) : [];
+    if (dependsOnSiblings) others.push(...signsOfOthers(question, best));
+    const isProven = dependsOnSiblings && others.length + permitted.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     return {
-      ...{ certainty, verdict: 'missing', owner, others, ...common },
+      ...{ certainty, verdict: 'missing', owner, others, permitted, ...common },
       ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
     };
   }
-  others.push(...permitted);
-  return { certainty: 'unknown', verdict: 'unknown', owner, others, doubt, ...common };
+  return {
+    certainty: 'unknown',
+    verdict: 'unknown',
+    owner,
+    others,
+    permitted: [],
+    doubt,
+    ...common,
+  };
 }
 
 /**
@@ -224,7 +233,7 @@ interface Doubt {
   reason: string;
   /** The rivals are the workloads that were ruled out, instead of the suspects. */
   isAboutRuledOut?: boolean;
-  applies: (best: Suspect, rival: Suspect, question: OwnerQuestion, by?: Excluded['by']) => boolean;
+  applies: (best: Suspect, rival: Suspect, question: OwnerQuestion) => boolean;
 }
 
 /** Every doubt about the suspect to which the clues point. A log that names the object is never doubted. */
@@ -274,17 +283,6 @@ export const DOUBTS: readonly Doubt[] = [
           (names === 'proven' || (names === 'likely' && !hasClueThat(best, 'proven'))),
       ),
   },
-  {
-    reason: 'every clue also points to a controller that only lacks the permission',
-    isAboutRuledOut: true,
-    applies: (best, rival, _, by) =>
-      workloadExists(best) &&
-      !hasClueThat(best, 'proven') &&
-      by?.isForLackOfPermission === true &&
-      // Permissions on other products show the other purpose of a controller.
-      !rival.rights.worksElsewhere &&
-      best.clues.every(({ kind }) => ['permission', 'able'].includes(kind) || hasClue(rival, kind)),
-  },
 ];
 
 /** Returns the suspect to which the clues point, unless there is a doubt. */
@@ -297,7 +295,7 @@ function singledOut(
   if (best === undefined || hasClue(best, 'log')) return { best };
   const found = DOUBTS.find(({ isAboutRuledOut, applies }) =>
     isAboutRuledOut
-      ? ruledOut.some(({ suspect, by }) => applies(best, suspect, question, by))
+      ? ruledOut.some(({ suspect }) => applies(best, suspect, question))
       : ranked.some((rival) => applies(best, rival, question)),
   );
   return found === undefined

@@ -35,13 +35,12 @@ interface ControllerManager {
 
 /** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
 export function controllerManager({ now, nowMs }: Context): ControllerManager {
-  const id = `${LEASE.namespace}/${LEASE.name}`;
   const lease = itemsIn(now.cluster.leases).find(
-    ({ namespace, name }) => `${namespace}/${name}` === id,
+    ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
   );
   const aliveAt = lease?.renewTime;
   const ageMs = nowMs - Date.parse(aliveAt ?? '');
-  const where = `Lease ${id}`;
+  const where = `Lease ${LEASE.namespace}/${LEASE.name}`;
   if (Number.isNaN(ageMs)) {
     const evidence = `${where} could not be read; managed clusters hide it`;
     return { state: 'unseen', evidence, aliveAt };

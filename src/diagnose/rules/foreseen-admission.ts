@@ -44,7 +44,7 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
   const searched = Object.values(forecast.samples ?? {}).flatMap(({ sample }) => sample ?? []);
   const inside = countsOf(forecast.present).flatMap(({ type, sample }) => {
     const mine = searched.filter(
-      ({ apiVersion, kind }) => `${apiVersion} ${kind}` === `${apiVersionOf(type)} ${type.kind}`,
+      ({ apiVersion, kind }) => kind === type.kind && apiVersion === apiVersionOf(type),
     );
     const all = sample === undefined ? [] : [sample, ...mine];
     return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => ({
@@ -103,8 +103,8 @@ function untriedEntries(
   what: string,
   trial: Trial | undefined,
 ): NotInspected[] {
-  if (trial === undefined || !('message' in trial)) return [];
-  // What was refused to the gate is a finding; an answer about dry runs alone says nothing about the real request.
+  if (trial?.answer !== 'unknown' && trial?.answer !== 'refused') return [];
+  // A refusal is a finding. An answer about dry runs alone leaves the question open.
   const isRefusal = classifyErrorText(trial.message).some(isAdmissionError);
   if (trial.answer === 'refused' && isRefusal) return [];
   const asked = guardsAsked(context, operation, type, object) ?? [];

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
+import { type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
 import { customObject, customType, podSpec, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -180,6 +180,26 @@ const pausedBeside = (
       await release(world, guardedRef(world, operator));
     },
     beyondCommands: 'the controller hangs',
+  });
+
+/** The operator obeys a label or a field of its object, and acts once a person has changed it. */
+const obeying = (
+  id: string,
+  title: string,
+  given: { spec?: JsonObject; label?: string; says: RegExp; acts: (object: KubeObject) => boolean },
+): Scenario =>
+  situation({
+    id,
+    title,
+    behaviour: { tells: false, cleanUp: (object) => (given.acts(object) ? undefined : 'ignored') },
+    ...(given.spec && { spec: given.spec }),
+    afterwards: async (world, operator) => {
+      if (given.label === undefined) return;
+      const labels = { [`${operator.group}/${given.label}`]: 'true' };
+      await world.client.patch(guardedRef(world, operator), { metadata: { labels } });
+    },
+    owner: { code: 'owner-not-acting', says: [given.says], advises: [/Let its controller act on/] },
+    cure: async (world, operator) => release(world, guardedRef(world, operator)),
   });
 
 const rackRef = (world: World, { group }: Operator): Ref =>
@@ -402,6 +422,41 @@ export const notActing: Scenario[] = [
     }),
     { pause: ({ group }) => ({ [`${group}/reconcile-pause`]: 'true' }) },
   ),
+  obeying('ignored-by-label', 'a label of the object tells its operator to ignore it', {
+    label: 'ignore',
+    says: /may be configured to ignore Widget db: label .*\/ignore=true/,
+    acts: ({ metadata }) => Object.keys((metadata['labels'] ?? {}) as JsonObject).length === 0,
+  }),
+  obeying('unmanaged', 'the object says that its operator does not manage it', {
+    spec: { managementState: 'Unmanaged' },
+    says: /spec\.managementState: Unmanaged/,
+    acts: (object) => stringAt(object, 'spec', 'managementState') === 'Managed',
+  }),
+  obeying('protected', 'the object is protected from its deletion by a field', {
+    spec: { deletionProtection: true },
+    says: /spec\.deletionProtection: true/,
+    acts: (object) => valueAt(object, 'spec', 'deletionProtection') === false,
+  }),
+  situation({
+    id: 'lease-of-another',
+    title: 'a pod of another workload with the same account holds the Lease of the operator',
+    bystanders: [{ name: 'widget-operator-debug', account: 'widget-operator' }],
+    behaviour: HANGS,
+    afterwards: async (world, { namespace, name }) => {
+      const [pod] = (await world.client.list('v1', 'Pod', namespace)).filter(({ metadata }) =>
+        metadata.name.startsWith(`${name}-debug-`),
+      );
+      await createLease(world, { namespace, name, holder: `${pod?.metadata.name}_77aa` });
+    },
+    owner: 'owner-unknown',
+  }),
+  situation({
+    id: 'selector-of-its-own',
+    title:
+      'the operator, with 0 replicas, selects its own Secrets by a label that the object lacks',
+    operator: { replicas: 0, container: { args: ['--label-selector=app=widget-operator'] } },
+    owner: 'owner-scaled-to-zero',
+  }),
   typeDeleted(
     'type-deleted-before',
     'the type was deleted, and with it the object; its operator does nothing',
