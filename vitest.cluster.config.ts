@@ -20,8 +20,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Real controllers on a busy machine may miss a moment. What fails twice in a row is broken.
     retry: process.env['CI'] ? 1 : 0,
-    // Scenarios mostly wait for controllers; more at once would only make the two slower.
-    maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 10),
+    // Scenarios mostly wait for controllers, but every control plane that runs for one of them needs a part of a core.
+    maxConcurrency: Number(process.env['CLUSTER_CONCURRENCY'] ?? 6),
     reporters: [
       'default',
       [

@@ -280,8 +280,13 @@ export function isStatic({ pods }: Actor): boolean {
 
 /** Reports whether no more pods of it are created: a restart would end those that are left. */
 export function isEnding(context: Context, { namespace, deletionTimestamp }: Actor): boolean {
+  return deletionTimestamp !== undefined || isEndingNamespace(context, namespace);
+}
+
+/** Reports whether a namespace is being deleted: it accepts no new pods then. */
+export function isEndingNamespace(context: Context, namespace: string | undefined): boolean {
   const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
-  return deletionTimestamp !== undefined || home?.deletionTimestamp !== undefined;
+  return home?.deletionTimestamp !== undefined;
 }
 
 export function actorText({ kind, namespace, name }: Subject): string {

@@ -1,6 +1,6 @@
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, WORKLOAD_SOURCES } from './actors.ts';
+import { type Actor, actorsOf, actorText, isEndingNamespace, WORKLOAD_SOURCES } from './actors.ts';
 import { kubectl, lookRemedy, objectArgs, preventionRemedies, withRole } from './commands.ts';
 import {
   type Context,
@@ -25,6 +25,8 @@ export interface Backend {
   text: string;
   actor: Actor | undefined;
   isInside: boolean;
+  /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
+  isLost: boolean;
 }
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. */
@@ -32,14 +34,20 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
   const { namespace } = service;
   const place = context.now.places[namespace];
   const said = failure === undefined ? '' : `which ${CALL_FAILURE_TEXTS[failure]}`;
-  const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => ({
-    service,
-    isDead,
-    failure: failure ?? 'no-endpoints',
-    text,
-    actor,
-    isInside: isInside(context, namespace),
-  });
+  const inside = isInside(context, namespace);
+  const isEnding = !inside && isEndingNamespace(context, namespace);
+  const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => {
+    const isStopped = isEnding && isDead !== false;
+    return {
+      service,
+      isDead,
+      failure: failure ?? 'no-endpoints',
+      text: isStopped ? `${text}, and whose namespace is being deleted` : text,
+      actor,
+      isInside: inside,
+      isLost: inside || isStopped || willBeDeleted(context, namespace),
+    };
+  };
   if (willBeDeleted(context, namespace))
     return backend(true, `which ${fateText(context, namespace)}`);
   if (place?.services?.ok !== true) return backend(undefined);
@@ -112,7 +120,7 @@ interface Call {
 /**
  * Returns the finding that a server does not answer the API server. It is tied to the namespace of the backend, which
  * stays until the backend answers, and to the workload that would serve it. A backend inside the namespace cannot be
- * restored: the calls have to end.
+ * restored, nor one in another namespace that is being deleted: the calls have to end.
  */
 export function unansweredCall(
   context: Context,
@@ -138,9 +146,11 @@ export function unansweredCall(
     message: says(server),
     scope: 'cluster',
     servedBy: backend?.actor && actorText(backend.actor),
-    ...(backend?.isInside === true
+    ...(backend?.isLost === true
       ? {
-          waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
+          ...(backend.isInside && {
+            waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
+          }),
           remedies: preventionRemedies(context, before, how, [
             withRole('now', { text: late, ...how }),
             ...or,

@@ -240,7 +240,7 @@ function wantBackends(
   const calls = [...apis, ...conversionsOf(definitionsOf(context))];
   const namespaces = new Set([...named, ...calls.map(({ service }) => service.namespace)]);
   wanted.places.push(...[...namespaces].map(backendsIn));
-  if (namespaces.size > 0) wanted.cluster.push(...WORKLOAD_SOURCES);
+  if (namespaces.size > 0) wanted.cluster.push('namespaces', ...WORKLOAD_SOURCES);
 }
 
 function backendsIn(namespace: string): Wanted['places'][number] {

@@ -640,6 +640,20 @@ const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
 export type ServiceRef = ReturnType<typeof serviceRef>;
 const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
+/**
+ * Reads the Service that a `WebhookClientConfig` calls: by reference, or by a `url` whose host is the Service's name
+ * in the cluster's DNS (https://NAME.NAMESPACE.svc:8443/path). Undefined for any other server.
+ */
+const calledService = (path: string): Field<ServiceRef | undefined> => {
+  const byReference = ifAny(`${path}.service`, serviceRef);
+  const url = text(`${path}.url`);
+  return (object) => {
+    const [, name, namespace] =
+      /^https:\/\/([^./:]+)\.([^./:]+)\.svc(?:[./:]|$)/i.exec(url(object)) ?? [];
+    return name && namespace ? { namespace, name } : byReference(object);
+  };
+};
+
 export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
 const definitionSpec = shape({
   group: text('spec.group'),
@@ -648,7 +662,7 @@ const definitionSpec = shape({
   /** Versions in which objects may still be stored. */
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,
-  conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
+  conversionService: calledService('spec.conversion.webhook.clientConfig'),
 });
 
 export function definitionDetail(object: JsonObject): DefinitionDetail {
@@ -1021,7 +1035,7 @@ const webhook = shape({
   name: text('name'),
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
-  service: ifAny('clientConfig.service', serviceRef),
+  service: calledService('clientConfig'),
   rules: each('rules', matchRule),
   namespaceSelector: selector('namespaceSelector'),
   objectSelector: selector('objectSelector'),

@@ -133,7 +133,7 @@ function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
       webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) => {
         if (service === undefined) return [];
         const { namespace, name } = service;
-        const how = `its webhooks[${index}].clientConfig.service names Service ${namespace}/${name}`;
+        const how = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
         const breaksOthers = failurePolicy === 'Fail' && !isOnlyFor(namespace, namespaceSelector);
         return [{ namespace, how, breaksOthers }];
       }),

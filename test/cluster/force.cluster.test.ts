@@ -574,38 +574,47 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('a namespace that holds the Service of a webhook for other namespaces is refused', async () => {
-      const made = await held(['a']);
-      await made.create({
-        apiVersion: 'admissionregistration.k8s.io/v1',
-        kind: 'ValidatingWebhookConfiguration',
-        metadata: { name: made.name('guard') },
-        webhooks: [
-          {
-            name: `guard.${made.domain('example.com')}`,
-            clientConfig: { service: { namespace: made.namespace, name: 'hooks' } },
-            rules: [
-              {
-                apiGroups: [''],
-                apiVersions: ['v1'],
-                operations: ['CREATE'],
-                resources: ['configmaps'],
-              },
-            ],
-            failurePolicy: 'Ignore',
-            timeoutSeconds: 1,
-            sideEffects: 'None',
-            admissionReviewVersions: ['v1'],
-          },
-        ],
-      });
-      const { refusals } = await run('namespace', made, EVERYTHING);
-      await made.end();
-      expect(refusals).toMatch(
-        /holds the Service of ValidatingWebhookConfiguration .*delete that first/,
-      );
-      expect(await writes('namespace', made)).toEqual([]);
-    });
+    test.each([
+      ['by reference', (namespace: string) => ({ service: { namespace, name: 'hooks' } })],
+      [
+        'by its name in DNS',
+        (namespace: string) => ({ url: `https://hooks.${namespace}.svc/ask` }),
+      ],
+    ])(
+      'a namespace that holds the Service of a webhook for other namespaces is refused: %s',
+      async (_, clientConfig) => {
+        const made = await held(['a']);
+        await made.create({
+          apiVersion: 'admissionregistration.k8s.io/v1',
+          kind: 'ValidatingWebhookConfiguration',
+          metadata: { name: made.name('guard') },
+          webhooks: [
+            {
+              name: `guard.${made.domain('example.com')}`,
+              clientConfig: clientConfig(made.namespace),
+              rules: [
+                {
+                  apiGroups: [''],
+                  apiVersions: ['v1'],
+                  operations: ['CREATE'],
+                  resources: ['configmaps'],
+                },
+              ],
+              failurePolicy: 'Ignore',
+              timeoutSeconds: 1,
+              sideEffects: 'None',
+              admissionReviewVersions: ['v1'],
+            },
+          ],
+        });
+        const { refusals } = await run('namespace', made, EVERYTHING);
+        await made.end();
+        expect(refusals).toMatch(
+          /holds the Service of ValidatingWebhookConfiguration .*delete that first/,
+        );
+        expect(await writes('namespace', made)).toEqual([]);
+      },
+    );
   });
 
   describe.concurrent('rights', () => {

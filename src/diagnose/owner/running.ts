@@ -247,9 +247,11 @@ function failingOwner(owner: RunningOwner): RuleResult[] {
   // A permission can be granted from outside; an object of this namespace cannot be created again.
   const isHopeless = circle !== undefined && first?.error.kind !== 'forbidden';
   const why = quote ?? lack ?? 'the removal is refused, at least to this gate';
+  // A text that quotes no answer of the API server need not be about a request.
+  const fails = first?.error.kind === 'other' ? `${first.source} says` : 'its requests fail';
   const words = isHopeless
     ? ` and runs, but cannot succeed however long it tries, because ${circle}: ${why}`
-    : ` and runs, but its requests fail: ${why}`;
+    : ` and runs, but ${fails}: ${why}`;
   const cures = isHopeless
     ? removalAsFirstStep(removal)
     : cureRemedies(owner, first?.error, lack !== undefined);
@@ -262,7 +264,7 @@ function failingOwner(owner: RunningOwner): RuleResult[] {
     logRemedy(context, actor),
   ];
   const said = refusals
-    .filter(({ source }) => !source.startsWith('log of '))
+    .filter(({ source }) => !source.startsWith('the log of '))
     .map(({ error, source }) => `${source}: ${error.text}`);
   const failing = findingAbout(owner, 'owner-failing', words, remedies, {
     quote,

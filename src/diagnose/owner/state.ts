@@ -338,7 +338,7 @@ function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
     .filter(({ text, isError }) => isError && !NOISE.test(text))
     .filter(({ at }) => Date.parse(at) >= newest - LOG_ERROR_MS)
     .flatMap(({ text, pod, object, at }) =>
-      refusal(text, `log of ${pod}`, true).map((error) => ({ ...error, object, at })),
+      refusal(text, `the log of ${pod}`, true).map((error) => ({ ...error, object, at })),
     );
 }
 

@@ -86,7 +86,8 @@ function judge(question: OwnerQuestion): Ownership {
     unread,
   };
   if (best !== undefined && workloadExists(best)) {
-    const certainty = isPointedTo && unread.length === 0 ? 'proven' : 'likely';
+    const isSure = isPointedTo && unread.length === 0 && !mayBeOfAnotherShare(best);
+    const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], permitted: [], ...common };
   }
   const owner = best ?? ranked.find((one) => one.account !== undefined && !workloadExists(one));
@@ -123,6 +124,15 @@ function judge(question: OwnerQuestion): Ownership {
     doubt,
     ...common,
   };
+}
+
+/** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
+const SHARE = /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)=/;
+
+/** Reports whether its arguments may leave the object to another installation. A log that names the object shows not. */
+function mayBeOfAnotherShare(suspect: Suspect): boolean {
+  const { selectors = [] } = suspect.actor ?? {};
+  return selectors.some((argument) => SHARE.test(argument)) && !hasClue(suspect, 'log');
 }
 
 /**

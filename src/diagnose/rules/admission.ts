@@ -236,7 +236,7 @@ function unreachableWebhook(
     or: [ignore],
     stop: {
       before: `delete ${kind} ${configuration} before the namespace that serves it`,
-      late: `Delete ${kind} ${configuration}: its Service is being deleted with the namespace, so it can no longer be called`,
+      late: `Delete ${kind} ${configuration}: its Service is being deleted with its namespace, so it can no longer be called`,
       gone: `If this software was removed for good, delete ${kind} ${configuration}`,
       command: kubectl('delete', ...type),
       risk: 'all its webhooks stop for the whole cluster',

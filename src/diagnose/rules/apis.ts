@@ -151,7 +151,7 @@ const LOSSES: ReadonlyMap<string, string> = new Map([
 function removalOf({ group, name, version }: ApiServiceFacts) {
   return {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
-    late: `Delete APIService ${name}: its backend is being deleted with the namespace; ${HEALS}`,
+    late: `Delete APIService ${name}: its backend is being deleted with its namespace; ${HEALS}`,
     gone: `If this software was removed for good, delete APIService ${name}; ${HEALS}`,
     command: kubectl('delete', ...nameArgs('apiservice', name)),
     risk: `the API ${group}/${version} disappears for the whole cluster${LOSSES.get(group) ?? ''}`,

@@ -275,7 +275,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     evidence: [error.text],
     stop: {
       before: `let the API server do without the conversion webhook of ${name}, or delete its objects and the CRD before the namespace of the webhook`,
-      late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with the namespace`,
+      late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with its namespace`,
       gone: `If this software was removed for good, let the API server do without the conversion webhook of ${name}`,
       command: patchCommand(nameArgs('crd', name), [
         { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },

@@ -14,6 +14,7 @@ import {
   stuck,
 } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
+import { advisesNot } from './situation.ts';
 
 /** One API group that does not answer holds every namespace of the cluster. */
 
@@ -145,6 +146,34 @@ const seed3a: Scenario = {
   }),
 };
 
+/** Nothing can be installed in its namespace again: the registration has to go. */
+const going: Scenario = {
+  id: 'dead-api-going',
+  title: 'an APIService whose backend was in another namespace, which is being deleted as well',
+  own: 'new',
+  setUp: async (world) => {
+    await world.createNamespace();
+    await world.createNamespace('adapters');
+    await world.create(service('adapters', 'adapter', { selector: { app: 'adapter' } }));
+    await registerDead(world, 'metrics.example.com', { namespace: 'adapters', name: 'adapter' });
+    await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: 'adapters' });
+  },
+  settle: settledByDiscovery('metrics.example.com'),
+  expect: () => ({
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef('metrics.example.com', 'v1beta1'),
+        says: [/whose namespace is being deleted/],
+        advises: [/Delete APIService v1beta1\.metrics\.example\.com: its backend/],
+      },
+    ]),
+    scope: 'cluster',
+    notInspected: ['metrics.example.com'],
+    also: advisesNot(/Install the software/),
+  }),
+};
+
 /** What can be read is read: it holds the namespace as well. */
 const seed3d: Scenario = {
   id: 'SEED-3d',
@@ -172,4 +201,4 @@ const seed3d: Scenario = {
   },
 };
 
-export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, seed3d];
+export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, seed3d];

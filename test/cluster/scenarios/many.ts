@@ -414,6 +414,7 @@ const many = ({ names, ...given }: Given): Scenario =>
         ],
       };
     },
+    beyondCommands: 'what most of the statuses and logs say is made up',
     cure: async (world, operator) => {
       const { client, namespace } = world;
       const apiVersion = apiVersionOf(operator);

@@ -457,6 +457,13 @@ export const notActing: Scenario[] = [
     operator: { replicas: 0, container: { args: ['--label-selector=app=widget-operator'] } },
     owner: 'owner-scaled-to-zero',
   }),
+  situation({
+    id: 'class-of-its-own',
+    title: 'the operator serves one class; whether the object is of that class is not known',
+    operator: { container: { args: ['--widget-class=gold'] } },
+    behaviour: HANGS,
+    owner: { code: 'owner-running', certainty: ['likely'], says: [/--widget-class=gold/] },
+  }),
   typeDeleted(
     'type-deleted-before',
     'the type was deleted, and with it the object; its operator does nothing',
