@@ -168,11 +168,11 @@ function latestGrace({ now, nowMs }: Context): string | undefined {
     .at(-1);
 }
 
-/** Reports whether the kubelet still waits for the containers. */
+/** Reports whether the kubelet still waits for the containers; with grace 0, it has confirmed that they ended. */
 export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
-  return (
-    pod.nodeName !== undefined && Date.parse(pod.deletionTimestamp ?? '') + CONFIRMATION_MS > nowMs
-  );
+  const { deletionGracePeriodSeconds = 0, deletionTimestamp = '', nodeName } = pod;
+  const isShuttingDown = nodeName !== undefined && deletionGracePeriodSeconds > 0;
+  return isShuttingDown && Date.parse(deletionTimestamp) + CONFIRMATION_MS > nowMs;
 }
 
 /** Reports whether its kubelet is silent, whatever grace period is left. */

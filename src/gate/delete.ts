@@ -253,13 +253,15 @@ async function deleteObjectsOf(
       isKnown &&= there !== undefined;
       const mine = (there ?? []).filter((one) => deleting?.has(one.uid) ?? step.matches(one));
       const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      if (deleting === undefined && asked.length > 0) {
-        const what = `${asked.length} ${typeName(step.type)}`;
+      if (deleting === undefined && mine.length > 0) {
+        const what = `${asked.length || mine.length} ${typeName(step.type)}`;
         logAndRecord(
           run,
-          isAgain
-            ? `${what} were created again, and are deleted again: delete what creates them first`
-            : `first ${what}, because ${step.why}`,
+          asked.length === 0
+            ? `waiting for ${what}, which are being deleted already`
+            : isAgain
+              ? `${what} were created again, and are deleted again: delete what creates them first`
+              : `first ${what}, because ${step.why}`,
         );
       }
       const sent = now.ok

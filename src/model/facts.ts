@@ -649,7 +649,8 @@ const calledService = (path: string): Field<ServiceRef | undefined> => {
   const url = text(`${path}.url`);
   return (object) => {
     const [, name, namespace] =
-      /^https:\/\/([^./:]+)\.([^./:]+)\.svc(?:[./:]|$)/i.exec(url(object)) ?? [];
+      /^https:\/\/([^./:]+)\.([^./:]+)\.svc(?:\.cluster\.local)?\.?(?:[/:]|$)/i.exec(url(object)) ??
+      [];
     return name && namespace ? { namespace, name } : byReference(object);
   };
 };

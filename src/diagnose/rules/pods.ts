@@ -123,9 +123,7 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
   const { nodeName = '', name } = pod;
   const overdue = overdueByNode(context).get(nodeName) ?? [];
   if (overdue.some((one) => one.name === name)) return [nodeResult(context, nodeName, overdue)];
-  // A forecast looks at pods that nobody has deleted yet.
-  const isEnding = pod.deletionTimestamp !== undefined && isInGracePeriod(pod, context.nowMs);
-  return isEnding ? podGracePeriod(context) : [];
+  return isInGracePeriod(pod, context.nowMs) ? podGracePeriod(context) : [];
 }
 
 /** Returns warnings since the deletion: about containers, volumes, sandboxes. Newest first. */
