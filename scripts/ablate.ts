@@ -23,6 +23,7 @@ import { type Condition, installSwitch, instrument, switches } from './mutation/
 const USAGE = `npm run ablate                    the conditions in src/diagnose that change nothing in any recording
 npm run ablate -- PATH…           in these folders or files
    --limit PERCENT                ends with 1 if more than this share is unpinned
+   --sample N                     tries about N of the conditions; each day others
    --json FILE                    every condition, with the number of recordings that it changes`;
 
 /**
@@ -55,6 +56,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     limit: { type: 'string' },
+    sample: { type: 'string' },
     json: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   },
@@ -103,7 +105,9 @@ async function ablate(all: readonly Condition[]): Promise<Effect[]> {
   installSwitch();
   observeCaches();
   const replay = await replayer();
-  const effects = all.map((condition): Effect => ({ ...condition, reached: 0, changed: [] }));
+  const effects = new Map(
+    sampled(all).map((id) => [id, { ...all[id], reached: 0, changed: [] } as Effect]),
+  );
   for (const name of [TEXTS, ...recordingNames()]) {
     const run = replay(name);
     switches.reached.clear();
@@ -111,16 +115,27 @@ async function ablate(all: readonly Condition[]): Promise<Effect[]> {
     switches.budget = Number.MAX_SAFE_INTEGER;
     const expected = run();
     const budget = ALLOWANCE * (Number.MAX_SAFE_INTEGER - switches.budget);
-    for (const id of [...switches.reached]) (effects[id] as Effect).reached++;
+    for (const [id, effect] of effects) if (switches.reached.has(id)) effect.reached++;
     for (const id of [...switches.decisive]) {
-      const effect = effects[id] as Effect;
-      if (effect.changed.length === ENOUGH) continue;
+      const effect = effects.get(id);
+      if (effect === undefined || effect.changed.length === ENOUGH) continue;
       Object.assign(switches, { off: id, budget });
       if (attempt(run) !== expected) effect.changed.push(name);
       switches.off = -1;
     }
   }
-  return effects;
+  return [...effects.values()];
+}
+
+/** Returns the numbers of the conditions that are tried: all, or every so many from where the day begins. */
+function sampled(all: readonly Condition[]): number[] {
+  const ids = [...all.keys()];
+  if (values.sample === undefined) return ids;
+  const step = Math.max(1, Math.round(ids.length / Number(values.sample)));
+  const first = Math.floor(Date.now() / 86_400_000) % step;
+  const some = ids.filter((id) => id % step === first);
+  console.log(`sample: ${some.length} of ${ids.length} conditions; each day others`);
+  return some;
 }
 
 /** Returns the snapshot of an identity that may not list one source of the cluster, each time another one. */

@@ -225,6 +225,11 @@ describe('movementOf', () => {
         until('2026-03-02T10:01:26Z'),
       ],
       ['is over after that', end('2026-03-02T10:01:25Z'), UNKNOWN],
+      [
+        'is over with grace 0, by which its kubelet confirms',
+        end(LATER, { deletionGracePeriodSeconds: 0 }),
+        UNKNOWN,
+      ],
       ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
       ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
       ['is not known without pods', { ...end(LATER), pods: readFailed(failureOf()) }, UNKNOWN],

@@ -137,9 +137,9 @@ export function isProviderManaged({ owner }: CatalogueEntry): boolean {
 }
 
 /**
- * The product to which a finalizer's name belongs. `own`: that of the object's type. `other`: its domain is another
- * API group that is served, or a name below the type's group that is none of its types (`chains.tekton.dev`).
- * `unclear`: the name does not say.
+ * The product to which a finalizer's name belongs. `own`: that of the object's type. `other`: its domain belongs to
+ * another API group that is served. `unclear`: the name does not say, as `cleanup`, or a name below the type's group
+ * that is none of its types (`chains.tekton.dev`).
  */
 export interface FinalizerDomain {
   relation: 'own' | 'other' | 'unclear';
