@@ -96,6 +96,7 @@ const podsOfOthers: Situation = {
     await world.client.delete(nodeOf(world));
     await release(world, guardedRef(world, operator));
   },
+  beyondCommands: 'the stand-in of the operator hangs',
 };
 
 export const parts = (world: World): OperatorOptions => ({
