@@ -43,6 +43,8 @@ export interface Scenario {
   mayChange?: (world: World) => readonly Partial<Ref>[];
   /** Why no printed command can free it here. */
   beyondCommands?: string;
+  /** What a printed command does wrong, which is known and still to be corrected: nobody follows the report. */
+  adviceFails?: string;
 }
 
 /** The gate as the steps beside it see it. */

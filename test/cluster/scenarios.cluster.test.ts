@@ -103,7 +103,9 @@ function shared(): SharedClusters {
 function declare(
   scenario: Scenario,
   run: () => Promise<string[]>,
-  reason = skipReason(scenario) ?? (PROVE && !scenario.cure ? 'it has no cure' : undefined),
+  reason = skipReason(scenario) ??
+    (PROVE && !scenario.cure ? 'it has no cure' : undefined) ??
+    (process.env['FOLLOW'] ? scenario.adviceFails : undefined),
 ): void {
   const title = `${scenario.id}: ${scenario.title}`;
   if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);

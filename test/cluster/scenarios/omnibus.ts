@@ -414,6 +414,8 @@ const manyReferences = situation({
     certainty: ['likely'],
   },
   expect: () => ({ chains: 'any' }),
+  adviceFails:
+    'the removal is printed although a policy whose parameters are gone refuses it, which this identity may not try',
 });
 
 export const omnibus = [whichWebhooks, whichPolicies, manyReferences];
