@@ -127,7 +127,7 @@ async function ablate(all: readonly Condition[]): Promise<Effect[]> {
   return [...effects.values()];
 }
 
-/** Returns the numbers of the conditions that are tried: all, or every so many from where the day begins. */
+/** Returns the numbers of the conditions that are tried: all, or every n-th, each day from another one on. */
 function sampled(all: readonly Condition[]): number[] {
   const ids = [...all.keys()];
   if (values.sample === undefined) return ids;

@@ -1,3 +1,4 @@
+import { serviceInUrl } from '../model/facts.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 
 /** Why a call to a webhook, which is an HTTPS request of the API server, failed. */
@@ -383,14 +384,11 @@ const MAX_TARGET = 520;
 const TARGET = /([^\s"\\]+)(?: \\?"([^"\\]*)\\?")?$/;
 
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
-const SERVICE_HOST = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:[.:/]|$)/;
 
 /** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
   const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
-  const [, name, namespace] = SERVICE_HOST.exec(url ?? '') ?? [];
-  const service = name === undefined || namespace === undefined ? undefined : { namespace, name };
-  return { cause: callFailure(rest), service, url };
+  return { cause: callFailure(rest), service: serviceInUrl(url), url };
 }
 
 const FAILURES: [CallFailure, RegExp][] = [

@@ -31,6 +31,7 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
     (source) =>
       from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
         ...webhook,
+        service: webhook.service ?? webhook.serviceInUrl,
         what: `${kind} ${of} (${name})`,
       })),
   );

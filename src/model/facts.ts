@@ -640,21 +640,6 @@ const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
 export type ServiceRef = ReturnType<typeof serviceRef>;
 const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
-/**
- * Reads the Service that a `WebhookClientConfig` calls: by reference, or by a `url` whose host is the Service's name
- * in the cluster's DNS (https://NAME.NAMESPACE.svc:8443/path). Undefined for any other server.
- */
-const calledService = (path: string): Field<ServiceRef | undefined> => {
-  const byReference = ifAny(`${path}.service`, serviceRef);
-  const url = text(`${path}.url`);
-  return (object) => {
-    const [, name, namespace] =
-      /^https:\/\/([^./:]+)\.([^./:]+)\.svc(?:\.cluster\.local)?\.?(?:[/:]|$)/i.exec(url(object)) ??
-      [];
-    return name && namespace ? { namespace, name } : byReference(object);
-  };
-};
-
 export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
 const definitionSpec = shape({
   group: text('spec.group'),
@@ -663,7 +648,7 @@ const definitionSpec = shape({
   /** Versions in which objects may still be stored. */
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,
-  conversionService: calledService('spec.conversion.webhook.clientConfig'),
+  conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
 
 export function definitionDetail(object: JsonObject): DefinitionDetail {
@@ -1031,12 +1016,24 @@ const readsUser = (path: string): Field<boolean> =>
     /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
   );
 
+/**
+ * Returns the Service whose DNS name is the host of an address, like https://NAME.NAMESPACE.svc:8443/path; undefined
+ * for other hosts. For a webhook that names a Service, the API server calls such an address.
+ */
+export function serviceInUrl(url = ''): ServiceRef | undefined {
+  const host = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:\.cluster\.local)?\.?(?:[/:]|$)/i;
+  const [, name, namespace] = host.exec(url) ?? [];
+  return name && namespace ? { namespace, name } : undefined;
+}
+
 const webhook = shape({
   /** Name, from `webhooks[].name`. */
   name: text('name'),
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
-  service: calledService('clientConfig'),
+  service: ifAny('clientConfig.service', serviceRef),
+  /** The Service whose DNS name is the host of `url`. Whether the API server resolves that name is not known. */
+  serviceInUrl: (object) => serviceInUrl(stringAt(object, 'clientConfig', 'url')),
   rules: each('rules', matchRule),
   namespaceSelector: selector('namespaceSelector'),
   objectSelector: selector('objectSelector'),

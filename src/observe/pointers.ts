@@ -130,7 +130,9 @@ const ATTACHMENTS = pointingType('storage.k8s.io/v1', 'VolumeAttachment', {
 function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
   return pointingType('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
-      webhookFacts(kind)(item).flatMap(({ failurePolicy, index, namespaceSelector, service }) => {
+      webhookFacts(kind)(item).flatMap((webhook) => {
+        const { failurePolicy, index, namespaceSelector } = webhook;
+        const service = webhook.service ?? webhook.serviceInUrl;
         if (service === undefined) return [];
         const { namespace, name } = service;
         const how = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;

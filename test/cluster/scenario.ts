@@ -43,7 +43,7 @@ export interface Scenario {
   mayChange?: (world: World) => readonly Partial<Ref>[];
   /** Why no printed command can free it here. */
   beyondCommands?: string;
-  /** What a printed command does wrong, which is known and still to be corrected: nobody follows the report. */
+  /** A known fault of the printed advice that is still to be corrected. With `FOLLOW`, the scenario is skipped. */
   adviceFails?: string;
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
-import { namespaceFacts, workloadFacts } from '../../src/model/facts.ts';
+import { namespaceFacts, webhookFacts, workloadFacts } from '../../src/model/facts.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -485,4 +485,23 @@ test('the refusal for an object that waits for another object names that object'
     machinery: [],
   });
   expect(refused.map(({ reason }) => reason).join()).toMatch(/it waits for Tenant \S*acme/);
+});
+
+test.each([
+  ['https://hooks.preview-7.svc/ask', true],
+  ['https://hooks.preview-7.svc:8443', true],
+  ['https://hooks.preview-7.svc.cluster.local/ask', true],
+  ['https://hooks.preview-7.svc.example.com/ask', false],
+  ['https://hooks.preview-7.example.com/ask', false],
+  ['https://hooks.preview-7.svcs/ask', false],
+  ['https://preview-7.svc/ask', false],
+  ['https://10.0.0.1:8443/ask', false],
+])('a webhook at %s calls a Service of the namespace: %s', (url, isInside) => {
+  const [webhook] = webhookFacts('ValidatingWebhookConfiguration')({
+    webhooks: [{ name: 'guard.example.com', clientConfig: { url } }],
+  });
+  expect(webhook?.service).toBeUndefined();
+  expect(webhook?.serviceInUrl).toEqual(
+    isInside ? { namespace: 'preview-7', name: 'hooks' } : undefined,
+  );
 });

@@ -183,7 +183,7 @@ export function unknownOwner(
   const what = `${subject.kind} ${subject.name}`;
   const logs =
     suspects.length > 0
-      ? 'the logs of these controllers'
+      ? 'the log of each suspect'
       : known
         ? `the log of ${productName(known) ?? 'its usual controller'}`
         : 'the logs of controllers, or ask its author';

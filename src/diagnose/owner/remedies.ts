@@ -169,7 +169,7 @@ export function cureRemedies(
   if (error.kind === 'forbidden') return [grantRemedy(owner, error)];
   if (isAdmissionError(error)) return [];
   if (error.kind !== 'not-found') {
-    const text = `Resolve this; its controller then removes the finalizer: "${shortQuote(error.text)}"`;
+    const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
   }
   const what = `${kindOfResource(owner.context, error)} ${error.name}`;

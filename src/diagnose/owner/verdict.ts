@@ -129,7 +129,7 @@ function judge(question: OwnerQuestion): Ownership {
 /** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
 const SHARE = /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)=/;
 
-/** Reports whether its arguments may leave the object to another installation. A log that names the object shows not. */
+/** Reports whether its arguments may leave the object to another installation, unless its log names the object. */
 function mayBeOfAnotherShare(suspect: Suspect): boolean {
   const { selectors = [] } = suspect.actor ?? {};
   return selectors.some((argument) => SHARE.test(argument)) && !hasClue(suspect, 'log');

@@ -64,7 +64,8 @@ export function admissionResult(
   return error.kind === 'webhook-denied'
     ? webhookDenied(context, error, webhook, request)
     : unreachableWebhook(context, webhook, error.webhook, request, {
-        service: webhook?.service ?? error.service,
+        // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
+        service: webhook === undefined ? error.service : webhook.service,
         failure: error.cause,
         evidence: [error.text],
       });

@@ -339,7 +339,7 @@ const failed: Scenario[] = [
       /lacks scope/,
       /Grant|can-i/,
     ),
-    owner: { code: 'owner-failing', says: [/lacks scope/], advises: [/^Resolve this/] },
+    owner: { code: 'owner-failing', says: [/lacks scope/], advises: [/^Resolve what is reported/] },
     beyondCommands: 'somebody has to grant it in the cloud',
   }),
   situation({

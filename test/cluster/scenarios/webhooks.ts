@@ -14,6 +14,7 @@ import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
 import { CONTENT_FAILURE, ref, stuck } from './links.ts';
+import { advisesNot } from './situation.ts';
 
 /** Webhooks and policies that refuse what the namespace controller wants to delete. */
 
@@ -226,6 +227,26 @@ const twoDead: Scenario = {
   }),
 };
 
+/** The API server does not ask the cluster's DNS, which would know the name: nothing is wrong with the Service. */
+const byUrl: Scenario = {
+  id: 'webhook-by-url',
+  title: 'a webhook at the DNS name of a Service that exists, which the API server cannot resolve',
+  setUp: async (world) => {
+    const backend = await world.createNamespace(world.name('platform'));
+    const namespace = backend.metadata.name;
+    await world.create(service(namespace, 'guard'));
+    await createLedger(world);
+    await guardLedger(world, { url: `https://guard.${namespace}.svc/validate` });
+  },
+  settle: contentFails(/no such host|server misbehaving/),
+  expect: (world) => ({
+    ...stuck([failing(world, /no such host|server misbehaving/)]),
+    never: [{ kind: 'Service' }],
+    queued: LEDGER_QUEUED,
+    also: advisesNot(/Service/),
+  }),
+};
+
 /** On DELETE there is no object, so conditions about it fail; the answer does not say whose they are. */
 const conditionFails: Scenario = {
   id: 'condition-fails',
@@ -274,6 +295,7 @@ export const webhooks = [
   seed4c,
   bystander,
   twoDead,
+  byUrl,
   conditionFails,
   sparesController,
 ];
