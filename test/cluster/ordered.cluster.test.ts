@@ -369,6 +369,27 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
+    test('says that a webhook whose Service is in another namespace of the run has to be deleted first', async () => {
+      await within('two-guards', async (world) => {
+        const namespace = world.name('two-hooks');
+        await world.createNamespace(namespace);
+        const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
+        await world.create(service(namespace, 'guard'));
+        await connect(world, { namespace, name: 'guard' }, server);
+        await createWebhook(world, {
+          ...{ operations: ['DELETE'], resource: 'configmaps' },
+          clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
+        });
+        const both = { namespace: `${world.namespace},${namespace}` };
+        const { text } = await gate(world, { ...both, forecast: 'true' });
+        expect(text).toContain(`is in namespace ${namespace}, which would be deleted`);
+        expect(text).toMatch(
+          /Delete ValidatingWebhookConfiguration \S+ before the namespace that serves it/,
+        );
+        expect(text).not.toMatch(/Install the software|If this software was removed/);
+      });
+    });
+
     test('does not wait for what this identity may not delete, and says so', async () => {
       await within('forbidden', async (world) => {
         await createGuarded(world, await inside(world), 'a');
