@@ -188,6 +188,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         await createGuarded(world, parent, 'shop');
         keepMaking(world, parent, 'shop', child);
         await seen(world, child, 'db');
+        expect(await typesInOrder(world)).toEqual(['stores', 'widgets']);
         const { result, log } = await gate(world, { delete: 'ordered', timeout: '90s' });
         // The garbage collector may delete the child before the gate does, once its parent is deleted.
         expect(log).toMatch(/first 1 stores/);
@@ -211,6 +212,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         keepMaking(world, tenant, 'acme', store);
         keepMaking(world, store, 'db', child);
         await seen(world, child, 'db');
+        expect(await typesInOrder(world)).toEqual(['tenants', 'stores', 'widgets']);
         const { result } = await gate(world, { delete: 'ordered', timeout: '90s' });
         const kinds = result.deletions?.map(({ kind }) => kind) ?? [];
         // The garbage collector deletes some of the children before the gate does.
@@ -836,6 +838,12 @@ function keepMaking(world: World, parent: Operator, name: string, child: Operato
       await sleep(200, undefined, { signal: stop.signal }).catch(() => undefined);
     }
   })();
+}
+
+/** The types whose objects an ordered deletion would delete first, in its order. */
+async function typesInOrder(world: World): Promise<(string | undefined)[]> {
+  const { result } = await gate(world, { forecast: 'true' });
+  return (result.order ?? []).map(({ command }) => /^kubectl delete (\w+)\./.exec(command)?.[1]);
 }
 
 function ownerOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
