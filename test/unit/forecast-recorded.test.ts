@@ -71,7 +71,7 @@ const BEGIN_LATER: Record<string, string> = {
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
     S20 S71-parameter S77 S77-policy S77@1.32.2 condition-fails denied-by-policy
-    denied-by-webhook policy-fails put-back-untried`,
+    denied-by-webhook policy-fails put-back-untried webhook-by-url`,
   'what its owner needs was deleted with the namespace': `
     S82-silent many-references`,
   'only a forecast reads all conversions': `
