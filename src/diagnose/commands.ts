@@ -67,6 +67,17 @@ export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
+/** Returns the remedy that asks whether a user has a permission; "no" is an answer, although kubectl then fails. */
+export function permissionRemedy(
+  user: string,
+  verb: string,
+  type: string,
+  namespace: string | undefined,
+): Remedy {
+  const asked = kubectl('auth', 'can-i', verb, type, ...namespaceArgs(namespace), `--as=${user}`);
+  return lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`);
+}
+
 /** Returns the remedy that shows the whole object. */
 export function showObjectRemedy(
   text: string,

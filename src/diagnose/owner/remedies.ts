@@ -11,6 +11,7 @@ import {
   namespaceArgs,
   objectArgs,
   patchCommand,
+  permissionRemedy,
   preventionRemedies,
   withoutPeriod,
   withRole,
@@ -165,8 +166,8 @@ export function cureRemedies(
   error: ContentError | undefined,
   lacksRight: boolean,
 ): Remedy[] {
-  if (error === undefined) return lacksRight ? [grantRemedy(owner)] : [];
-  if (error.kind === 'forbidden') return [grantRemedy(owner, error)];
+  if (error === undefined) return lacksRight ? grantRemedies(owner) : [];
+  if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error)) return [];
   if (error.kind !== 'not-found') {
     const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
@@ -183,20 +184,18 @@ export function cureRemedies(
   ];
 }
 /**
- * Returns the remedy to grant a permission that the owner lacks. It adds to the role of an earlier run, which may
+ * Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may
  * name other objects. A text from the cluster is no reason to grant permissions on anything but the held objects.
  */
-function grantRemedy(
+function grantRemedies(
   { context, held, candidate, actor }: Parameters<typeof cureRemedies>[0],
   error?: ContentError & { kind: 'forbidden' },
-): Remedy {
+): Remedy[] {
   const { account, rights } = candidate;
   const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
   const type = typeName(held.type);
   if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
-    return withRole('now', {
-      text: `Grant the permission that it lacks: "${shortQuote(error.text)}"`,
-    });
+    return checkRemedies(context, error);
   }
   const change =
     rights.watch === undefined ? ['list', 'watch', 'update', 'patch'] : ['update', 'patch'];
@@ -220,11 +219,38 @@ function grantRemedy(
     restart.length > 0
       ? 'After a restart, the controller tries at once'
       : 'The next attempt of the controller may be up to 17 minutes away';
-  return withRole('now', {
+  const grant = withRole('now', {
     text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. ${then}`,
     command: commands.join(' && '),
     risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
   });
+  return [grant];
+}
+
+/** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
+const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
+
+/** Returns how to see whether the refusal still stands, and the narrowest grant that would end it. */
+function checkRemedies({ now }: Context, error: ContentError & { kind: 'forbidden' }): Remedy[] {
+  const { user, verb, text } = error;
+  const quote = `"${shortQuote(text)}"`;
+  if (user === undefined || verb === undefined || error.resource === '') {
+    return [withRole('now', { text: `Resolve what refuses the request: ${quote}` })];
+  }
+  const type = typeName(error);
+  const place = REFUSED_PLACE.exec(error.message)?.[1];
+  const by =
+    place === undefined
+      ? 'a ClusterRole'
+      : place === now.namespace.name
+        ? 'a ClusterRole: a Role cannot be created in a terminating namespace'
+        : `a Role in Namespace ${place}, no ClusterRole`;
+  return [
+    permissionRemedy(user, verb, type, place),
+    withRole('now', {
+      text: `If ${user} is meant to ${verb} ${type}, let it by ${by}: ${quote}`,
+    }),
+  ];
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   lookRemedy,
   nameArgs,
   patchCommand,
+  permissionRemedy,
   preventionRemedies,
   withRole,
 } from '../commands.ts';
@@ -385,7 +386,6 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
   const type = findType(context, error);
   const target = type ?? { group: error.group, version: 'v1', resource: error.resource };
   const who = error.user ?? CONTROLLER;
-  const place = ['-n', context.now.namespace.name];
   const verb = error.verb ?? 'deletecollection';
   return {
     code: 'deletion-forbidden',
@@ -398,10 +398,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       withRole('now', {
         text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
       }),
-      lookRemedy(
-        `See whether ${who} has the permission now`,
-        `${kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${who}`)} || true`,
-      ),
+      permissionRemedy(who, verb, typeName(target), context.now.namespace.name),
     ],
     blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
   };

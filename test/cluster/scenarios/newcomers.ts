@@ -597,6 +597,27 @@ const scopes: Scenario[] = [
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
   }),
+  situation({
+    id: 'refused-elsewhere',
+    title: 'the operator may not read a Secret of another namespace, as its status says',
+    behaviour: HANGS,
+    settle: async (world, operator) => {
+      const vault = world.name('vault');
+      const account = `system:serviceaccount:${operator.namespace}:${operator.name}`;
+      const message = `reading credentials: secrets "login" is forbidden: User "${account}" cannot get resource "secrets" in API group "" in the namespace "${vault}"`;
+      const failed = { type: 'Ready', status: 'False', reason: 'DeleteFailed', message };
+      const conditions = [{ ...failed, lastTransitionTime: now() }];
+      await status(() => ({ conditions }), operator.name)(world, operator);
+    },
+    owner: {
+      code: 'owner-failing',
+      says: [/cannot get/],
+      advises: [/a Role in Namespace vault/, /See whether .* has the permission now/],
+    },
+    cure: releaseGuarded,
+    mayChange: () => RIGHTS,
+    beyondCommands: 'whether the operator is meant to read that Secret, only a person knows',
+  }),
 ];
 
 const endings: Scenario[] = [
