@@ -4,6 +4,7 @@ import {
   type NamespaceFacts,
   type ObjectFacts,
   partnerKey,
+  type ResourceType,
   type Wanted,
 } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
@@ -203,22 +204,40 @@ export function awaitedOutside(context: Context, held: Held): ObjectFacts[] {
     .flatMap(({ object, isOutside }) => (isOutside ? [object] : []));
 }
 
-/** The kind, the namespace and the name in `waiting for Network vpc` and `Backup team-x/nightly remains`. */
+/** The kind, the namespace and the name in `waiting for Network vpc`, `job "wipe"` and `Backup team-x/nightly remains`. */
 const NAMED_OBJECT =
-  /(?<![\w.-])(?!Namespace\b)([A-Z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
+  /(?<![\w.-])([A-Za-z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
 
-/** Returns objects outside of the namespace that a status names as what is waited for. */
-export function namedInTexts(context: Context, held: Held): Wanted['partners'] {
+/**
+ * Returns objects outside of the namespace that a status names as what is waited for; without their namespace, in
+ * `homes`, those of the controllers.
+ */
+export function namedInTexts(
+  context: Context,
+  held: Held,
+  homes: readonly string[],
+): Wanted['partners'] {
   const own = context.now.namespace.name;
   return waitTexts(context, held)
     .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
-    .filter(([, , namespace]) => namespace !== own)
-    .flatMap(([, kind, namespace, name = '']) =>
+    .flatMap(([, kind = '', place, name = '']) =>
       typesOf(context)
-        .filter((type) => type.kind === kind && type.namespaced === (namespace !== undefined))
-        .map((type) => ({ type, namespace, name })),
+        .filter((type) => type.kind.toLowerCase() === kind.toLowerCase())
+        .flatMap((type) =>
+          placesFor(type, place, homes).map((namespace) => ({ type, namespace, name })),
+        ),
     )
+    .filter(({ namespace, type }) => namespace !== own && type.kind !== 'Namespace')
     .slice(0, MAX_NAMED);
+}
+
+function placesFor(
+  { namespaced }: ResourceType,
+  place: string | undefined,
+  homes: readonly string[],
+): (string | undefined)[] {
+  if (place !== undefined) return namespaced ? [place] : [];
+  return namespaced ? [...homes] : [undefined];
 }
 
 const MAX_NAMED = 3;

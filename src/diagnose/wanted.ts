@@ -263,7 +263,8 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (isOftenProviderManaged(one)) wanted.cluster.push('providerNodes');
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
-    wanted.partners.push(...namedOutside(context, one), ...namedInTexts(context, one));
+    const homes = [...new Set(placesOfNamesakes(context, one))];
+    wanted.partners.push(...namedOutside(context, one), ...namedInTexts(context, one, homes));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     for (const { type, name } of definingObjects(context, one)) {
@@ -272,7 +273,6 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
-    const homes = placesOfNamesakes(context, one);
     for (const namespace of [
       ...able.accounts.flatMap((account) => account.namespace ?? []),
       ...able.namespaces,
@@ -281,7 +281,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     ]) {
       places.add(namespace);
     }
-    wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
+    wanted.partners.push(...syncsOf(context, one, homes));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
     }

@@ -1,8 +1,8 @@
 import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import type { Certainty, Remedy } from '../../model/finding.ts';
-import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
+import { type EventFacts, partnerKey, type Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
+import { linksInside, linksNamedIn, namedInTexts, namespacesBehind } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -18,6 +18,7 @@ import {
   servedType,
   shortQuote,
   typeName,
+  valueIn,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead } from '../rights.ts';
@@ -49,6 +50,7 @@ import {
 import { untriedAdmission } from './removal.ts';
 import {
   deadLeader,
+  failureOf,
   kindOfResource,
   lastComplaint,
   lostAgent,
@@ -123,6 +125,8 @@ const REASONS: readonly Reason[] = [
   doesNotLead,
   followsEndedPod,
   lacksAgent,
+  // It waits for something that will not end.
+  waitsForFailure,
   runsBySchedule,
 ];
 /** Further reasons in a forecast: what the deletion of the namespace takes away. */
@@ -409,6 +413,35 @@ function lacksAgent(owner: RunningOwner): RuleResult[] | undefined {
   const words = `, but ${what} on node ${node}, which ${object.kind} ${object.name} names`;
   const who = `the pod of ${actorText(actor)} on node ${node}`;
   return [findingAbout(owner, 'owner-not-ready', words, [...podRemedies(actor, who), ...removal])];
+}
+
+/** Finds an object elsewhere that the status names as what is waited for, and that has failed: a Job of the owner. */
+function waitsForFailure(owner: RunningOwner): RuleResult[] | undefined {
+  const { actor, context, held, removal } = owner;
+  for (const awaited of namedInTexts(context, held, [actor.namespace])) {
+    const { type, name, namespace } = awaited;
+    const object = valueIn(context.now.partners[partnerKey({ ...type, namespace, name })]);
+    const failure = object && failureOf(context, object);
+    if (object === undefined || failure === undefined) continue;
+    const what = `${type.kind} ${[namespace, name].filter(Boolean).join('/')}`;
+    const who = actorText(actor);
+    const words = ` and runs, but waits for ${what}, which says: ${shortQuote(failure)}`;
+    const remedies = [
+      showObjectRemedy(`See what ${what} says`, object, typeName(type)),
+      withRole('now', { text: `Resolve what ${what} says; ${who} then removes the finalizer` }),
+      ...removal,
+      logRemedy(context, actor),
+    ];
+    const more = {
+      quote: shortQuote(failure),
+      evidence: [
+        `the status of ${held.subject.kind} ${held.subject.name} names ${what}`,
+        `${what}: ${failure}`,
+      ],
+    };
+    return [findingAbout(owner, 'owner-not-acting', words, remedies, more)];
+  }
+  return undefined;
 }
 
 /** Returns the remedies for pods of the owner that are not ready. */

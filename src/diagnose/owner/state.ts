@@ -224,6 +224,13 @@ export function statusEvidence(context: Context, held: Held): string[] {
     );
 }
 
+/** Returns what an object's status says of its own failure. */
+export function failureOf(context: Context, object: ObjectFacts): string | undefined {
+  return statementsOf(context, undefined, object).find(
+    ({ text, isTrouble, isStated }) => isTrouble && (isStated || FAILURE.test(text)),
+  )?.text;
+}
+
 const WAITING =
   /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
 const FAILING =
