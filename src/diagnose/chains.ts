@@ -24,6 +24,7 @@ import {
   valueIn,
 } from './context.ts';
 import type { Held } from './owner/held.ts';
+import { currentLogLines } from './owner/logs.ts';
 import { referencesTo, terminatingObjects } from './owner/partners.ts';
 import { isAnnotationForOwner, isWaitText, statusTexts } from './owner/state.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
@@ -33,7 +34,10 @@ import { findingsOfPod, terminatingPods } from './rules/pods.ts';
  * that belong to it and have not ended, held objects that its status names, and another of its finalizers.
  */
 export function linksInside(context: Context, held: Held, owner?: Actor): Link[] {
-  const said = statusTexts(context, held, owner).map(({ text }) => text);
+  const said = [
+    ...statusTexts(context, held, owner),
+    ...(owner === undefined ? [] : currentLogLines(context, held, owner)),
+  ].map(({ text }) => text);
   return [
     ...podsOf(context, held).flatMap((pod) =>
       linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
@@ -184,17 +188,34 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
 }
 
 /**
- * Returns terminating objects that a status text names: by kind and name, or by the kind of an object to which the held
- * one refers.
+ * Returns terminating objects that a text names as what is waited for: by kind and name, by their kind and a number (`2
+ * gadgets remaining`), or by the kind of an object to which the held one refers.
  */
 function objectsNamedIn(context: Context, { objects }: Held, text: string) {
+  const clauses = text.split(/[;.]\s/).filter(isWaitText);
   return terminatingObjects(context).filter(
     ({ object }) =>
       !objects.includes(object) &&
-      isKindNamed(text, object.kind) &&
-      (isNamed(text, object.name) ||
-        objects.some((from) => referencesTo(context, from, object).length > 0)),
+      clauses.some(
+        (clause) =>
+          isKindNamed(clause, object.kind) &&
+          (isObjectNamed(clause, object) ||
+            isCounted(clause, object.kind) ||
+            objects.some((from) => referencesTo(context, from, object).length > 0)),
+      ),
   );
+}
+
+/** Reports whether the text names the object, and not one of another namespace: `cache`, `gadgets/cache`, `team-a/cache`. */
+function isObjectNamed(text: string, { kind, namespace, name }: ObjectFacts): boolean {
+  const type = `(?:[\\w./-]{0,100}${escapeForRegExp(kind)}[\\w.-]{0,100}/)?`;
+  const place = namespace === '' ? '' : `(?:${escapeForRegExp(namespace)}/)?`;
+  const word = `(?<![\\w./-])${type}${place}${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`;
+  return new RegExp(word, 'i').test(text);
+}
+
+function isCounted(text: string, kind: string): boolean {
+  return new RegExp(`(?<![\\w.-])\\d+ ${escapeForRegExp(kind)}(?:e?s)?(?![\\w-])`, 'i').test(text);
 }
 
 /** Returns terminating objects outside of the namespace that a status names as what is waited for. */

@@ -63,20 +63,22 @@ export interface Condition {
   observedGeneration?: number | undefined;
 }
 
-const conditions: Field<Condition[]> = each(
-  'status.conditions',
-  shape({
-    type: text('type'),
-    status: text('status'),
-    reason: text('reason'),
-    message: text('message'),
-    lastTransitionTime: textIfAny('lastTransitionTime'),
-    observedGeneration: number('observedGeneration'),
-  }),
-);
+const condition = shape({
+  type: text('type'),
+  status: text('status'),
+  reason: text('reason'),
+  message: text('message'),
+  lastTransitionTime: textIfAny('lastTransitionTime'),
+  observedGeneration: number('observedGeneration'),
+});
 
+/** Reads `status.conditions`: a list, or an object with the types as keys. */
 export function conditionsOf(object: Json | undefined): Condition[] {
-  return conditions(object).filter(({ type }) => type !== '');
+  const list = valueAt(object, 'status', 'conditions');
+  const found: Condition[] = isObject(list)
+    ? Object.entries(list).map(([type, item]) => ({ ...condition(item), type }))
+    : each('status.conditions', condition)(object);
+  return found.filter(({ type }) => type !== '');
 }
 
 export type OwnerReference = ReturnType<typeof ownerReference>;
@@ -789,8 +791,8 @@ const TIME =
   /(?<!start|started|start_|create|created|creation|transition)(?:time|timestamp|at|date)$/i;
 
 /**
- * Reports whether a text is from before the deletion by a time of its own: of its entry in a list, or in a field such
- * as `lastErrorTime` beside `lastError`.
+ * Reports whether a text is from before the deletion by a time of its own: in the same part of the status, such as
+ * `lastError: {message, time}`, or in a field such as `lastErrorTime` beside `lastError`.
  */
 function isOutdated(
   { metadata }: JsonObject,
@@ -798,9 +800,9 @@ function isOutdated(
   key: string,
   beside: Json | undefined,
 ): boolean {
-  const isEntry = /\[\]\.\w+$/.test(field);
+  const isPart = field !== `status.${key}`;
   const times = Object.entries(isObject(beside) ? beside : {}).flatMap(([name, value]) => {
-    const isOwn = isEntry || (name.startsWith(key) && name !== key);
+    const isOwn = isPart || (name.startsWith(key) && name !== key);
     return isOwn && TIME.test(name) && typeof value === 'string' ? [Date.parse(value)] : [];
   });
   const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';

@@ -45,7 +45,7 @@ function gatheredLog(source: LogSource, got: Read<string>): Gathered<Read<string
     const type = { group: '', resource: 'pods/log' };
     return { value: got, unread: notInspectedEntries(what, got, type, 'get') };
   }
-  const value = readOk(maskLogSecrets(got.value).split(/\r?\n/).filter(Boolean));
+  const value = readOk(withExceptions(maskLogSecrets(got.value).split(/\r?\n/).filter(Boolean)));
   // The limit cuts off the newest lines, because the kubelet counts bytes from the first of the last 500
   // lines.
   if (Buffer.byteLength(got.value) < LIMIT_BYTES) return { value };
@@ -55,7 +55,41 @@ function gatheredLog(source: LogSource, got: Read<string>): Gathered<Read<string
   };
 }
 
-/** Keeps the lines that mention this namespace or the UID of an object that is held in it. */
+const WRITTEN_AT = /^\S+T\S+Z /;
+
+/**
+ * Moves the exception at the end of a Python traceback to the line above it, which names the object. Of several, the last
+ * one was raised.
+ */
+export function withExceptions(lines: readonly string[]): string[] {
+  const kept: string[] = [];
+  let place: 'log' | 'stack' | 'behind' = 'log';
+  let above = '';
+  for (const line of lines) {
+    const words = line.replace(WRITTEN_AT, '');
+    if (words.startsWith('Traceback (most recent call last)')) {
+      if (place === 'log') above = kept.pop() ?? '';
+      else if (place === 'behind') kept.pop();
+      place = 'stack';
+    } else if (place === 'stack') {
+      if (/^\s|^$/.test(words)) continue;
+      kept.push(`${above} ${words}`);
+      place = 'behind';
+    } else if (place === 'log' || !/^$|^During handling |^The above exception /.test(words)) {
+      kept.push(line);
+      place = 'log';
+    }
+  }
+  return kept;
+}
+
+/** client-go writes this when it cannot read a type (tools/cache/reflector.go). */
+const CANNOT_READ = /failed to (?:list|watch)/i;
+
+/**
+ * Keeps the lines that mention this namespace or the UID of an object that is held in it, and those that say that a type
+ * cannot be read.
+ */
 export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<string[]> {
   if (!log.ok) return log;
   const all = [snapshot, ...Object.values(snapshot.behind ?? {})];
@@ -69,5 +103,7 @@ export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<stri
   const words = [...all.flatMap(({ namespace: { name, uid } }) => [name, uid]), ...uids].filter(
     (word) => word !== '',
   );
-  return readOk(log.value.filter((line) => words.some((word) => line.includes(word))));
+  return readOk(
+    log.value.filter((line) => CANNOT_READ.test(line) || words.some((word) => line.includes(word))),
+  );
 }

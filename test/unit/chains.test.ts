@@ -18,6 +18,13 @@ describe('a status text', () => {
     ['2 Parts remain: db-data, db-log', 1],
     ['the removal is blocked by parts/db-data', 1],
     ['Part db-data depends on it', 1],
+    ['waiting for example.com/Part/db-data', 1],
+    [`waiting for Part ${context.now.namespace.name}/db-data`, 1],
+    ['2 parts remaining', 1],
+    // The name is that of an object elsewhere, and the clause that waits is about another one.
+    ['waiting for Part elsewhere/db-data', 0],
+    ['Part db-data is kept; waiting for Part db-log', 0],
+    ['2 apartments remaining', 0],
     // It names no held object of this kind and name.
     ['Part db still exists', 0],
     ['Part db-data-1 still exists', 0],

@@ -13,7 +13,7 @@ import {
 } from '../../src/diagnose/owner/logs.ts';
 import { type Read, readOk } from '../../src/model/read.ts';
 import { logKey, type Snapshot } from '../../src/model/snapshot.ts';
-import { keepMentions } from '../../src/observe/logs.ts';
+import { keepMentions, withExceptions } from '../../src/observe/logs.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
@@ -178,8 +178,38 @@ const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: 
   [
     'an error about the kind in the namespace',
     `E0302 10:01:20.1       1 r.go:1] failed to list widgets in ${DEMO}: AccessDenied`,
+    'object',
+    false,
+  ],
+  [
+    'an error of client-go about the type',
+    `E0302 10:01:20.1       1 reflector.go:561] "Failed to watch" err="failed to list *v1.Widget: Unauthorized"`,
+    'object',
+    false,
+  ],
+  [
+    'an error of client-go about another type',
+    'E0302 10:01:20.1       1 reflector.go:561] failed to list *v1.Gadget: Unauthorized',
     'nothing',
     false,
+  ],
+  [
+    'an error about another object, which mentions this one',
+    ZAP({ App: { name: 'shop', namespace: DEMO }, error: `Widget ${DEMO}/db is terminating` }),
+    'nothing',
+    false,
+  ],
+  [
+    'another object of the kind in its fields, and this one in its text',
+    ZAP({ controllerKind: 'Widget', namespace: DEMO, name: 'web', error: `waits for ${DEMO}/db` }),
+    'nothing',
+    false,
+  ],
+  [
+    'a field that is no object',
+    `level=error caller=controller/main.go msg="cannot delete ${DEMO}/db: AccessDenied"`,
+    'object',
+    true,
   ],
   [
     'Python',
@@ -307,4 +337,18 @@ test('only lines that mention the namespace or a held object are kept', () => {
   const log: Read<string[]> = readOk(['about other', `about ${DEMO}`, 'about uid-widgets-db', 'x']);
   const kept = keepMentions(log, worldOf([]));
   expect(kept).toEqual(readOk([`about ${DEMO}`, 'about uid-widgets-db']));
+});
+
+test('the exception at the end of a Python traceback belongs to the line above', () => {
+  const at = (text: string): string => `${AT} ${text}`;
+  const stack = ['Traceback (most recent call last):', '  File "a.py", line 1, in f', '    boom()'];
+  const lines = [
+    at('[ERROR] [demo/db] Handler failed'),
+    ...[...stack, 'KeyError: 1', '', 'During handling of the above exception, another occurred:'].map(at),
+    ...[...stack, 'ClientError: AccessDenied', 'INFO: next'].map(at),
+  ];
+  expect(withExceptions(lines)).toEqual([
+    at('[ERROR] [demo/db] Handler failed ClientError: AccessDenied'),
+    at('INFO: next'),
+  ]);
 });

@@ -20,6 +20,8 @@ export interface LogLine {
   /** How often the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
+  /** It is about all objects of the type: the controller cannot list or watch them. */
+  isAboutType: boolean;
 }
 
 /** Sidecars, which never reconcile. */
@@ -65,16 +67,30 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
   });
   const found = new Map<string, LogLine>();
   for (const record of written.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
-    const object = held.objects.find((one) => isAbout(context, one, record));
+    const isAboutType = cannotRead(held, record);
+    const object = isAboutType
+      ? held.objects[0]
+      : held.objects.find((one) => isAbout(context, one, record));
     if (object === undefined) continue;
-    const { at, pod, isError } = record;
+    const { at, pod } = record;
+    const isError = record.isError || isAboutType;
     const text = wordsOf(record);
     const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
     const count = (found.get(shape)?.count ?? 0) + 1;
-    found.set(shape, { at, pod, text, isError, count, object });
+    found.set(shape, { at, pod, text, isError, count, object, isAboutType });
   }
   const rank = ({ isError, at }: LogLine): string => `${Number(isError)} ${at}`;
   return [...found.values()].toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
+}
+
+/** The time for which a line counts after the controller logged another text about the object. */
+const CURRENT_MS = 60_000;
+
+/** Returns those lines that no later one has outdated. */
+export function currentLogLines(context: Context, held: Held, actor: Actor): LogLine[] {
+  const lines = logLinesAbout(context, held, actor);
+  const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
+  return lines.filter(({ at }) => Date.parse(at) >= newest - CURRENT_MS);
 }
 
 /**
@@ -83,7 +99,8 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
-    ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
+    ({ isError, isAboutType, text }) =>
+      !isAboutType && !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
 }
 
@@ -191,10 +208,15 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   if (uid !== '' && record.line.includes(uid)) return true;
   const isKind = (other: string | undefined): boolean =>
     other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
-  const isInField = referencesIn(record).some(
-    (one) => one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind),
+  // A structured record is about the objects in its fields; its text may mention others.
+  const inFields = referencesIn(context, record).filter(
+    (one) => one.namespace !== undefined || namespace === '',
   );
-  if (isInField) return true;
+  if (inFields.length > 0) {
+    return inFields.some(
+      (one) => one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind),
+    );
+  }
   const path = `${namespace}/`;
   return textsBefore(`${record.message} ${record.error}`, name).some((before) => {
     const isPath = before.endsWith(path);
@@ -207,6 +229,12 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
       ? isKind(other ?? kindIn(record))
       : other === kind && hasWord(record.line, namespace);
   });
+}
+
+/** Reports whether client-go says that it cannot read the type: `failed to list *v1.Widget: Unauthorized`. */
+function cannotRead({ type }: Held, { line }: LogRecord): boolean {
+  const kind = /failed to (?:list|watch) (?:[*\w./]+\.)?(\w+)/i.exec(line)?.[1];
+  return kind !== undefined && isSameKind(kind, type.kind);
 }
 
 /** Reports whether another held object in this namespace has the same name. */
@@ -231,7 +259,7 @@ function kindIn({ fields }: LogRecord): string | undefined {
  * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`,
  * `widget="namespace/name"`.
  */
-function referencesIn(record: LogRecord): Reference[] {
+function referencesIn(context: Context, record: LogRecord): Reference[] {
   const { fields } = record;
   const entries: [string, JsonObject[string]][] = [...Object.entries(fields), ['object', fields]];
   return entries.flatMap(([key, value]): Reference[] => {
@@ -242,7 +270,11 @@ function referencesIn(record: LogRecord): Reference[] {
       /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(stringAt(value) ?? '') ?? [];
     const name = path ?? stringAt(value, 'name');
     const namespace = place ?? stringAt(value, 'namespace');
-    return name === undefined ? [] : [{ kind, namespace, name }];
+    // `caller=controller/main.go` is no object.
+    const isServed = kind === undefined || typesOf(context).some((one) => isSameKind(one.kind, kind));
+    return name === undefined || (path !== undefined && !isServed)
+      ? []
+      : [{ kind, namespace, name }];
   });
 }
 

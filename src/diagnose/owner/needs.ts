@@ -27,6 +27,7 @@ import {
 import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
+import { troublesOf } from './state.ts';
 
 /**
  * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -279,8 +280,8 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 const MAX_TASKS = 3;
 
 /**
- * Returns what the owner may create in the namespace: a pod by a template in the spec, or something like a Job or Pod
- * that the held object controls, or like a bare Pod that the owner created.
+ * Returns what the owner may create in the namespace: a pod by a template in the spec, or something like a Job or an
+ * ended Pod that the held object controls, or like a bare one that the owner created.
  */
 function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
   const { now } = context;
@@ -290,7 +291,9 @@ function possibleCreations(context: Context, held: Held, actor: Actor | undefine
     .filter(({ owner }) => uids.has(owner?.uid ?? ''))
     .map(({ name }) => `Job ${name}`);
   const pods = itemsIn(now.forecast?.present.pods)
-    .filter(({ ownerReferences, managers = [] }) => {
+    .filter(({ ownerReferences, managers = [], phase }) => {
+      // A pod that runs on is an operand; a task ends.
+      if (phase !== 'Succeeded' && phase !== 'Failed') return false;
       const controller = ownerReferences.find((one) => one.controller);
       return controller === undefined
         ? managers.some((name) => actor?.programs.includes(name))
@@ -316,18 +319,17 @@ const TERMINATING = /because it is being terminated/;
  * that has ended is not tried again.
  */
 function complaints(context: Context, held: Held): Need[] {
-  return held.objects.flatMap((object) => {
-    const { conditions = [], texts = [], endedAt } = detailOf(context, object) ?? {};
-    const failed = conditions.filter(({ status }) => status !== 'True');
-    const all = endedAt === undefined ? [...failed.map(({ message }) => message), ...texts] : [];
-    return all
-      .filter((text) => REFUSED.test(text))
-      .map(
-        (message): Need => ({
-          kind: 'state',
-          text: `${object.kind} ${object.name} says in its status: ${shortQuote(message)}`,
-          certainty: TERMINATING.test(message) ? 'likely' : 'unknown',
-        }),
-      );
-  });
+  return held.objects.flatMap((object) =>
+    detailOf(context, object)?.endedAt === undefined
+      ? troublesOf(context, object)
+          .filter(({ text }) => REFUSED.test(text))
+          .map(
+            ({ text }): Need => ({
+              kind: 'state',
+              text: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
+              certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
+            }),
+          )
+      : [],
+  );
 }

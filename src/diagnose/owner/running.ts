@@ -558,7 +558,9 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
   const [said] = statements;
   const complaint = said === undefined ? lastComplaint(context, held, actor) : undefined;
   const quote = (said ?? complaint) && shortQuote((said ?? complaint)?.text ?? '');
-  const log = isLogRead(context, actor) ? ', also not in its log' : '';
+  const looked = isLogRead(context, actor)
+    ? 'status, Events and log report no error about it'
+    : 'status and Events report no error about it (the log was not read)';
   const untried = untriedAdmission(context, held, actor);
   const [open] = [...questions, ...untried];
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
@@ -567,7 +569,7 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
     : complaint
       ? `; it may be slow or in back-off. ${upperFirst(complaint.who)} says: ${quote}`
       : open === undefined
-        ? `; no error was found${log}, so it may be slow or in back-off`
+        ? `; ${looked}, so it may be slow or in back-off`
         : '';
   const words = [
     ` and runs, ${actor.ready} of ${actor.wanted} ready`,

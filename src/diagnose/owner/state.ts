@@ -22,7 +22,7 @@ import {
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { type Held, LAST_WORDS_MS } from './held.ts';
-import { logLinesAbout } from './logs.ts';
+import { currentLogLines } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 import { wholesOf } from './partners.ts';
 
@@ -135,6 +135,7 @@ interface Statement {
   isStated: boolean;
   /** It is about other work than the removal. */
   isOtherWork: boolean;
+  isCondition: boolean;
   object: ObjectFacts;
 }
 
@@ -159,17 +160,20 @@ function statementsOf(
     const source = `status condition ${is} of ${object.kind} ${object.name}`;
     const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
     const isTrouble = isFailure(condition);
-    const kind = { isTrouble, isStated, isOtherWork: isOtherWork(`${type} ${text}`) };
+    const isOther = isOtherWork(`${type} ${text}`);
+    const kind = { isTrouble, isStated, isOtherWork: isOther, isCondition: true };
     return { text, source, ...kind, ...dateOf(context, object, lastTransitionTime, condition) };
   });
   const date = dateOf(context, object, undefined, detail);
   const source = `the status of ${object.kind} ${object.name}`;
   const texts = detail.texts.map((text) => {
     const isStated = detail.errors?.includes(text) === true;
-    return { text, source, isTrouble: true, isStated, isOtherWork: isOtherWork(text), ...date };
+    const kind = { isTrouble: true, isStated, isOtherWork: isOtherWork(text), isCondition: false };
+    return { text, source, ...kind, ...date };
   });
   const sentences = (detail.sentences ?? []).map((text) => {
-    return { text, source, isTrouble: false, isStated: false, isOtherWork: false, ...date };
+    const kind = { isTrouble: false, isStated: false, isOtherWork: false, isCondition: false };
+    return { text, source, ...kind, ...date };
   });
   return [...conditions, ...texts, ...sentences]
     .filter(({ text }) => text !== '' && !NOISE.test(text))
@@ -224,11 +228,25 @@ export function statusEvidence(context: Context, held: Held): string[] {
     );
 }
 
-/** Returns what an object's status says of its own failure. */
+const WELL = /^(?:Ready|Healthy|Available|Synced)$/;
+
+/**
+ * Returns the troubles that the status of an object reports, which is not being deleted. Beside a condition such as
+ * Ready=True, only other conditions do: any other text is history.
+ */
+export function troublesOf(context: Context, object: ObjectFacts): Statement[] {
+  const { conditions = [] } = detailOf(context, object) ?? {};
+  const isWell = conditions.some(({ type, status }) => WELL.test(type) && status === 'True');
+  return statementsOf(context, undefined, object).filter(
+    ({ isTrouble, isOtherWork, isCondition }) =>
+      isTrouble && !isOtherWork && (isCondition || !isWell),
+  );
+}
+
+/** Returns what the status of an object says of its own failure. */
 export function failureOf(context: Context, object: ObjectFacts): string | undefined {
-  return statementsOf(context, undefined, object).find(
-    ({ text, isTrouble, isStated }) => isTrouble && (isStated || FAILURE.test(text)),
-  )?.text;
+  return troublesOf(context, object).find(({ text, isStated }) => isStated || FAILURE.test(text))
+    ?.text;
 }
 
 const WAITING =
@@ -334,16 +352,10 @@ export function lastComplaint(
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
 }
 
-/** The time for which an error in a log counts after the controller logged another text about the object. */
-const LOG_ERROR_MS = 60_000;
-
 /** Returns errors about these objects in the owner's log. */
 function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
-  const lines = logLinesAbout(context, held, owner);
-  const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
-  return lines
+  return currentLogLines(context, held, owner)
     .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .filter(({ at }) => Date.parse(at) >= newest - LOG_ERROR_MS)
     .flatMap(({ text, pod, object, at }) =>
       refusal(text, `the log of ${pod}`, true).map((error) => ({ ...error, object, at })),
     );
