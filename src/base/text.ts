@@ -95,3 +95,8 @@ export function matchesGlob(pattern: string, text: string): boolean {
 export function escapeForRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
+
+/** Reports whether the text contains the kind in any spelling: `Part`, `parts`, `part/db`. */
+export function isKindNamed(text: string, kind: string): boolean {
+  return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
+}

@@ -28,6 +28,10 @@ export interface CatalogueEntry {
    * where nothing is known, which does not mean that it needs nothing.
    */
   needs?: CleanupNeed[];
+  /** `needs` is complete: other objects that the held one names are not needed. */
+  needsNothingElse?: true;
+  /** The owner also removes the finalizer of an object that is paused or suspended. */
+  actsWhenPaused?: true;
   protects: string;
   leakIfRemoved: string;
   remedy: string;
@@ -49,6 +53,8 @@ interface CleanupNeed {
   kind: string;
   /** The purpose of the object, and the condition for it, as the continuation of a sentence. */
   note: string;
+  /** The field of the held object that names it; without this field, nothing is needed. */
+  field?: string;
 }
 
 interface FinalizerHolder {

@@ -1,4 +1,4 @@
-import { escapeForRegExp } from '../base/text.ts';
+import { escapeForRegExp, isKindNamed } from '../base/text.ts';
 import type { Read } from '../model/read.ts';
 import {
   type NamespaceFacts,
@@ -270,11 +270,6 @@ function waitTexts(context: Context, held: Held): string[] {
 /** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
 function isNamed(text: string, name: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`).test(text);
-}
-
-/** Reports whether the text contains the kind in any spelling: `Part`, `parts`, `part/db`. */
-function isKindNamed(text: string, kind: string): boolean {
-  return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
 /** Types that wait for no other object, and whose content is never read. */

@@ -43,6 +43,8 @@ export interface Guard {
   binding?: PolicyBindingFacts;
   isMutating: boolean;
   dependsOnUser: boolean;
+  /** Its conditions look at whether something is being deleted. */
+  dependsOnDeletion: boolean;
 }
 
 export type Operation = AdmissionRequest['operation'];
@@ -69,6 +71,7 @@ export function guardsFor(context: Context, operation: Operation, type: Resource
           webhook,
           isMutating: kind === 'MutatingWebhookConfiguration',
           dependsOnUser: webhook.dependsOnUser,
+          dependsOnDeletion: webhook.dependsOnDeletion,
         };
       }),
     ...bindingsOf(context)
@@ -82,6 +85,7 @@ export function guardsFor(context: Context, operation: Operation, type: Resource
             binding,
             isMutating: policy.kind === 'MutatingAdmissionPolicy',
             dependsOnUser: policy.dependsOnUser,
+            dependsOnDeletion: policy.dependsOnDeletion,
           })),
       ),
   ];

@@ -216,7 +216,8 @@ function parentsOf(
 }
 
 /**
- * Assigns positions: parents before children, and an object before those that it refers to. Types that wait for
+ * Assigns positions: parents before children, an object before those that it refers to, and before the parent of its
+ * controller. Types that wait for
  * each other have the same position.
  */
 function inDeletionOrder(
@@ -235,9 +236,16 @@ function inDeletionOrder(
     if (first === undefined || second === undefined || first === second) return;
     if (names.has(first)) before.set(second, (before.get(second) ?? new Set()).add(first));
   };
+  // A parent that takes the controller of its children with it goes after them.
+  const controllers = new Set(
+    heldObjects(context).flatMap((held) => findOwner(context, held).owner?.actor?.owner?.uid ?? []),
+  );
   for (const object of objects) {
     const own = nameOf(object);
-    for (const parent of object.ownerReferences) precede(nameOf(parent), own);
+    for (const parent of object.ownerReferences) {
+      if (controllers.has(parent.uid)) precede(own, nameOf(parent));
+      else precede(nameOf(parent), own);
+    }
     const detail = context.now.details[object.uid];
     for (const { kind, field } of detail?.ok === true ? detail.value.references : []) {
       if (field.startsWith('spec.')) precede(own, byKind.get(kind));

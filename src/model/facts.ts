@@ -686,7 +686,7 @@ export interface ObjectDetail {
   nodes?: string[];
   /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
   mentions: string[];
-  /** Objects that fields like `spec.clusterName` name, as `cluster/team-1`. */
+  /** Objects that fields like `spec.cluster` or `spec.clusterName` may name, as `cluster/team-1`. */
   siblings?: string[];
   /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
   templates?: string[];
@@ -712,9 +712,13 @@ export interface Reference {
 const MAX_TEXTS = 10;
 const MAX_MENTIONS = 50;
 const MAX_NODES = 5;
+const MAX_SIBLINGS = 20;
+/** The name of an object (RFC 1123 subdomain). */
+const NAME_VALUE = /^[a-z0-9][-a-z0-9.]{0,252}$/;
 const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
+const REFERENCE = /(?:Ref|Refs|Reference|References)(?:\[\])?$|^(?:secret|configMap)$/;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 const NODE = /^(?:current)?(?:node(?:name|id)|ownerid)$/i;
 /** At least three words, and no sign that only programs write. */
@@ -749,9 +753,11 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     addAddress(detail, own, field, value);
     if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
     const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
-    if (/name|secret|config|ref/i.test(named)) addMention(detail, value);
-    const [, kind] = /^spec\.(\w+)Name$/.exec(field) ?? [];
-    if (kind !== undefined) addText(detail, 'siblings', `${kind.toLowerCase()}/${value}`);
+    if (/name|secret|config|ref|class/i.test(named)) addMention(detail, value);
+    const [, kind] = /^spec\.(\w+?)(?:Name)?$/.exec(field) ?? [];
+    if (kind !== undefined && NAME_VALUE.test(value)) {
+      addText(detail, 'siblings', `${kind.toLowerCase()}/${value}`, MAX_SIBLINGS);
+    }
   });
   visitFields(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     addReference(detail, field, key, value);
@@ -829,7 +835,7 @@ function firstState(status: Json, kind: RegExp): string | undefined {
 }
 
 function addMention(detail: ObjectDetail, value: string): void {
-  if (/^[a-z0-9][-a-z0-9.]{0,252}$/.test(value)) addText(detail, 'mentions', value, MAX_MENTIONS);
+  if (NAME_VALUE.test(value)) addText(detail, 'mentions', value, MAX_MENTIONS);
 }
 
 /**
@@ -858,7 +864,7 @@ function addReference({ references }: ObjectDetail, field: string, key: string, 
   const uid = stringAt(value, 'uid');
   const isNamed = uid !== undefined || (field.startsWith('status.') && given !== undefined);
   const last = field.slice(field.lastIndexOf('.') + 1);
-  if (!isMade && !isNamed && !/(?:Ref|Refs|Reference|References)(?:\[\])?$/.test(last)) return;
+  if (!isMade && !isNamed && !REFERENCE.test(last)) return;
   const kind = given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? kindOfKey(last);
   if (kind === undefined || name === undefined) return;
   const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
@@ -1013,10 +1019,14 @@ const matchRule = shape({
  * Reports whether CEL text reads the user of a request. Then the answer to a request of the gate does not hold
  * for other users (KEP-3488).
  */
-const readsUser = (path: string): Field<boolean> =>
-  fieldAt(path, (expressions) =>
-    /\brequest\.userInfo\b|\bauthorizer\b/.test(JSON.stringify(expressions ?? null)),
-  );
+const readsUser = (path: string) => mentions(path, /\brequest\.userInfo\b|\bauthorizer\b/);
+/** Whether the answer may be another one once the object or its namespace is terminating. */
+const readsDeletion = (path: string) =>
+  mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/);
+
+function mentions(path: string, words: RegExp): Field<boolean> {
+  return fieldAt(path, (expressions) => words.test(JSON.stringify(expressions ?? null)));
+}
 
 /**
  * Returns the Service whose DNS name is the host of an address, like https://NAME.NAMESPACE.svc:8443/path; undefined
@@ -1042,6 +1052,7 @@ const webhook = shape({
   /** CEL conditions, which only the API server can evaluate. */
   matchConditions: textOfEach('matchConditions', 'expression'),
   dependsOnUser: readsUser('matchConditions'),
+  dependsOnDeletion: readsDeletion('matchConditions'),
 });
 
 /** Name and UID. An object that was created again has another UID. */
@@ -1087,6 +1098,7 @@ const policy = shape({
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   dependsOnUser: readsUser('spec'),
+  dependsOnDeletion: readsDeletion('spec'),
   matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
   /** Validations. Absent in snapshots that were recorded earlier. */
   validations: each(

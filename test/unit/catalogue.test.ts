@@ -27,13 +27,16 @@ describe('every entry of the catalogue', () => {
         value.length > 0 &&
         value.every(
           (need) =>
-            Object.keys(need).join() === 'action,group,kind,note' &&
+            /^action,group,kind,note(?:,field)?$/.test(Object.keys(need).join()) &&
+            (need.field === undefined || /^spec\.\w+$/.test(need.field)) &&
             ['create', 'read'].includes(need.action) &&
             /^[A-Z]\w+$/.test(need.kind) &&
             /^(?:\*|[a-z0-9.-]*)$/.test(need.group) &&
             isText(need.note) &&
             !/\.$/.test(need.note),
         )),
+    needsNothingElse: (value) => value === undefined || value === true,
+    actsWhenPaused: (value) => value === undefined || value === true,
     protects: isSentence,
     leakIfRemoved: isSentence,
     remedy: isSentence,
@@ -41,10 +44,12 @@ describe('every entry of the catalogue', () => {
     source: (value) => typeof value === 'string',
   };
 
+  const OPTIONAL = ['anyController', 'needs', 'needsNothingElse', 'actsWhenPaused', 'withoutOwner'];
+
   test('has exactly the fields of its type', () => {
     for (const entry of entries) {
       const fields = Object.keys(SHAPE).filter(
-        (field) => field in entry || !['anyController', 'needs', 'withoutOwner'].includes(field),
+        (field) => field in entry || !OPTIONAL.includes(field),
       );
       expect(Object.keys(entry)).toEqual(fields);
       for (const [field, isRight] of Object.entries(SHAPE)) {

@@ -483,6 +483,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     objectSelector: [],
     matchConditions: [],
     dependsOnUser: false,
+    dependsOnDeletion: false,
   });
   const lease = (renewTime: string): LeaseFacts => ({
     namespace: OPS,

@@ -1,4 +1,6 @@
+import type { ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
+import { type Context, detailOf, isBuiltIn } from '../context.ts';
 import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
 import { typesOfDomain } from './held.ts';
 import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
@@ -25,6 +27,16 @@ export const EXCLUSIONS: readonly Exclusion[] = [
       objects.length > 0 &&
       objects.every(({ labels }) =>
         actor.selectors.some((selector) => !mayMatch(OBJECTS, selector, labels)),
+      ),
+  },
+  {
+    reason: 'its arguments are for another class than the object names',
+    excludes: ({ actor }, { context, held: { objects, type } }) =>
+      actor !== undefined &&
+      !isBuiltIn(type.group) &&
+      objects.length > 0 &&
+      objects.every((object) =>
+        actor.selectors.some((argument) => isOfOtherClass(context, argument, object)),
       ),
   },
   {
@@ -116,6 +128,17 @@ function mayMatch(option: RegExp, argument: string, labels: Record<string, strin
     const [, key = '', value] = /^([\w./-]+)==?([\w.-]*)$/.exec(requirement) ?? [];
     return value === undefined || labels[key] === value;
   });
+}
+
+/** Reports whether an argument such as `--widget-class=blue` and a field such as `spec.widgetClass` differ. */
+function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
+  const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
+  const { siblings = [] } = detailOf(context, object) ?? {};
+  const named = siblings
+    .map((one) => one.split('/'))
+    .filter(([field = '']) => option !== '' && field.endsWith(option.replaceAll('-', '')))
+    .map(([, value = '']) => value);
+  return named.length > 0 && named.every((value) => !values.split(',').includes(value));
 }
 
 function isOperandOf({ owner }: Actor, { held: { type } }: OwnerQuestion): boolean {

@@ -7,7 +7,6 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import type { CatalogueEntry } from '../catalogue.ts';
 import {
   type Context,
   countsOf,
@@ -27,7 +26,8 @@ import {
 import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
-import { troublesOf } from './state.ts';
+import { namedByConvention } from './partners.ts';
+import { isAnnotationForOwner, troublesOf } from './state.ts';
 
 /**
  * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -82,18 +82,27 @@ export interface Named {
  * ServiceAccounts, custom objects, in this namespace or cluster-scoped.
  */
 export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
-  return objects.flatMap((object) =>
-    (detailOf(context, object)?.references ?? [])
-      .filter(({ field, isMade }) => field.startsWith('spec.') && !isMade)
-      .flatMap((reference) => {
-        const type = typeNamed(context, reference, groupOf(object.apiVersion));
-        if (type === undefined) return [];
-        const namespace = type.namespaced
-          ? (reference.namespace ?? (object.namespace || undefined))
-          : undefined;
-        return { type, namespace, name: reference.name, by: reference.field };
-      }),
-  );
+  return objects.flatMap((object) => [
+    ...referredTo(context, object),
+    ...namedByConvention(context, object).flatMap(({ group, kind, name, by }) =>
+      typesOf(context)
+        .filter((type) => type.kind.toLowerCase() === kind && type.group === group)
+        .map((type) => ({ type, namespace: type.namespaced ? object.namespace : undefined, name, by })),
+    ),
+  ]);
+}
+
+function referredTo(context: Context, object: ObjectFacts): Named[] {
+  return (detailOf(context, object)?.references ?? [])
+    .filter(({ field, isMade }) => field.startsWith('spec.') && !isMade)
+    .flatMap((reference) => {
+      const type = typeNamed(context, reference, groupOf(object.apiVersion));
+      if (type === undefined) return [];
+      const namespace = type.namespaced
+        ? (reference.namespace ?? (object.namespace || undefined))
+        : undefined;
+      return { type, namespace, name: reference.name, by: reference.field };
+    });
 }
 
 function typeNamed(context: Context, { group, kind, isAddress }: Reference, own: string) {
@@ -145,6 +154,7 @@ function namedByHeldObjects(context: Context, held: Held): Named[] {
   // The containers of a pod use the objects that its spec names, not the owner of its finalizer.
   if (isBuiltIn(held.type.group)) return [];
   const direct = objectsNamedBy(context, held.objects);
+  if (knownFinalizer(held)?.needsNothingElse) return direct.filter((one) => isListed(held, one));
   const behind = direct.flatMap((named) => {
     const object = findNamedObject(context, named);
     if (object === undefined) return [];
@@ -189,29 +199,27 @@ export function neededCreations(held: Held): string[] {
  */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
   if (isBuiltIn(held.type.group)) return [];
-  const listedNeeds = knownFinalizer(held)?.needs?.filter(({ action }) => action === 'read') ?? [];
   const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
   const named = read.flatMap((one): Need[] => {
     const object = willBeDeleted(context, one.namespace)
       ? findNamedObject(context, one)
       : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
-    const isCatalogued = listedNeeds.some((need) => isOfType(need, one.type));
     const text = `${object.kind} ${object.name} (${one.by})`;
-    return [{ kind: 'object', text, certainty: isCatalogued ? 'likely' : 'unknown' }];
+    return [{ kind: 'object', text, certainty: isListed(held, one) ? 'likely' : 'unknown' }];
   });
   const { present, samples } = context.now.forecast ?? {};
   const unnamed = (present?.content ?? []).flatMap(({ type, read }): string[] => {
     if (!read.ok || read.value.queued === 0) return [];
     const notes = [
-      ...listedNeeds.filter((need) => isOfType(need, type)).map(({ note }) => note),
+      ...listedReads(held, type).flatMap(({ field, note }) => (field === undefined ? [note] : [])),
       ...parametersOf(context, held)
         .filter((one) => one.name === undefined && typeName(one.type) === typeName(type))
         .map(({ by }) => by),
     ];
     return notes.slice(0, 1).map((note) => `${type.kind} (${note})`);
   });
-  const namesakes = Object.values(samples ?? {})
+  const namesakes = (knownFinalizer(held)?.needsNothingElse ? [] : Object.values(samples ?? {}))
     .flatMap(({ sample }) => sample ?? [])
     .filter((one) => isNamedAfter(held, one) && isUnprotected(one, held, actor))
     .map(({ kind, name }) => `${kind} ${name} (by its name)`);
@@ -234,7 +242,9 @@ export function wantedNamesakes(
   type: ResourceType,
 ): NonNullable<Wanted['samples']> {
   if (type.group !== '' || !INPUTS.includes(type.kind)) return [];
-  const custom = held.filter((one) => !isBuiltIn(one.type.group));
+  const custom = held.filter(
+    (one) => !isBuiltIn(one.type.group) && !knownFinalizer(one)?.needsNothingElse,
+  );
   return custom.map((one) => ({
     key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
     type,
@@ -246,7 +256,9 @@ export function wantedNamesakes(
 
 /** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
 export function absentObjects(context: Context, held: Held): string[] {
-  return objectsNamedBy(context, held.objects).flatMap(({ type, namespace, name, by }) => {
+  if (knownFinalizer(held)?.needsNothingElse) return [];
+  const named = held.objects.flatMap((object) => referredTo(context, object));
+  return named.flatMap(({ type, namespace, name, by }) => {
     const found = context.now.partners[partnerKey({ ...type, namespace, name })];
     // A Secret without a namespace may be one that the owner has yet to write.
     const isInput = type.group === held.type.group || !isInside(context, namespace);
@@ -256,11 +268,15 @@ export function absentObjects(context: Context, held: Held): string[] {
   });
 }
 
-function isOfType(
-  need: NonNullable<CatalogueEntry['needs']>[number],
-  { group, kind }: ResourceType,
-): boolean {
-  return need.kind === kind && matchesGlob(need.group, group);
+/** Returns what the catalogue says that the owner reads of this type. */
+function listedReads(held: Held, { group, kind }: ResourceType) {
+  return (knownFinalizer(held)?.needs ?? []).filter(
+    (need) => need.action === 'read' && need.kind === kind && matchesGlob(need.group, group),
+  );
+}
+
+function isListed(held: Held, { type, by }: Named): boolean {
+  return listedReads(held, type).some(({ field = '' }) => by.startsWith(field));
 }
 
 /**
@@ -285,10 +301,15 @@ const MAX_TASKS = 3;
  */
 function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
   const { now } = context;
+  if (knownFinalizer(held)?.needsNothingElse) return [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const jobs = itemsIn(now.cluster.jobs)
-    .filter(({ owner }) => uids.has(owner?.uid ?? ''))
+    .filter(({ labels, namespace, owner }) =>
+      owner === undefined
+        ? isInside(context, namespace) && isLabelledFor(held, labels)
+        : uids.has(owner.uid),
+    )
     .map(({ name }) => `Job ${name}`);
   const pods = itemsIn(now.forecast?.present.pods)
     .filter(({ ownerReferences, managers = [], phase }) => {
@@ -306,6 +327,16 @@ function possibleCreations(context: Context, held: Held, actor: Actor | undefine
       .slice(0, MAX_TASKS)
       .map((name) => `something like ${name}, which it made for this object`),
   ];
+}
+
+/** Reports whether a label of the owner's project names a held object: `example.com/widget: db`. */
+function isLabelledFor(held: Held, labels: Record<string, string>): boolean {
+  return Object.entries(labels).some(
+    ([key, value]) =>
+      key.includes('/') &&
+      isAnnotationForOwner(key, held) &&
+      held.objects.some(({ name }) => name === value),
+  );
 }
 
 /** Texts of an API that refuses or cannot be reached: the clean-up would get the same answer. */

@@ -151,19 +151,44 @@ export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
   return [...found].slice(objects.length);
 }
 
+/** An object that another one names by a convention, without a reference. */
+interface NamedByConvention {
+  group: string;
+  /** In lower case. */
+  kind: string;
+  name: string;
+  by: string;
+}
+
 /**
- * Returns keys of objects of its API group that the object names: by a field `spec.clusterName` or `spec.clusterRef`, or
- * by a label `…/cluster-name`.
+ * Returns what an object names by a field `spec.cluster` or `spec.clusterName`, of its API group, or by a label
+ * `GROUP/cluster` or `GROUP/cluster-name`.
  */
-function namedWholes(context: Context, { uid, apiVersion, labels }: ObjectFacts): string[] {
-  const { siblings = [], references = [] } = detailOf(context, { uid }) ?? {};
-  const named = siblings.map((one) => one.split('/') as [string, string]);
-  const referred = references.map(({ kind, name }): [string, string] => [kind, name]);
-  const labelled = Object.entries(labels).flatMap(([key, name]): [string, string][] => {
-    const word = /^[^/]+\/([a-z-]+?)(?:-name)?$/.exec(key)?.[1];
-    return word === undefined ? [] : [[word.replaceAll('-', ''), name]];
+export function namedByConvention(
+  context: Context,
+  { uid, apiVersion, labels }: ObjectFacts,
+): NamedByConvention[] {
+  const group = groupOf(apiVersion);
+  const { siblings = [] } = detailOf(context, { uid }) ?? {};
+  const named = siblings.map((one) => {
+    const [kind = '', name = ''] = one.split('/');
+    return { group, kind, name, by: `spec.${kind}` };
   });
-  return [...named, ...referred, ...labelled].map(([kind, name]) => keyOf(apiVersion, kind, name));
+  const labelled = Object.entries(labels).flatMap(([key, name]) => {
+    const [, domain = '', word] = /^([^/]+)\/([a-z-]+?)(?:-name)?$/.exec(key) ?? [];
+    const kind = word?.replaceAll('-', '');
+    return kind === undefined ? [] : [domain, group].map((own) => ({ group: own, kind, name, by: `label ${key}` }));
+  });
+  return [...named, ...labelled];
+}
+
+/** Returns keys of objects that the object names. */
+function namedWholes(context: Context, part: ObjectFacts): string[] {
+  const { references = [] } = detailOf(context, part) ?? {};
+  return [
+    ...references.map(({ kind, name }) => keyOf(part.apiVersion, kind, name)),
+    ...namedByConvention(context, part).map(({ group, kind, name }) => keyOf(`${group}/`, kind, name)),
+  ];
 }
 
 function keyOf(apiVersion: string, kind: string, name: string): string {

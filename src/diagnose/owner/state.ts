@@ -21,7 +21,7 @@ import {
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
-import { type Held, LAST_WORDS_MS } from './held.ts';
+import { type Held, knownFinalizer, LAST_WORDS_MS } from './held.ts';
 import { currentLogLines } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 import { wholesOf } from './partners.ts';
@@ -399,6 +399,7 @@ export interface Pause {
 
 /** Finds an annotation, a field or a condition that shows the controller to be paused for an object or for its owner. */
 export function pausedBy(context: Context, held: Held): Pause | undefined {
+  if (knownFinalizer(held)?.actsWhenPaused) return undefined;
   const wholes = wholesOf(context, held).filter(({ apiVersion }) =>
     isAnnotationForOwner(apiVersion, held),
   );

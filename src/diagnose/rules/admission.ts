@@ -1,3 +1,4 @@
+import { isKindNamed } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
   LabelRequirement,
@@ -21,6 +22,8 @@ import {
 } from '../commands.ts';
 import {
   type Context,
+  countsOf,
+  listNames,
   type RuleResult,
   resultId,
   servedType,
@@ -103,6 +106,11 @@ export function judgeAdmission(
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
     const asked = guard === undefined ? undefined : isGuardAsked(guard, request);
+    const doubt = doubtAboutTrial(context, guard, error, type);
+    if (doubt !== undefined) {
+      judgement.questions.push(`${guard?.text} refuses it now, ${doubt}: ${error.text}`);
+      continue;
+    }
     if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
       if (asked !== false) add(admissionResult(context, error, does));
       // Not asked about a collection. Its refusal may have hidden another one.
@@ -122,6 +130,10 @@ export function judgeAdmission(
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
+    if (trial?.answer === 'accepted' && isTooEarly(context, guard)) {
+      judgement.questions.push(`${guard.text} allows it now, ${TOO_EARLY}`);
+      continue;
+    }
     const dead =
       guard.webhook === undefined ? undefined : deadWebhook(context, guard.webhook, does);
     const judged =
@@ -134,6 +146,30 @@ export function judgeAdmission(
     else if (judged !== undefined) add(judged);
   }
   return { ...judgement, results: [...results.values()] };
+}
+
+/** Reports whether the guard looks at what only the deletion brings about. */
+function isTooEarly({ now }: Context, guard: Guard | undefined): boolean {
+  return now.forecast !== undefined && guard?.dependsOnDeletion === true;
+}
+
+const TOO_EARLY = 'and its conditions look at whether something is being deleted';
+
+/** Says why a refusal in a forecast may have ended by the time of the real request. */
+function doubtAboutTrial(
+  context: Context,
+  guard: Guard | undefined,
+  error: AdmissionError,
+  type: ResourceType,
+): string | undefined {
+  if (isTooEarly(context, guard)) return TOO_EARLY;
+  if (context.now.forecast === undefined || error.kind !== 'webhook-denied') return undefined;
+  const others = countsOf(context.now.forecast.present).filter(
+    (one) => one.total > 0 && one.type.kind !== type.kind && isKindNamed(error.message, one.type.kind),
+  );
+  return others.length === 0
+    ? undefined
+    : `and names ${listNames(others.map((one) => one.type.resource))}, which would be deleted as well`;
 }
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
