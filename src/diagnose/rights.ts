@@ -1,5 +1,6 @@
+import { TOKENS } from '../model/facts.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import { accountText } from './actors.ts';
+import { accountText, actorsOf } from './actors.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
@@ -119,8 +120,10 @@ export function rightsOf(
     rights.worksElsewhere ||= rule.apiGroups.some(
       (group) => group !== type.group && !isBuiltIn(group),
     );
-    const isNamed = rule.apiGroups.includes(type.group);
-    if (!isNamed && !rule.apiGroups.includes('*')) continue;
+    const namesGroup = rule.apiGroups.includes(type.group);
+    if (!namesGroup && !rule.apiGroups.includes('*')) continue;
+    // What every account may do distinguishes none.
+    const isNamed = namesGroup && !EVERYBODY.includes(subject.name);
     rights.reachesGroup = true;
     const isAboutThem =
       rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
@@ -258,8 +261,12 @@ export function othersWhoMayChange(context: Context, type: ResourceType, own: Ac
   const { cluster, namespace, self } = context.now;
   const homes = itemsIn(cluster.namespaces).map(({ name }) => name);
   const gate = self?.ok === true ? accountOf({ kind: 'User', name: self.value }, undefined) : own;
+  // A workload that stays may run as the gate's account; the gate itself runs in a Job, or outside.
+  const isShared = actorsOf(context).some(
+    ({ account, kind }) => isSameAccount(account, gate) && !/^(?:Job|CronJob|Pod)$/.test(kind),
+  );
   const isOther = (account: Account, because: string): boolean => {
-    if (isSameAccount(account, own) || isSameAccount(account, gate)) return false;
+    if (isSameAccount(account, own) || (isSameAccount(account, gate) && !isShared)) return false;
     if (account.namespace === undefined) return !account.name.startsWith('system:');
     if (account.namespace === namespace.name || !homes.includes(account.namespace)) return false;
     return account.namespace !== 'kube-system' || !because.startsWith('ClusterRole system:');
@@ -287,10 +294,12 @@ function changesType({ apiGroups, resources, verbs }: RuleFacts, type: ResourceT
 }
 
 /** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
-function borrowsRights({ resources, verbs }: RuleFacts): boolean {
+function borrowsRights({ apiGroups, resources, verbs }: RuleFacts): boolean {
   return (
     verbs.some((verb) => ['impersonate', 'bind', 'escalate'].includes(verb)) ||
-    (resources.includes('serviceaccounts/token') && verbs.includes('create'))
+    (['', '*'].some((group) => apiGroups.includes(group)) &&
+      resources.some((name) => TOKENS.test(name)) &&
+      ['create', '*'].some((verb) => verbs.includes(verb)))
   );
 }
 

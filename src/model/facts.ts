@@ -682,6 +682,8 @@ export interface ObjectDetail {
   deletionPolicy?: string | undefined;
   /** Objects that its spec or status refers to. */
   references: Reference[];
+  /** UIDs in its status, of this or of other objects. */
+  uids?: string[];
   /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
   nodes?: string[];
   /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
@@ -713,12 +715,15 @@ const MAX_TEXTS = 10;
 const MAX_MENTIONS = 50;
 const MAX_NODES = 5;
 const MAX_SIBLINGS = 20;
+const UID_VALUE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** The name of an object (RFC 1123 subdomain). */
 const NAME_VALUE = /^[a-z0-9][-a-z0-9.]{0,252}$/;
 const MAX_REFERENCES = 20;
 const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
-const REFERENCE = /(?:Ref|Refs|Reference|References)(?:\[\])?$|^(?:secret|configMap)$/;
+const REFERENCE =
+  /(?:Ref|Refs|Reference|References)(?:\[\])?$|(?:[sS]ecret|[cC]onfigMap)(?:\[\])?$/;
+const INPUT_KIND = /^(?:Secret|ConfigMap|ServiceAccount)$/;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 const NODE = /^(?:current)?(?:node(?:name|id)|ownerid)$/i;
 /** At least three words, and no sign that only programs write. */
@@ -765,6 +770,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
     if (field === `status.${key}` && ENDED.test(key)) detail.endedAt = value;
     if (/conditions/.test(field)) return;
+    if (UID_VALUE.test(value)) addText(detail, 'uids', value, MAX_REFERENCES);
     if (/namespace/i.test(key)) addMention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
     if (isOutdated(object, field, key, beside)) return;
@@ -815,7 +821,15 @@ function isOutdated(
   return times.length > 0 && Math.max(...times) < Date.parse(deletion);
 }
 
-type Notes = 'texts' | 'errors' | 'besideHealthy' | 'sentences' | 'nodes' | 'mentions' | 'siblings';
+type Notes =
+  | 'uids'
+  | 'texts'
+  | 'errors'
+  | 'besideHealthy'
+  | 'sentences'
+  | 'nodes'
+  | 'mentions'
+  | 'siblings';
 
 /** Adds a text to a list, once, while there is room. */
 function addText(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS): void {
@@ -849,7 +863,7 @@ function addReference({ references }: ObjectDetail, field: string, key: string, 
     const kind =
       /^bound([A-Z]\w*)Name$/.exec(key)?.[1] ??
       (field === 'spec.volumeName' ? 'PersistentVolume' : undefined) ??
-      (/(?:Name|Ref)$/.test(key) ? kindNamedBy(key) : undefined);
+      (/(?:Name|Ref|Secret|ConfigMap)$/.test(key) ? kindNamedBy(key) : undefined);
     if (kind === undefined) return;
     references.push({ group: undefined, kind, namespace: undefined, name: value, field });
     return;
@@ -859,10 +873,14 @@ function addReference({ references }: ObjectDetail, field: string, key: string, 
   const isMade = apiVersion !== undefined && stringAt(made, 'name') !== undefined;
   const named = isMade ? made : value;
   const [name, namespace] = [stringAt(named, 'name'), stringAt(named, 'namespace')];
-  const given = stringAt(value, 'kind');
-  // A name with a UID, or in a status with a kind, is a reference under any key: `status.reservedFor` of a ResourceClaim.
+  const given = stringAt(value, 'kind') ?? inputKind(stringAt(value, 'source'));
+  // A name with a UID, with the kind of an input, or in a status with a kind, is a reference under any key:
+  // `status.reservedFor` of a ResourceClaim.
   const uid = stringAt(value, 'uid');
-  const isNamed = uid !== undefined || (field.startsWith('status.') && given !== undefined);
+  const isNamed =
+    uid !== undefined ||
+    inputKind(given) !== undefined ||
+    (field.startsWith('status.') && given !== undefined);
   const last = field.slice(field.lastIndexOf('.') + 1);
   if (!isMade && !isNamed && !REFERENCE.test(last)) return;
   const kind = given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? kindOfKey(last);
@@ -890,6 +908,10 @@ function addAddress(
   const isHost = (scheme ?? svc) !== undefined || ADDRESS_FIELD.test(field);
   if (!isHost || name === '' || name === 'localhost' || namespace !== own) return;
   references.push({ group: '', kind: 'Service', namespace, name, field, isAddress: true });
+}
+
+function inputKind(kind: string | undefined): string | undefined {
+  return kind !== undefined && INPUT_KIND.test(kind) ? kind : undefined;
 }
 
 /** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
@@ -931,6 +953,9 @@ function visitFields(
  */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
 
+/** Resources of a rule that include tokens of ServiceAccounts; `*` includes all subresources. */
+export const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
+
 /** A rule that permits watching or changing objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
 const ruleFacts = shape({
@@ -939,7 +964,7 @@ const ruleFacts = shape({
   resourceNames: texts('resourceNames'),
   // A token of a ServiceAccount lets its holder act as that account.
   verbs: (rule) => {
-    const mayCreateTokens = stringsAt(rule, 'resources').includes('serviceaccounts/token');
+    const mayCreateTokens = stringsAt(rule, 'resources').some((name) => TOKENS.test(name));
     return stringsAt(rule, 'verbs').filter(
       (verb) => VERBS.test(verb) || (mayCreateTokens && verb === 'create'),
     );

@@ -49,13 +49,10 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    S67-degraded behind-status chain-circle
-    chain-cluster-scoped counts-no-errors fails-to-go gone-by-cluster
-    gone-elsewhere not-ready-true other-language own-field
-    reason-says-failed says-what-it-waits-for state-error terminal-says-so waits-elsewhere
-    cloud-not-found issuer-gone secret-elsewhere two-on-one gone-in-words`,
+    counts-no-errors fails-to-go job-elsewhere job-elsewhere-failed other-language own-field
+    says-what-it-waits-for waits-elsewhere`,
   'the last error is of other work, and no refusal': `
-    S67-stale S68 failed-before old-words`,
+    S68 failed-before`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
     SEED-4d-403 SEED-4d-500 api-keeps`,
   'only objects of another namespace make the type unreadable, and no page of this one shows it': `
@@ -70,7 +67,7 @@ const BEGIN_LATER: Record<string, string> = {
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
-    S20 S71-parameter S77 S77-policy S77@1.32.2 condition-fails denied-by-policy
+    S20 S21 S71-parameter S77 S77-policy S77@1.32.2 condition-fails denied-by-policy
     denied-by-webhook policy-fails put-back-untried webhook-by-url`,
   'what its owner needs was deleted with the namespace': `
     S82-silent many-references`,

@@ -344,7 +344,12 @@ test('the exception at the end of a Python traceback belongs to the line above',
   const stack = ['Traceback (most recent call last):', '  File "a.py", line 1, in f', '    boom()'];
   const lines = [
     at('[ERROR] [demo/db] Handler failed'),
-    ...[...stack, 'KeyError: 1', '', 'During handling of the above exception, another occurred:'].map(at),
+    ...[
+      ...stack,
+      'KeyError: 1',
+      '',
+      'During handling of the above exception, another occurred:',
+    ].map(at),
     ...[...stack, 'ClientError: AccessDenied', 'INFO: next'].map(at),
   ];
   expect(withExceptions(lines)).toEqual([

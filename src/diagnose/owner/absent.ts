@@ -38,7 +38,7 @@ import {
   statusRemedy,
 } from './remedies.ts';
 import { type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
-import { hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
+import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
@@ -189,7 +189,12 @@ export function unknownOwner(
         : 'the logs of controllers, or ask its author';
   const text = `Find out which controller removes ${finalizer}: look for ${what} in ${logs}`;
   // What the object itself shows does not depend on its owner.
-  const facing = [...pauseRemedies(context, held), ...(said ? [statusRemedy(said.object)] : [])];
+  const pauses = pauseRemedies(context, held);
+  const facing = [
+    ...pauses,
+    ...restrictionRemedies(context, excluded),
+    ...(said !== undefined && pauses.length === 0 ? [statusRemedy(said.object)] : []),
+  ];
   return {
     code: 'owner-unknown',
     subject,
@@ -219,6 +224,18 @@ export function unknownOwner(
       ...removal,
     ],
   };
+}
+
+/** Returns how the writer of the finalizer handles the object again, if its arguments leave this namespace out. */
+function restrictionRemedies({ now }: Context, excluded: readonly Excluded[]): Remedy[] {
+  return excluded
+    .filter(({ suspect, by }) => by.isRestriction && hasClue(suspect, 'writer'))
+    .slice(0, 1)
+    .map(({ suspect }) =>
+      withRole('now', {
+        text: `Let ${suspectText(suspect)} watch Namespace ${now.namespace.name}, if the object is its own: it has the name of the finalizer's writer, and its arguments or environment leave this namespace out`,
+      }),
+    );
 }
 
 function pauseText({ object, by }: Pause): string {

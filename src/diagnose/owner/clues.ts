@@ -173,7 +173,7 @@ export const CLUES = [
   {
     kind: 'permission',
     about: 'type',
-    text: 'an RBAC rule that names the type lets it list, watch and change the objects',
+    text: 'an RBAC rule that names the type lets it read and change the objects',
     pointsTo: permitted,
   },
   {
@@ -217,8 +217,9 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
   if (named.length > 0) return named;
   const programs = actors.filter((actor) => hasProgramName(actor, manager));
   if (programs.length === 0) {
-    // What the writer says of its own refused requests names its account.
-    if (quotedAccounts(question).some(({ actor }) => actor !== undefined)) return [];
+    // What the writer says of its own refused requests names its account, and the catalogue its workload.
+    const others = [...quotedAccounts(question), ...knownWorkloads(question)];
+    if (others.some(({ actor }) => actor !== undefined)) return [];
     return [{ actor: undefined, account: undefined, program: manager, detail }];
   }
   return isNamedAfterType(held, manager) && !GITOPS_TOOLS.test(manager)
@@ -523,9 +524,11 @@ function permitted(question: OwnerQuestion): Pointer[] {
     const by = actor.isGone ? departedGrant(context, actor.account, held.type, true) : undefined;
     return by === undefined ? [] : pointers([actor], `RoleBinding ${by}, deleted with it`);
   });
-  const isReconciler = (account: Pointer['account']): boolean => {
+  // A task lists the objects, and does not watch them.
+  const isReconciler = ({ actor, account }: Pick<Pointer, 'actor' | 'account'>): boolean => {
     const rights = account && rightsOf(account);
-    return rights?.change === 'named' && rights.watch !== undefined;
+    const isTask = actor?.kind === 'CronJob' || actor?.kind === 'Job';
+    return rights?.change === 'named' && (isTask || rights.watch !== undefined);
   };
   const unused = departedAccounts(question);
   const because = (account: NonNullable<Pointer['account']>): string =>
@@ -535,9 +538,7 @@ function permitted(question: OwnerQuestion): Pointer[] {
     ...unused.map((account) => ({ actor: undefined, account })),
   ];
   return [
-    ...able
-      .filter(({ account }) => isReconciler(account))
-      .map((one) => ({ ...one, detail: because(one.account) })),
+    ...able.filter(isReconciler).map((one) => ({ ...one, detail: because(one.account) })),
     ...departed,
   ];
 }

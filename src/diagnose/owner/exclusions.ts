@@ -11,6 +11,8 @@ interface Exclusion {
   reason: string;
   /** RBAC may have changed since, so what it excludes may still be alive. */
   isForLackOfPermission?: boolean;
+  /** Its arguments leave the namespace out: a change of them makes it act. */
+  isRestriction?: boolean;
   excludes: (suspect: Suspect, question: OwnerQuestion) => boolean;
 }
 
@@ -18,6 +20,7 @@ interface Exclusion {
 export const EXCLUSIONS: readonly Exclusion[] = [
   {
     reason: 'its arguments or environment restrict it to other namespaces',
+    isRestriction: true,
     excludes: ({ actor }, question) => actor !== undefined && !watchesNamespace(actor, question),
   },
   {

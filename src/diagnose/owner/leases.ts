@@ -79,6 +79,9 @@ export function lostLease(context: Context, actor: Actor): LeaseFacts | undefine
   const places = [actor.namespace, 'kube-system'];
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
     if (!places.includes(lease.namespace)) return false;
+    // Another installation may lead by a Lease of the same name elsewhere.
+    const isOfOther = (other: Actor): boolean => other !== actor && isHolder(other, lease);
+    if (lease.namespace !== actor.namespace && actorsOf(context).some(isOfOther)) return false;
     const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
     return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);

@@ -1,4 +1,4 @@
-import { type JsonObject, parseObject, stringAt } from '../../base/json.ts';
+import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
@@ -95,7 +95,7 @@ export function currentLogLines(context: Context, held: Held, actor: Actor): Log
 
 /**
  * Returns lines that show that this controller works on the held objects: the strongest clue to the owner. A line
- * that says that the controller ignores the object is no clue.
+ * that says that the controller ignores an object or waits for one is no clue.
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
@@ -105,8 +105,8 @@ export function logLinesNaming(context: Context, held: Held, actor: Actor): LogL
 }
 
 const DISCLAIMER =
-  /\b(?:ignor(?:e|es|ed|ing)|skip(?:s|ped|ping)?|unmanaged|not (?:managed|handled|watched|owned|ours|responsible|selected)|(?:does not|doesn't|did not|no) match|class mismatch|filtered out)\b/i;
-const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy|wait/i;
+  /\b(?:ignor(?:e|es|ed|ing)|skip(?:s|ped|ping)?|unmanaged|not (?:managed|handled|watched|owned|ours|responsible|selected)|(?:does not|doesn't|did not|no) match|class mismatch|filtered out|wait(?:s|ed|ing)? (?:for|until))\b/i;
+const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
 const MAX_QUOTED = 3;
 const MAX_QUOTED_CHARS = 300;
@@ -150,11 +150,21 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
   return known;
 }
 
+/**
+ * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is
+ * deleted" are none.
+ */
+export const FAILURE =
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;
+
 const MAX_LINE_CHARS = 16_000;
 const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
 /** The level at the beginning of a line of klog, zap's console format, Python or Java. */
-const LEVEL = /^[IWEF](?=\d{4} )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
-const ERROR_LEVEL = /^(?:e|f|err|error|fatal|critical|crit|panic|dpanic|severe)$/i;
+const LEVEL =
+  /^[IWEF](?=\d{4} )|^(?:fail|warn|info|dbug)(?=: )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
+/** Levels by name, and from 50 by number (pino, bunyan). */
+const ERROR_LEVEL = /^(?:e|f|err|error|fail|fatal|critical|crit|panic|dpanic|severe|[5-9]\d)$/i;
+const WARNING_LEVEL = /^(?:w|warn|warning)$/i;
 
 /** Parses zap JSON, zap's console format, klog and logfmt; any other line is one message. */
 export function parseLogLine(raw: string): LogRecord {
@@ -166,13 +176,18 @@ export function parseLogLine(raw: string): LogRecord {
   const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
   const fields = parseObject(json) ?? keyValues(body);
   const first = (...keys: string[]): string | undefined =>
-    keys.flatMap((key) => stringAt(fields, key) ?? [])[0];
+    keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
   const message = first('msg', 'message') ?? quoted ?? words;
-  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? '';
+  const error = first('error', 'err', 'exception')?.replace(/^<nil>$|^null$/, '') ?? '';
   const level =
-    first('level', 'severity', 'lvl', 'levelname') ?? LEVEL.exec(line.slice(0, 80))?.[0] ?? '';
-  return { at, isError: error !== '' || ERROR_LEVEL.test(level), message, error, fields, line };
+    first('level', 'severity', 'lvl', 'levelname') ??
+    numberAt(fields, 'level')?.toString() ??
+    LEVEL.exec(line.slice(0, 80))?.[0] ??
+    '';
+  const isFailure =
+    error !== '' || ERROR_LEVEL.test(level) || (WARNING_LEVEL.test(level) && FAILURE.test(message));
+  return { at, isError: isFailure, message, error, fields, line };
 }
 
 function keyValues(text: string): JsonObject {
@@ -206,6 +221,9 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   }
   const { kind, namespace, name, uid } = object;
   if (uid !== '' && record.line.includes(uid)) return true;
+  // kube-rs writes `object.ref=Widget.v1.example.com/db.team-1`.
+  if (record.line.includes(`${kind}.v`) && hasWord(record.line, `${name}.${namespace}`))
+    return true;
   const isKind = (other: string | undefined): boolean =>
     other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
   // A structured record is about the objects in its fields; its text may mention others.
@@ -271,7 +289,8 @@ function referencesIn(context: Context, record: LogRecord): Reference[] {
     const name = path ?? stringAt(value, 'name');
     const namespace = place ?? stringAt(value, 'namespace');
     // `caller=controller/main.go` is no object.
-    const isServed = kind === undefined || typesOf(context).some((one) => isSameKind(one.kind, kind));
+    const isServed =
+      kind === undefined || typesOf(context).some((one) => isSameKind(one.kind, kind));
     return name === undefined || (path !== undefined && !isServed)
       ? []
       : [{ kind, namespace, name }];

@@ -26,6 +26,7 @@ import {
 import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
+import { FAILURE } from './logs.ts';
 import { namedByConvention } from './partners.ts';
 import { isAnnotationForOwner, troublesOf } from './state.ts';
 
@@ -87,7 +88,12 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
     ...namedByConvention(context, object).flatMap(({ group, kind, name, by }) =>
       typesOf(context)
         .filter((type) => type.kind.toLowerCase() === kind && type.group === group)
-        .map((type) => ({ type, namespace: type.namespaced ? object.namespace : undefined, name, by })),
+        .map((type) => ({
+          type,
+          namespace: type.namespaced ? object.namespace : undefined,
+          name,
+          by,
+        })),
     ),
   ]);
 }
@@ -346,14 +352,14 @@ const REFUSED =
 const TERMINATING = /because it is being terminated/;
 
 /**
- * Returns texts of the status by which an external system refuses the owner: it may refuse the clean-up as well. Work
- * that has ended is not tried again.
+ * Returns texts of the status that report a failure: the clean-up may fail in the same way. Work that has ended is not
+ * tried again.
  */
 function complaints(context: Context, held: Held): Need[] {
   return held.objects.flatMap((object) =>
     detailOf(context, object)?.endedAt === undefined
       ? troublesOf(context, object)
-          .filter(({ text }) => REFUSED.test(text))
+          .filter(({ isStated, text }) => isStated || REFUSED.test(text) || FAILURE.test(text))
           .map(
             ({ text }): Need => ({
               kind: 'state',

@@ -74,7 +74,9 @@ export function partnersOf(context: Context, held: Held): Partner[] {
       const named = referencesTo(context, from, to).find(
         ({ field }) => field.startsWith('status.') || isMutual,
       );
-      return named ? [{ object: head, because: `${named.field} names it, and it ${fate}` }] : [];
+      const { uids = [] } = detailOf(context, from) ?? {};
+      const field = named?.field ?? (uids.includes(to.uid) ? 'its status' : undefined);
+      return field ? [{ object: head, because: `${field} names it, and it ${fate}` }] : [];
     }),
   );
 }
@@ -177,7 +179,9 @@ export function namedByConvention(
   const labelled = Object.entries(labels).flatMap(([key, name]) => {
     const [, domain = '', word] = /^([^/]+)\/([a-z-]+?)(?:-name)?$/.exec(key) ?? [];
     const kind = word?.replaceAll('-', '');
-    return kind === undefined ? [] : [domain, group].map((own) => ({ group: own, kind, name, by: `label ${key}` }));
+    return kind === undefined
+      ? []
+      : [domain, group].map((own) => ({ group: own, kind, name, by: `label ${key}` }));
   });
   return [...named, ...labelled];
 }
@@ -187,7 +191,9 @@ function namedWholes(context: Context, part: ObjectFacts): string[] {
   const { references = [] } = detailOf(context, part) ?? {};
   return [
     ...references.map(({ kind, name }) => keyOf(part.apiVersion, kind, name)),
-    ...namedByConvention(context, part).map(({ group, kind, name }) => keyOf(`${group}/`, kind, name)),
+    ...namedByConvention(context, part).map(({ group, kind, name }) =>
+      keyOf(`${group}/`, kind, name),
+    ),
   ];
 }
 

@@ -41,7 +41,7 @@ export function scaleUpRemedy(context: Context, actor: Actor): Remedy {
   const undone = scaler
     ? `. ${upperFirst(scaler)} and may set that back: then change the replicas there, for example in Git`
     : '';
-  const then = `it then removes the finalizer, and Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
+  const then = `once it has removed the finalizer, Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
   switch (kind) {
     case 'DaemonSet':
       return withRole('now', {
@@ -156,7 +156,7 @@ export function installRemedy(held: Held, workload?: string, isElsewhere = true)
   const text =
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
-      : `Install ${what} again${isElsewhere ? ' in another namespace' : ''}. It removes ${finalizer}, and Kubernetes then finishes the deletion within about 10 s`;
+      : `Install ${what} again${isElsewhere ? ' in another namespace' : ''}. Once it has removed ${finalizer}, Kubernetes finishes the deletion within about 10 s`;
   return withRole('now', { text });
 }
 

@@ -55,6 +55,7 @@ import {
   lastComplaint,
   lostAgent,
   lostDefinition,
+  PROGRESS,
   pausedBy,
   type Refusal,
   refusalsFor,
@@ -585,7 +586,7 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
     logRemedy(context, actor),
     ...(isPart
       ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`), ...removal]
-      : said
+      : said !== undefined && !PROGRESS.test(said.text)
         ? [statusRemedy(said.object)]
         : [withRole('now', { text: open === undefined ? time : ask })]),
   ];

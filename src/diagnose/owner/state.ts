@@ -22,7 +22,7 @@ import {
 } from '../context.ts';
 import { type ContentError, classifyErrorText } from '../error-texts.ts';
 import { type Held, knownFinalizer, LAST_WORDS_MS } from './held.ts';
-import { currentLogLines } from './logs.ts';
+import { currentLogLines, FAILURE } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 import { wholesOf } from './partners.ts';
 
@@ -250,9 +250,9 @@ export function failureOf(context: Context, object: ObjectFacts): string | undef
 }
 
 const WAITING =
-  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\b(?:in use|used|referenced)\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\bin use\b|\b(?:used|referenced) by\b|\bmust be (?:deleted|removed|gone)|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized)\b/i;
 const FAILING =
-  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate|\b5\d\d\b|internal error|does not exist|not exist/i;
+  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate (?:is|has|signed|not)|\b(?:code|status|http)\W{0,3}5\d\d\b|internal error|does not exist|not exist/i;
 
 /** Reports whether a text says that another object must be deleted first, and not that a request failed. */
 export function isWaitText(text: string): boolean {
@@ -361,12 +361,11 @@ function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
     );
 }
 
-/** Texts of a failure without a known signature; "0 failed", "no errors" and "errors: 0" are no failures. */
-const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.]))/i;
-
 const NOISE =
   /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
+
+/** A text that counts its progress reports no failure. */
+export const PROGRESS = /\b\d{1,3} ?%/;
 
 function refusal(
   text: string,
@@ -379,7 +378,7 @@ function refusal(
     return [];
   }
   const known = errors.filter(({ kind }) => kind !== 'other');
-  const others = isStated || FAILURE.test(text) ? errors.slice(0, 1) : [];
+  const others = isStated || (FAILURE.test(text) && !PROGRESS.test(text)) ? errors.slice(0, 1) : [];
   return (known.length > 0 ? known : others).map((error) => ({ error, source }));
 }
 
@@ -527,14 +526,9 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
   );
 }
 
-/**
- * Reports whether the last three labels of two domains are equal, or all of the shorter one: two labels (`github.io`,
- * `x-k8s.io`, `co.uk`) are shared by many unrelated projects.
- */
-function isOfOneProject(one: string, other: string): boolean {
-  const [a, b] = [one, other].map((domain) => domain.split('.').slice(-3)) as [string[], string[]];
-  const length = Math.min(a.length, b.length);
-  return a.slice(-length).join('.') === b.slice(-length).join('.');
+/** Reports whether two domains are equal, or one is below the other: `crossplane.io`, `aws.crossplane.io`. */
+export function isOfOneProject(one: string, other: string): boolean {
+  return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);
 }
 
 /**
@@ -543,7 +537,7 @@ function isOfOneProject(one: string, other: string): boolean {
  */
 function isPause(key: string, value: string): boolean {
   const name = key.slice(key.indexOf('/') + 1).toLowerCase();
-  if (PAUSE.test(name)) return value !== 'false';
+  if (PAUSE.test(name)) return !/^(?:false|no|off|0|disabled?)$/i.test(value);
   return (
     /^(?:reconcil(?:e|iation)(?:-?loop)?|managed)$/.test(name) &&
     /^(?:disabled?|false|paused?|off)$/i.test(value)

@@ -246,8 +246,13 @@ interface Doubt {
   applies: (best: Suspect, rival: Suspect, question: OwnerQuestion) => boolean;
 }
 
-/** Every doubt about the suspect to which the clues point. A log that names the object is never doubted. */
+/** Every doubt about the suspect to which the clues point. */
 export const DOUBTS: readonly Doubt[] = [
+  {
+    reason:
+      'its log names the object, but another suspect has the name of the writer of the finalizer',
+    applies: (best, rival) => hasClue(best, 'log') && isWriterInstead(rival, best),
+  },
   {
     reason: 'another installation of its program has other arguments that select objects',
     applies: ({ actor }, rival) =>
@@ -295,6 +300,10 @@ export const DOUBTS: readonly Doubt[] = [
   },
 ];
 
+function isWriterInstead(rival: Suspect, best: Suspect): boolean {
+  return hasClue(rival, 'writer') && !hasClue(best, 'writer');
+}
+
 /** Returns the suspect to which the clues point, unless there is a doubt. */
 function singledOut(
   question: OwnerQuestion,
@@ -302,8 +311,10 @@ function singledOut(
   ruledOut: readonly Excluded[],
 ): { best?: Suspect | undefined; doubt?: string } {
   const best = suspectPointedTo(ranked);
-  if (best === undefined || hasClue(best, 'log')) return { best };
-  const found = DOUBTS.find(({ isAboutRuledOut, applies }) =>
+  if (best === undefined) return { best };
+  // Beyond that, a log that names the object is not doubted.
+  const doubts = hasClue(best, 'log') ? DOUBTS.slice(0, 1) : DOUBTS;
+  const found = doubts.find(({ isAboutRuledOut, applies }) =>
     isAboutRuledOut
       ? ruledOut.some(({ suspect }) => applies(best, suspect, question))
       : ranked.some((rival) => applies(best, rival, question)),

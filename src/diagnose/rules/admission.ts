@@ -165,7 +165,8 @@ function doubtAboutTrial(
   if (isTooEarly(context, guard)) return TOO_EARLY;
   if (context.now.forecast === undefined || error.kind !== 'webhook-denied') return undefined;
   const others = countsOf(context.now.forecast.present).filter(
-    (one) => one.total > 0 && one.type.kind !== type.kind && isKindNamed(error.message, one.type.kind),
+    (one) =>
+      one.total > 0 && one.type.kind !== type.kind && isKindNamed(error.message, one.type.kind),
   );
   return others.length === 0
     ? undefined
