@@ -1,3 +1,4 @@
+import { parseObject } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { findingsOf } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
@@ -34,8 +35,7 @@ export function storedResult(ending: Ending) {
     return { ...NOTHING_KNOWN, at: ending.at, outcome: 'error' as const, seconds };
   }
   const { run, namespaces } = ending;
-  const diagnosis = namespaces[0]?.diagnosis;
-  const [root] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
+  const { diagnosis, root } = namespaces[0] ?? {};
   // For the reader of a history, the blocking object is clearer than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
@@ -271,7 +271,7 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
 
 /** Returns the entries of a comment. People can edit comments: a line that is no valid entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
-  return stateLines(body).flatMap((line) => readTeardown(decode(line)));
+  return stateLines(body).flatMap(readTeardown);
 }
 
 export function signatureIn(body: string): string | undefined {
@@ -285,14 +285,6 @@ function stateLines(body: string): string[] {
 
 function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64');
-}
-
-function decode(line: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(line, 'base64').toString());
-  } catch {
-    return undefined;
-  }
 }
 
 const digits = textMatching(/^\d{1,19}$/);
@@ -338,9 +330,8 @@ const FIELDS = {
   subject: shortText,
 };
 
-function readTeardown(value: unknown): Teardown[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const given: Record<string, unknown> = { ...value };
+function readTeardown(line: string): Teardown[] {
+  const given = parseObject(Buffer.from(line, 'base64').toString()) ?? {};
   const read = Object.entries(FIELDS).map(([key, field]) => [key, field(given[key])] as const);
   if (read.some(([, one]) => one === undefined)) return [];
   return [Object.fromEntries(read) as unknown as Teardown];

@@ -18,7 +18,9 @@ import {
   listExact,
   listWords,
   literal,
+  phrase,
   toPlain,
+  type Word,
   type Words,
 } from './words.ts';
 
@@ -103,12 +105,10 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
     ...foldBlock(
       [leftBehindTitle(harmless, view.run)],
-      listOf([], harmless, detail.rows, ({ kind, name, namespace, why }) => [
-        literal(`${kind} ${name}`),
-        ...(isMany ? [' for ', literal(namespace)] : []),
-        ': ',
-        diagnosed(why),
-      ]),
+      listOf([], harmless, detail.rows, (one) => {
+        const place = isMany ? phrase` for ${literal(one.namespace)}` : [];
+        return phrase`${objectName(one)}${place}: ${diagnosed(one.why)}`;
+      }),
       'everywhere',
     ),
     ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
@@ -141,12 +141,12 @@ function listOf<T>(
   title: Words,
   items: readonly T[],
   most: number,
-  wordsOf: (item: T) => Words,
-  linesOf: (item: T) => Words[] = () => [],
+  itemOf: (item: T) => Words | Item,
 ): Block[] {
-  const shown = items
-    .slice(0, most)
-    .map((item) => ({ words: wordsOf(item), lines: linesOf(item) }));
+  const shown = items.slice(0, most).map((one) => {
+    const item = itemOf(one);
+    return 'words' in item ? item : { words: item, lines: [] };
+  });
   if (shown.length === 0) return [];
   const left = items.length - shown.length;
   return [{ kind: 'list', title, items: shown, left, isOrdered: false }];
@@ -263,44 +263,37 @@ function notInspectedBlocks({ notInspected }: View): Block[] {
 }
 
 function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
-  return [`${mark} `, literal(name), ` ${state}`, ...(titles.length > 0 ? [': ', ...titles] : [])];
+  return joinWords([phrase`${mark} ${literal(name)} ${state}`, titles], ': ');
+}
+
+function objectName({ kind, name }: { kind: string; name: string }): Word {
+  return literal(`${kind} ${name}`);
+}
+
+/** Writes a name with a sentence of the diagnosis about it. */
+function explained(name: Word, text: string): Words {
+  return [name, ': ', diagnosed(text)];
 }
 
 /** Returns what forcing did or would do, and what that left behind; these are never folded. */
-function forcedBlocks(
-  { forced, name: home }: NamespaceView,
-  isMany: boolean,
-  detail: Detail,
-): Block[] {
+function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, literal(home)] : [what];
+  const title = isMany ? phrase`${what} in ${literal(name)}` : [what];
+  const left = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
+  const most = detail.forced;
   return [
-    ...(actions.length === 0 ? [lineBlock([bold(...title, ':'), ' nothing.'])] : []),
-    ...listOf(title, actions, detail.forced, ({ target, finalizer, result }) => [
-      literal(target),
-      ...(finalizer === '' ? [] : [' ', literal(finalizer)]),
-      ': ',
-      diagnosed(result),
-    ]),
-    ...listOf(
-      [`Left behind by forcing (${counted(orphans.length, 'object')})`],
-      orphans,
-      detail.forced,
-      ({ apiVersion, kind, name, uid, finalizers }) => [
-        literal(`${kind} ${name}`),
-        ', ',
-        ...joinWords([[literal(apiVersion)], listExact(finalizers)], ', '),
-        ', UID ',
-        literal(uid),
-      ],
-    ),
-    ...listOf(['Refused'], refused, detail.forced, ({ target, reason }) => [
-      literal(target),
-      ': ',
-      diagnosed(reason),
-    ]),
+    ...(actions.length === 0 ? [lineBlock([bold(...title, ':')], ['nothing.'])] : []),
+    ...listOf(title, actions, most, ({ target, finalizer, result }) => {
+      const holder = finalizer === '' ? [] : [literal(finalizer)];
+      return phrase`${joinWords([[literal(target)], holder], ' ')}: ${diagnosed(result)}`;
+    }),
+    ...listOf(left, orphans, most, ({ apiVersion, uid, finalizers, ...object }) => {
+      const parts = joinWords([[literal(apiVersion)], listExact(finalizers)], ', ');
+      return phrase`${objectName(object)}, ${parts}, UID ${literal(uid)}`;
+    }),
+    ...listOf(['Refused'], refused, most, (one) => explained(literal(one.target), one.reason)),
   ];
 }
 
@@ -316,11 +309,8 @@ function leftBehindLines(
   return leftBehind
     .filter(({ breaksOthers }) => breaksOthers)
     .slice(0, detail.rows)
-    .map(({ kind, name, why }) =>
-      lineBlock(
-        [bold('Breaks other namespaces:')],
-        [literal(`${kind} ${name}`), ': ', diagnosed(why), '.'],
-      ),
+    .map((one) =>
+      lineBlock([bold('Breaks other namespaces:')], [...explained(objectName(one), one.why), '.']),
     );
 }
 
@@ -329,31 +319,23 @@ function leftBehindLines(
  * forecast expects to act, each with its latest sign of life.
  */
 function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { basis, deletions = [], name: home } = namespace;
-  const { rows } = detail;
-  const where: Words = isMany ? [' in ', literal(home)] : [];
+  const { basis, deletions = [], name } = namespace;
+  const where = isMany ? phrase` in ${literal(name)}` : [];
+  const deleted = listOf([], deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
+    const type = literal(apiVersion);
+    return phrase`${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
+  });
+  const owners = listOf([], basis?.owners ?? [], detail.rows, ({ owner, objects, evidence }) => {
+    const count = counted(objects, 'object');
+    return phrase`${literal(owner)} should act on ${count}: ${diagnosed(evidence)}`;
+  });
   return [
     ...(isMany ? foldBlock(['Delete in order', ...where], stepBlocks(namespace, detail)) : []),
     ...foldBlock(
       [`Deleted first, in order: ${counted(deletions.length, 'object')}`, ...where],
-      listOf([], deletions, rows, ({ apiVersion, kind, name, result, uid }) => [
-        literal(`${kind} ${name}`),
-        ', ',
-        literal(apiVersion),
-        ': ',
-        diagnosed(result),
-        ', UID ',
-        literal(uid),
-      ]),
+      deleted,
     ),
-    ...foldBlock(
-      ['What this forecast rests on', ...where],
-      listOf([], basis?.owners ?? [], rows, ({ owner, objects, evidence }) => [
-        literal(owner),
-        ` should act on ${counted(objects, 'object')}: `,
-        diagnosed(evidence),
-      ]),
-    ),
+    ...foldBlock(['What this forecast rests on', ...where], owners),
   ];
 }
 
@@ -374,19 +356,20 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   ];
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const next = basis.next.slice(0, 3).map((one): Words => [diagnosed(one)]);
-  const then: Words = ['Once its pods are deleted, this would hold it: ', ...listWords(next), '.'];
+  const next = listWords(basis.next.slice(0, 3).map((one) => [diagnosed(one)]));
   return [
     lineBlock([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
-    ...(next.length === 0 ? [] : [lineBlock(then)]),
+    ...(next.length === 0
+      ? []
+      : [lineBlock(phrase`Once its pods are deleted, this would hold it: ${next}.`)]),
   ];
 }
 
 /** Returns the details for readers who want to check the report. */
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
-  const isOne = only !== undefined && others.length === 0;
   const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
+  const evidence = listOf([], proofs, detail.rows, (proof) => proof);
   const each = alikeNamespaces(view.namespaces)
     .slice(0, detail.namespaces)
     .flatMap(([one, ...alike]) => {
@@ -394,18 +377,8 @@ function detailBlocks(view: View, detail: Detail): Block[] {
       return foldBlock([literal(one.name), ...like], readBlocks(one, view, detail));
     });
   return [
-    ...foldBlock(
-      ['Evidence'],
-      listOf(
-        [],
-        proofs,
-        detail.rows,
-        ({ words }) => words,
-        ({ lines }) => lines,
-      ),
-      'terminal',
-    ),
-    ...(isOne
+    ...foldBlock(['Evidence'], evidence, 'terminal'),
+    ...(only !== undefined && others.length === 0
       ? foldBlock(['Details'], readBlocks(only, view, detail))
       : foldBlock(['Details of each namespace'], each)),
   ];
@@ -448,31 +421,21 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
     ...contradictions
       .slice(0, MAX_CONTRADICTIONS)
       .map((one) => lineBlock([diagnosed(upperFirst(one)), '.'])),
-    ...listOf(['Other findings'], others, most, (finding) => [
-      literal(finding.code),
-      ': ',
-      ...subjectWords(finding.subject, home),
-      ' ',
-      ...messageWords(finding, scene),
-    ]),
-    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => [
-      `${formatCount(one.count)} × `,
-      literal(one.kind),
-      ', ',
-      literal(one.apiVersion),
-    ]),
-    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => [
-      diagnosed(what),
-      ': ',
-      grant ? literal(reason) : diagnosed(reason),
-    ]),
-    ...listOf(['Conditions of the namespace'], reported, raw, (one) => [
-      literal(`${one.type}=${one.status}`),
-      ', ',
-      literal(one.reason),
-      ': ',
-      literal(one.message),
-    ]),
-    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => [aged(at), ': ', aged(event)]),
+    ...listOf(['Other findings'], others, most, (finding) => {
+      const subject = subjectWords(finding.subject, home);
+      return phrase`${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
+    }),
+    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => {
+      const count = formatCount(one.count);
+      return phrase`${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
+    }),
+    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => {
+      return phrase`${diagnosed(what)}: ${grant ? literal(reason) : diagnosed(reason)}`;
+    }),
+    ...listOf(['Conditions of the namespace'], reported, raw, (one) => {
+      const state = literal(`${one.type}=${one.status}`);
+      return phrase`${state}, ${literal(one.reason)}: ${literal(one.message)}`;
+    }),
+    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => phrase`${aged(at)}: ${aged(event)}`),
   ];
 }

@@ -37,13 +37,9 @@ export function renderMetrics({ run, namespaces }: View): string {
       samples: shown.flatMap((namespace) => {
         const ms = isStillHeld(namespace) ? terminatingFor(namespace, run) : undefined;
         if (ms === undefined) return [];
-        const { findings = [], rootCauses = [] } = namespace.diagnosis ?? {};
-        const root = findings.find(({ id }) => id === rootCauses[0]);
-        const labels = {
-          namespace: namespace.name,
-          cause: root?.code ?? '',
-          owner: root === undefined ? '' : provenOwner(root),
-        };
+        const { name, root } = namespace;
+        const owner = root === undefined ? '' : provenOwner(root);
+        const labels = { namespace: name, cause: root?.code ?? '', owner };
         return [{ labels, value: Math.max(0, ms) / 1_000 }];
       }),
     },

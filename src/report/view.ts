@@ -5,8 +5,10 @@ import {
   type Diagnosis,
   type Finding,
   type FindingCode,
+  findingsOf,
   NAMESPACE_NODE,
   type NotInspected,
+  type Remedy,
   type RemedyRole,
 } from '../model/finding.ts';
 import { OUTCOMES, type Outcome, protectedBecause } from '../model/outcome.ts';
@@ -47,6 +49,7 @@ import {
   listExact,
   listWords,
   literal,
+  phrase,
   toPlain,
   type Words,
 } from './words.ts';
@@ -233,7 +236,7 @@ function causeView(cause: Cause, run: RunResult) {
     /** Clauses that follow the chain to its end, for the first namespace. */
     clauses: chainClauses(links, scene),
     /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
-    example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
+    example: isMany && isLocal ? phrase`for example in ${literal(scene.home)}, ` : [],
     /** Other objects that wait here, and what holds them next, as sentences. */
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
     /** Who can fix it; empty if that is not known. */
@@ -273,10 +276,7 @@ function alsoHeldWords(cause: Cause): Words {
   const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
   const others = new Map(objects.map((words) => [toPlain(words), words]));
   for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
-  const also = [
-    ...finalizers.map((one): Words => ['finalizer ', literal(one)]),
-    ...others.values(),
-  ];
+  const also = [...finalizers.map((one) => phrase`finalizer ${literal(one)}`), ...others.values()];
   return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
 }
 
@@ -293,27 +293,18 @@ function finalizersOf(cause: Cause): string[] {
 
 /** Returns a link of a chain with its evidence. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
-  const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
-  const examples = (link.examples ?? []).map(({ name }) => name);
-  const { code, evidence, finalizer = '' } = link;
-  const subject = linkWords(link, scene.home, waits);
-  // An error of an API server has its status, but not in a condition: the longer text is kept.
-  const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
+  const { code, count = 1, evidence, finalizer = '', since = '' } = link;
+  const age = Date.parse(scene.now) - Date.parse(since);
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
-  return {
-    words: [
-      ...capitalized(
-        code === 'object-finalizer' ? [...subject, ', finalizer ', literal(finalizer)] : subject,
-      ),
-      `${duration}:`,
-    ],
-    lines: [
-      ...lines.map((line): Words => [diagnosed(withAges(line, scene.now))]),
-      ...((link.count ?? 1) > 1 && examples.length > 1
-        ? [['among them ', ...listExact(examples)]]
-        : []),
-    ],
-  };
+  const held = code === 'object-finalizer' ? phrase`, finalizer ${literal(finalizer)}` : [];
+  const subject = capitalized(linkWords(link, scene.home, waits));
+  // An error of an API server has its status, but not in a condition: the longer text is kept.
+  const lines = evidence
+    .filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)))
+    .map((line): Words => [diagnosed(withAges(line, scene.now))]);
+  const examples = (link.examples ?? []).map(({ name }) => name);
+  if (count > 1 && examples.length > 1) lines.push(phrase`among them ${listExact(examples)}`);
+  return { words: phrase`${subject}${held}${duration}:`, lines };
 }
 
 type ByRole = Record<RemedyRole, Action[]>;
@@ -349,7 +340,7 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const known = new Map<string, Action>();
   if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
     const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
-    const text = [`Give the deletion more time${now}: raise the input `, literal('timeout')];
+    const text = phrase`Give the deletion more time${now}: raise the input ${literal('timeout')}`;
     found.now.push({ text, others: [] });
   }
   // The steps of an ordered deletion have these commands.
@@ -385,19 +376,13 @@ function typeIn(command: string): string {
 /** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
 function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
-  const then: Words = [
-    'Then delete the namespace. ',
-    literal('delete: ordered'),
-    ' does these steps',
-  ];
-  return [
-    ...order.map(({ why, command }) => ({
-      text: ['Delete these objects, and wait until they are deleted, because ', diagnosed(why)],
-      command,
-      others: [],
-    })),
-    { text: then, command: `kubectl delete namespace ${name}`, others: [] },
-  ];
+  const then = phrase`Then delete the namespace. ${literal('delete: ordered')} does these steps`;
+  const steps = order.map(({ why, command }) => ({
+    text: phrase`Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
+    command,
+    others: [],
+  }));
+  return [...steps, { text: then, command: `kubectl delete namespace ${name}`, others: [] }];
 }
 
 function findingsWithRemedies({ blockers, links }: Root): Finding[] {
@@ -409,111 +394,77 @@ const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period',
 
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
-  const situation = situationIn(namespace);
-  if (situation === undefined) return undefined;
-  const { title, message, quote = '', todo = '', command } = situation;
-  const finding: Finding = {
-    ...{
-      id: '',
-      code: 'unexplained',
-      scope: 'namespace',
-      evidence: [],
-      waitsFor: [],
-      cause: title,
-    },
-    subject: { apiVersion: 'v1', kind: 'Namespace', name: namespace.name },
-    message: `${message}${quote}`,
-    quote,
-    remedies:
-      todo === ''
-        ? []
-        : [{ role: 'look', text: todo, ...(command === undefined ? {} : { command }) }],
-  };
-  return { namespace, finding, links: [finding], blockers: [] };
-}
-
-interface Situation {
-  title: string;
-  /** A predicate about the namespace; `quote` follows it. */
-  message: string;
-  quote?: string;
-  todo?: string;
-  command?: string;
-}
-
-function situationIn(namespace: NamespaceResult): Situation | undefined {
   const { diagnosis, outcome, verdict, name, refusal } = namespace;
+  /** `message` is a predicate about the namespace; `quote` follows it. */
+  const situation = (cause: string, message: string, look?: Remedy, quote = ''): Root => {
+    const finding: Finding = {
+      ...{ id: '', code: 'unexplained', scope: 'namespace', evidence: [], waitsFor: [], cause },
+      subject: { apiVersion: 'v1', kind: 'Namespace', name },
+      message: `${message}${quote}`,
+      quote,
+      remedies: look === undefined ? [] : [{ ...look, role: 'look' }],
+    };
+    return { namespace, finding, links: [finding], blockers: [] };
+  };
   switch (outcome) {
     case 'not-terminating': {
       const command = `kubectl delete namespace ${name} --wait=false`;
       // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
-        const todo = 'Fix what refuses the deletion, or use another identity, and delete it again';
-        return {
-          title: 'deletion refused',
-          message: 'was not deleted: ',
-          quote: refusal,
-          todo,
-          command,
-        };
+        const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
+        return situation('deletion refused', 'was not deleted: ', { text, command }, refusal);
       }
       const kept = protectedBecause(name);
-      return {
-        title: 'deletion not requested',
-        message: 'is not being deleted, so the gate does not wait',
-        ...(kept === undefined
-          ? {
-              todo: 'Delete the namespace first, or set the input delete: then the gate deletes it',
-              command,
-            }
-          : { todo: `Check the name: ${kept}, and the gate never deletes it` }),
-      };
+      const text = 'Delete the namespace first, or set the input delete: then the gate deletes it';
+      return situation(
+        'deletion not requested',
+        'is not being deleted, so the gate does not wait',
+        kept === undefined
+          ? { text, command }
+          : { text: `Check the name: ${kept}, and the gate never deletes it` },
+      );
     }
     case 'recreated':
-      return {
-        title: 'created again',
-        message:
-          'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
-      };
+      return situation(
+        'created again',
+        'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
+      );
     case 'not-found':
       if (verdict !== 'fail') return undefined;
-      return {
-        title: 'not there',
-        message:
-          'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
-        todo: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
-      };
+      return situation(
+        'not there',
+        'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
+        {
+          text: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
+        },
+      );
     case 'stuck':
     case 'progressing':
     case 'inconclusive':
     case 'would-hang': {
       const examine = {
-        todo: 'Run the gate again, or see what the namespace reports itself',
+        text: 'Run the gate again, or see what the namespace reports itself',
         command: `kubectl describe namespace ${name}`,
       };
       if (diagnosis === undefined) {
         const message = 'was not examined, because there was no time: its cause is unknown';
-        return { title: 'not examined', message, ...examine };
+        return situation('not examined', message, examine);
       }
-      if (diagnosis.rootCauses.length > 0) return undefined;
-      const { notInspected } = diagnosis;
+      const { notInspected, rootCauses } = diagnosis;
+      if (rootCauses.length > 0) return undefined;
       if (notInspected.length === 0) {
-        const isMoving = outcome === 'progressing';
-        return isMoving
-          ? { title: 'still being deleted', message: 'is still being deleted' }
+        return outcome === 'progressing'
+          ? situation('still being deleted', 'is still being deleted')
           : undefined;
       }
       const unread = 'may be held by objects that could not be read';
       const quote = remainingContent(namespace);
+      const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
       const grant = {
-        todo: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
+        text: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
       };
-      return {
-        title: 'not everything could be read',
-        message: quote === '' ? unread : `${unread}. The namespace controller reports: `,
-        quote,
-        ...(notInspected.some((one) => one.grant) ? grant : examine),
-      };
+      const look = notInspected.some((one) => one.grant) ? grant : examine;
+      return situation('not everything could be read', message, look, quote);
     }
     default:
       return undefined;
@@ -539,10 +490,10 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
       const apart = formatDuration(movement.comparedMs);
       return [[`its content is still being deleted: ${counts}, ${apart} apart`]];
     }
-    case 'grace-period':
-      return [
-        ['a pod may take until ', diagnosed(withAges(movement.until, run.finishedAt)), ' to end'],
-      ];
+    case 'grace-period': {
+      const until = diagnosed(withAges(movement.until, run.finishedAt));
+      return [phrase`a pod may take until ${until} to end`];
+    }
     case 'starting':
       return [['Kubernetes starts 5 s after the request, and has not started yet']];
     case 'retrying':
@@ -557,23 +508,25 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const { diagnosis, name: home } = result;
   const isHeld = isStillHeld(result);
   const scene: Scene = { home, now: run.finishedAt, isOver: run.kind === 'teardown' && !isHeld };
-  const [state, detail] = stateOf(result, run);
+  const [state, detail = ''] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
   const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
-  const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
+  const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   return {
     ...result,
     mark: outcomeSign(result.outcome, result.verdict),
     state,
-    headline: ['Namespace ', literal(home), ` ${state}${detail}`],
+    headline: phrase`Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
     sentence:
       first !== undefined
-        ? [...asSentence(chainClauses(first.links, scene)), ...more]
+        ? phrase`${asSentence(chainClauses(first.links, scene))}${more}`
         : unread === undefined
           ? []
-          : ['could not read ', ...unread],
+          : phrase`could not read ${unread}`,
+    /** The first root cause. */
+    root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
     titles: listWords(
       roots.map(({ finding }) => titleWords(finding, home)),
@@ -649,11 +602,8 @@ function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
     const reason = group[0]?.reason ?? '';
     if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', diagnosed(common)];
     const example = list.length > 1 ? 'for example ' : '';
-    return [
-      ...listWords(list, MAX_NAMED),
-      `: permissions are missing, ${example}`,
-      literal(reason),
-    ];
+    const types = listWords(list, MAX_NAMED);
+    return phrase`${types}: permissions are missing, ${example}${literal(reason)}`;
   });
 }
 
