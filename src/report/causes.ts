@@ -1,5 +1,5 @@
 import { groupOf } from '../model/facts.ts';
-import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 
@@ -84,11 +84,10 @@ function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): 
  * known.
  */
 function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
-  return (
-    finding.code.startsWith('owner-') &&
-    waits !== undefined &&
-    isSameSubject(waits.subject, finding.subject)
-  );
+  if (!finding.code.startsWith('owner-') || waits === undefined) return false;
+  const [a, b] = [waits.subject, finding.subject];
+  const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
+  return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
 /** Reports whether the sentence need not name its subject: the waiting object and its finalizer were just named. */
@@ -98,11 +97,6 @@ export function needsNoSubject(finding: Finding, waits: Finding | undefined): bo
     finding.subject.kind === 'CustomResourceDefinition' &&
     finding.finalizer === waits?.finalizer;
   return isOfType || isOwnerOfItself(finding, waits);
-}
-
-function isSameSubject(a: Subject, b: Subject): boolean {
-  const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
-  return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
 /** Equal root causes, in all namespaces. */

@@ -86,13 +86,15 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
   const isSmall = namespaces.length <= SMALL_LIST;
   const isBare = detail.rows === 0;
+  const [first] = view.causes.slice(0, detail.causes);
+  const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
   const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
     ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
     ...(only?.notes ?? []).map((note): Block => lineBlock(asSentences([note]))),
-    ...firstCause(view, detail),
+    ...(first === undefined ? [] : causeSection(view, first, 1, visible, detail)),
     ...(only === undefined ? [] : stepBlocks(only, detail)),
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notInspectedBlocks(view),
@@ -155,25 +157,15 @@ function listOf<T>(
 /** Lists several causes, in one sentence each. */
 function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
   const most = Math.min(MAX_LISTED, detail.causes + 2);
-  const list = listOf([], causes, most, ({ extent, example, clauses }) => {
-    if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
-    return [bold(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
+  const items = causes.slice(0, most).map(({ extent, example, clauses }): Item => {
+    const sentence = asSentence(clauses);
+    const words = phrase`${bold(...extent, ':')} ${example}${sentence}.`;
+    return { words: namespaces.length === 1 ? asSentences([sentence]) : words, lines: [] };
   });
   return [
     lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
-    ...list.map((block) => ({
-      ...block,
-      isOrdered: true,
-      left: causeCount - Math.min(most, causes.length),
-    })),
+    { kind: 'list', title: [], items, left: causeCount - items.length, isOrdered: true },
   ];
-}
-
-/** Returns the first cause, with the first actions of each kind. */
-function firstCause(view: View, detail: Detail): Block[] {
-  const [cause] = view.causes.slice(0, detail.causes);
-  const limit = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
-  return cause === undefined ? [] : causeSection(view, cause, 1, limit, detail);
 }
 
 /** Returns folds with the rest of the first cause, and with all other causes. */

@@ -307,11 +307,11 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   return { words: phrase`${subject}${held}${duration}:`, lines };
 }
 
-type ByRole = Record<RemedyRole, Action[]>;
-
 /** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
-function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
-  const isForecast = kind === 'forecast';
+function remedyGroups(
+  { now = [], or = [], look = [], next = [] }: Partial<Record<RemedyRole, Action[]>>,
+  isForecast: boolean,
+): Remedies[] {
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
   const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
@@ -336,12 +336,11 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [first, ...rest] = cause;
   const { name: home, outcome, order = [] } = first.namespace;
   const scene: Scene = { home, now: run.finishedAt };
-  const found: ByRole = { now: [], or: [], look: [], next: [] };
-  const known = new Map<string, Action>();
+  const known = new Map<string, Action & { role: RemedyRole }>();
   if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
     const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
     const text = phrase`Give the deletion more time${now}: raise the input ${literal('timeout')}`;
-    found.now.push({ text, others: [] });
+    known.set('more time', { role: 'now', text, others: [] });
   }
   // The steps of an ordered deletion have these commands.
   const steps = new Set(order.map(({ command }) => typeIn(command)));
@@ -350,13 +349,13 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
       if (command !== undefined && steps.has(typeIn(command))) continue;
       const key = [role, text, risk].join('\n');
-      const action: Action = known.get(key) ?? {
+      const action = known.get(key) ?? {
+        role,
         text: findingText(text.replace(/[.:]$/, ''), finding, scene),
         command,
         risk: risk === undefined ? undefined : findingText(risk, finding, scene),
         others: [],
       };
-      if (!known.has(key)) found[role].push(action);
       known.set(key, action);
       const commands = [command, ...others.map((way) => way[at]?.remedies[index]?.command)];
       for (const one of commands) {
@@ -365,7 +364,10 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
       }
     }
   }
-  return remedyGroups(found, run);
+  return remedyGroups(
+    Object.groupBy(known.values(), ({ role }) => role),
+    run.kind === 'forecast',
+  );
 }
 
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */
