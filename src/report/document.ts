@@ -1,4 +1,5 @@
 import { upperFirst } from '../base/text.ts';
+import { groupsBy } from './causes.ts';
 import {
   asSentence,
   asSentences,
@@ -80,7 +81,7 @@ const MAX_VISIBLE_ACTIONS = 3;
 
 /** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
-  const { headline, namespaces, queued, terms } = view;
+  const { headline, namespaces, queued, terms, leftBehind } = view;
   const isMany = namespaces.length > 1;
   const only = isMany ? undefined : namespaces[0];
   const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
@@ -88,7 +89,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const isBare = detail.rows === 0;
   const [first] = view.causes.slice(0, detail.causes);
   const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
-  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
+  const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
     ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
@@ -362,7 +363,10 @@ function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
   const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
   const evidence = listOf([], proofs, detail.rows, (proof) => proof);
-  const each = alikeNamespaces(view.namespaces)
+  // The details of namespaces that wait for the same causes differ only in names.
+  const alikeBy = ({ name, outcome, titles }: NamespaceView): string =>
+    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
+  const each = groupsBy(view.namespaces, alikeBy)
     .slice(0, detail.namespaces)
     .flatMap(([one, ...alike]) => {
       const like = alike.length === 0 ? [] : [` and ${counted(alike.length, 'other')} like it`];
@@ -374,15 +378,6 @@ function detailBlocks(view: View, detail: Detail): Block[] {
       ? foldBlock(['Details'], readBlocks(only, view, detail))
       : foldBlock(['Details of each namespace'], each)),
   ];
-}
-
-/** Groups namespaces that wait for the same causes: their details differ only in names. */
-function alikeNamespaces(
-  namespaces: readonly NamespaceView[],
-): [NamespaceView, ...NamespaceView[]][] {
-  const keyOf = ({ name, outcome, titles }: NamespaceView): string =>
-    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
-  return [...Map.groupBy(namespaces, keyOf).values()] as [NamespaceView, ...NamespaceView[]][];
 }
 
 /** Returns every link with its reason, and the graph as a picture. */

@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
+import { groupsBy } from './causes.ts';
 import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
@@ -169,12 +170,12 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
   const keyOf = ({ name, outcome, verdict, sentence }: NamespaceView): string =>
     [verdict, outcome, toPlain(sentence) || name].join('\n');
-  const groups = [...Map.groupBy(told, keyOf).values()];
+  const groups = groupsBy(told, keyOf);
   const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
   const levelOf = (some: readonly NamespaceView[]) =>
     some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
   for (const group of shown) {
-    const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
+    const [first, ...others] = group;
     const title = plainText(`${TITLE}: ${first.name}`);
     log[levelOf(group)](shorten(namespaceLine(first, others.length), MAX_ANNOTATION_CHARS), title);
   }

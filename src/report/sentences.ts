@@ -79,14 +79,9 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
 /** Returns the title of a cause, which is the same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return ['finalizer ', literal(root.finalizer)];
-  switch (root.code) {
-    case 'namespace-controller-inactive':
-      return [literal('kube-controller-manager')];
-    case 'unexplained':
-      return ['an unknown cause'];
-    default:
-      return findingSubject({ ...root, count: 1 }, home);
-  }
+  if (root.code === 'namespace-controller-inactive') return [literal('kube-controller-manager')];
+  if (root.code === 'unexplained') return ['an unknown cause'];
+  return findingSubject({ ...root, count: 1 }, home);
 }
 
 /**
@@ -169,16 +164,10 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
     return isProven ? phrase`${role}, ${subject}, ${message}` : phrase`${subject} ${message}`;
   }
   const which = phrase`${subject}, which ${message}`;
+  if (finding.code === 'pod-node-unavailable') return phrase`it runs on ${which}`;
+  if (!finding.code.startsWith('admission-')) return phrase`it waits for ${which}`;
   const guess = finding.certainty === 'likely' ? 'most likely ' : '';
-  switch (finding.code) {
-    case 'pod-node-unavailable':
-      return phrase`it runs on ${which}`;
-    case 'admission-webhook-failing':
-    case 'admission-denied':
-      return phrase`the request is ${guess}stopped by ${which}`;
-    default:
-      return phrase`it waits for ${which}`;
-  }
+  return phrase`the request is ${guess}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {

@@ -17,6 +17,7 @@ import {
   type Cause,
   causesOf,
   groupRoots,
+  groupsBy,
   isStillHeld,
   namespacesOf,
   needsNoSubject,
@@ -612,16 +613,14 @@ function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
 /** Returns the missing RBAC rules, a line of YAML each: one per group and verbs. */
 function rulesFor(entries: readonly NotInspected[]): string[] {
   const grants = entries.flatMap(({ grant }) => grant ?? []);
-  const perType = Map.groupBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
-  const verbsOf = (list: typeof grants): string[] => [...new Set(list.map(({ verb }) => verb))];
-  const perRule = Map.groupBy(perType.values(), (list) =>
-    [list[0]?.apiGroup, ...verbsOf(list)].join('\n'),
-  );
-  return [...perRule.values()].flatMap((lists) => {
-    const types = lists.flatMap(([first]) => first ?? []);
-    const [{ apiGroup } = { apiGroup: '' }] = types;
-    const resources = types.map(({ resource }) => resource);
-    const rule = { apiGroups: [apiGroup], resources, verbs: verbsOf(lists[0] ?? []) };
+  const perType = groupsBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
+  const types = perType.map((group) => {
+    return { ...group[0], verbs: [...new Set(group.map(({ verb }) => verb))] };
+  });
+  const perRule = groupsBy(types, ({ apiGroup, verbs }) => [apiGroup, ...verbs].join('\n'));
+  return perRule.flatMap((alike) => {
+    const [{ apiGroup, verbs }] = alike;
+    const rule = { apiGroups: [apiGroup], resources: alike.map((one) => one.resource), verbs };
     return dump([rule], { flowLevel: 1, lineWidth: -1 }).trimEnd().split('\n');
   });
 }
