@@ -515,6 +515,8 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
   const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
+  const notRead = unread === undefined ? [] : phrase`could not read ${unread}`;
+  const chainOf = ({ links }: Root): Words => asSentence(chainClauses(links, scene));
   const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   return {
     ...result,
@@ -522,12 +524,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
     state,
     headline: phrase`Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence:
-      first !== undefined
-        ? phrase`${asSentence(chainClauses(first.links, scene))}${more}`
-        : unread === undefined
-          ? []
-          : phrase`could not read ${unread}`,
+    sentence: first === undefined ? notRead : phrase`${chainOf(first)}${more}`,
     /** The first root cause. */
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
