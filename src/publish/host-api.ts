@@ -202,17 +202,12 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
 
 /** Returns the pause before another attempt, in ms; undefined if none can help. */
 function pauseAfter({ kind, retryAfterMs = 0 }: ApiFailure, tries: number): number | undefined {
-  switch (kind) {
-    case 'throttled':
-      return retryAfterMs > CALL_TIMEOUT_MS ? undefined : retryAfterMs;
-    case 'server-error':
-    case 'timeout':
-    case 'network':
-      return tries ** 2 * RETRY_PAUSE_MS;
-    default:
-      return undefined;
-  }
+  if (kind === 'throttled') return retryAfterMs > CALL_TIMEOUT_MS ? undefined : retryAfterMs;
+  return MAY_HAVE_ARRIVED.test(kind) ? tries ** 2 * RETRY_PAUSE_MS : undefined;
 }
+
+/** Kinds of failures after which the host may still have processed the request. */
+export const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
 /** The client would write warnings to the console, without our encoding and redaction. */
 const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: ignoreLog };

@@ -202,10 +202,8 @@ function supersedes(later: Teardown, entry: Teardown): boolean {
 export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
   if (entry.isPass) return false;
   // A run of its job that could not examine the namespaces counts as a report.
-  const [last = entry] = all
-    .filter((other) => isFailedExamination(other, entry))
-    .sort(byRun)
-    .reverse();
+  const reports = [entry, ...all.filter((other) => isFailedExamination(other, entry)).sort(byRun)];
+  const last = reports.at(-1) ?? entry;
   const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, last));
   const newest = Math.max(...all.map(({ at }) => Date.parse(at) || 0));
   return (

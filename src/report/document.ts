@@ -1,13 +1,6 @@
 import { upperFirst } from '../base/text.ts';
 import { groupsBy } from './causes.ts';
-import {
-  asSentence,
-  asSentences,
-  leftBehindTitle,
-  messageWords,
-  subjectWords,
-  withAges,
-} from './sentences.ts';
+import { asSentences, leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
 import type { CauseView, NamespaceView, Remedies, Row, View } from './view.ts';
 import {
   bold,
@@ -103,7 +96,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...leftBehindLines(view, detail),
     ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
     ...(isSmall ? all : []),
-    ...(isBare ? [] : terms.map((words): Block => ({ kind: 'note', words }))),
+    ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: [term] }))),
     ...restOfCauses(view, detail),
     ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
     ...foldBlock(
@@ -156,13 +149,9 @@ function listOf<T>(
 }
 
 /** Lists several causes, in one sentence each. */
-function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
+function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Block[] {
   const most = Math.min(MAX_LISTED, detail.causes + 2);
-  const items = causes.slice(0, most).map(({ extent, example, clauses }): Item => {
-    const sentence = asSentence(clauses);
-    const words = phrase`${bold(...extent, ':')} ${example}${sentence}.`;
-    return { words: namespaces.length === 1 ? asSentences([sentence]) : words, lines: [] };
-  });
+  const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
   return [
     lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
     { kind: 'list', title: [], items, left: causeCount - items.length, isOrdered: true },
@@ -249,10 +238,11 @@ function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Bl
 }
 
 function notInspectedBlocks({ notInspected }: View): Block[] {
-  const shown = notInspected.slice(0, 3);
-  const left = notInspected.length - shown.length;
-  const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
-  return [...shown, ...rest].map((words) => lineBlock([bold('Not inspected:')], words));
+  const left = notInspected.length - 3;
+  const rest = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
+  return [...notInspected.slice(0, 3), ...rest].map((words) =>
+    lineBlock([bold('Not inspected:')], words),
+  );
 }
 
 function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
@@ -291,12 +281,9 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
 }
 
 /** Returns the visible lines about leftovers: objects that break others, or that there are none. */
-function leftBehindLines(
-  { leftBehind, leftBehindUnread, namespaces }: View,
-  detail: Detail,
-): Block[] {
-  const isSearched = namespaces.length > 0 && namespaces.every((one) => one.leftBehind);
-  if (isSearched && !leftBehindUnread && leftBehind.length === 0) {
+function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Block[] {
+  const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
+  if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [lineBlock(['Nothing was left behind outside the namespace.'])];
   }
   return leftBehind

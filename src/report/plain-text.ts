@@ -47,10 +47,8 @@ export function logReport(view: View, log: Log): void {
   for (const line of explanationLines(view, isVisible)) log.line(line);
   for (const block of documentOf(view, GROUPS)) {
     if (block.kind !== 'fold' || isVisible(block)) continue;
-    log.group(
-      toPlain(block.title),
-      block.blocks.flatMap((one) => blockLines(one, () => true)),
-    );
+    const lines = block.blocks.flatMap((one) => blockLines(one, () => true));
+    log.group(toPlain(block.title), lines);
   }
   annotate(view, log);
 }
@@ -141,15 +139,13 @@ export function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
   const shown = rows.slice(0, MAX_TREE_LINES);
-  const left = ({ depth, isSelf, message, toWords }: Row): string => {
+  const left = ({ depth, label }: Row): string => {
     const lead = depth.map((more, at) =>
       at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
     );
-    // A finding about the waiting object itself is shown by its message alone.
-    return `${lead.join('')}${toPlain(isSelf ? message : toWords)}`;
+    return `${lead.join('')}${toPlain(label)}`;
   };
-  const right = ({ isKnown, isSelf, message }: Row): string =>
-    isKnown ? '(see above)' : isSelf ? '' : toPlain(message);
+  const right = ({ message }: Row): string => toPlain(message);
   const widths = shown.flatMap((row) => (right(row) === '' ? [] : left(row).length));
   const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
   return [

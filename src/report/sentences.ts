@@ -189,10 +189,8 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
   const others = finding.scope === 'cluster' ? othersHeld(cause, run) : [];
-  const names = listExact(
-    others.map(({ name }) => name),
-    MAX_NAMESPACES_NAMED,
-  );
+  const held = others.map(({ name }) => name);
+  const names = listExact(held, MAX_NAMESPACES_NAMED);
   const count = counted(others.length, 'other namespace');
   const also = others.length === 0 ? [] : phrase` It also holds ${count}: ${names}.`;
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {

@@ -92,6 +92,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
   const isAboutHome = kind === 'Namespace' && name === namespace.name;
   const seen = namespacesOf(cause);
   const unique = (values: unknown[]): number => new Set(values).size;
+  const waits = seen.map(({ elapsedSeconds }) => elapsedSeconds);
   const times = seen.map(({ report }) => report.generatedAt).sort();
   const began = seen.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
   return {
@@ -105,10 +106,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
     hangs: seen.length,
     share: seen.length / teardowns,
     /** The median duration of the teardowns that this cause held. */
-    medianSeconds: percentile(
-      seen.map(({ elapsedSeconds }) => elapsedSeconds),
-      0.5,
-    ),
+    medianSeconds: percentile(waits, 0.5),
     /** The first time at which it held a namespace, according to the reports: ISO 8601. */
     since: began[0] ?? times[0] ?? '',
     lastSeen: times.at(-1) ?? '',

@@ -25,6 +25,7 @@ import {
 } from './causes.ts';
 import {
   asSentence,
+  asSentences,
   attributionOf,
   chainClauses,
   continuationWords,
@@ -42,6 +43,7 @@ import {
   withAges,
 } from './sentences.ts';
 import {
+  bold,
   capitalized,
   counted,
   diagnosed,
@@ -89,12 +91,13 @@ export interface Row {
   depth: boolean[];
   fromWords: Words;
   toWords: Words;
-  /** The message about `to`; empty if an earlier row had it, or if `toWords` is enough. */
+  /** The name of `to`; if that is the waiting object itself, its message, which is enough. */
+  label: Words;
+  /** The message about `to`; empty if the label has it. */
   message: Words;
   because: Words;
   isRootCause: boolean;
-  /** The subject of `to` is the waiting object itself: its message is enough. */
-  isSelf: boolean;
+  /** An earlier row had the message. */
   isKnown: boolean;
 }
 
@@ -157,14 +160,11 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** The number of objects queued behind the causes. */
     queued: queuedWords(ordered.filter(isStillHeld)),
     /** Technical terms that the causes use, explained once each. */
-    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))).map(
-      ({ term }): Words => [term],
-    ),
+    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))),
     /** Objects that break others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
-    leftBehindUnread: ordered.some(({ leftBehindUnread = [] }) => leftBehindUnread.length > 0),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
 }
@@ -230,14 +230,18 @@ function causeView(cause: Cause, run: RunResult) {
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
   const isMany = names.length > 1;
+  const example = isMany && isLocal ? phrase`for example in ${literal(scene.home)}, ` : [];
+  const clauses = chainClauses(links, scene);
+  const sentence = asSentence(clauses);
   return {
     title: causeTitle(cause),
-    /** "5 namespaces, for up to 2 days". */
-    extent: extentOf(cause, run),
+    /** The cause as an entry of a list: "5 namespaces, for up to 2 days: for example in preview-1, …". */
+    listed:
+      run.namespaces.length === 1
+        ? asSentences([sentence])
+        : phrase`${bold(...extentOf(cause, run), ':')} ${example}${sentence}.`,
     /** Clauses that follow the chain to its end, for the first namespace. */
-    clauses: chainClauses(links, scene),
-    /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
-    example: isMany && isLocal ? phrase`for example in ${literal(scene.home)}, ` : [],
+    clauses,
     /** Other objects that wait here, and what holds them next, as sentences. */
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
     /** Who can fix it; empty if that is not known. */
@@ -513,6 +517,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const scene: Scene = { home, now: run.finishedAt, isOver: run.kind === 'teardown' && !isHeld };
   const [state, detail = ''] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
+  const titles = roots.map(({ finding }) => titleWords(finding, home));
   const [first] = roots;
   const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
   const notRead = unread === undefined ? [] : phrase`could not read ${unread}`;
@@ -528,10 +533,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
     /** The first root cause. */
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
-    titles: listWords(
-      roots.map(({ finding }) => titleWords(finding, home)),
-      MAX_TITLES,
-    ),
+    titles: listWords(titles, MAX_TITLES),
     /** The progress, if no cause describes it. */
     notes: diagnosis !== undefined && isHeld ? movementClauses(diagnosis, run) : [],
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
@@ -559,26 +561,21 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       const here = [...depth, at < edges.length - 1];
       const isSelf =
         finding !== undefined &&
+        !isKnown &&
         (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [diagnosed(withAges(because, scene.now), names)];
+      const message = finding === undefined ? reason : messageWords(finding, scene, waits);
       rows.push({
         from,
         to,
         depth: here,
         fromWords,
         toWords,
-        message:
-          finding === undefined
-            ? reason
-            : isKnown
-              ? []
-              : isSelf
-                ? continuationWords(finding, scene)
-                : messageWords(finding, scene, waits),
+        label: isSelf ? continuationWords(finding, scene) : toWords,
+        message: isKnown ? ['(see above)'] : isSelf ? [] : message,
         because: reason,
         isRootCause: roots.has(to),
-        isSelf: isSelf && !isKnown,
         isKnown,
       });
       if (isKnown || finding === undefined) continue;

@@ -53,10 +53,8 @@ export function listWords(items: readonly Words[], most = items.length): Words {
 
 /** Lists names and other literal texts as `listWords` does. */
 export function listExact(items: readonly string[], most = items.length): Words {
-  return listWords(
-    items.map((item) => [literal(item)]),
-    most,
-  );
+  const words = items.map((item) => [literal(item)]);
+  return listWords(words, most);
 }
 
 /** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */
