@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
 import { systemClock } from '../base/time.ts';
 import { readFailed } from '../model/read.ts';
-import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
+import type { CallOptions, KubernetesApi } from './api.ts';
 import { chooseProxy } from './connections.ts';
 import { keepCredentials } from './credentials.ts';
 import { discoverTypes } from './discovery.ts';
@@ -51,14 +51,13 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
       return opened.ok ? readEvents(opened.value, options) : opened;
     },
     discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
-    text: (path, options) => transport.text(path, options),
-    send(mutation, options = {}) {
-      const { method, path, dryRun } = mutation;
+    text: transport.text,
+    send({ method, path, body, dryRun }, options = {}) {
       const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
-      return transport.json(
-        { method, path: asked, accept: PLAIN_JSON, body: bodyOf(mutation) },
-        options,
-      );
+      // A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go).
+      const isInBody = method === 'DELETE' && dryRun === true;
+      const sent = isInBody ? { ...body, dryRun: ['All'] } : body;
+      return transport.json({ method, path: asked, accept: PLAIN_JSON, body: sent }, options);
     },
   };
 }
@@ -76,13 +75,4 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
     stringAt(answer, 'apiVersion') === version &&
     (name === undefined || stringAt(answer, 'metadata', 'name') === name)
   );
-}
-
-/**
- * Returns the body of a mutation. A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go), so
- * the option goes into the body.
- */
-function bodyOf({ method, body, dryRun }: Mutation): Mutation['body'] {
-  if (method !== 'DELETE' || dryRun !== true || Array.isArray(body)) return body;
-  return { apiVersion: 'v1', kind: 'DeleteOptions', ...body, dryRun: ['All'] };
 }

@@ -1,12 +1,4 @@
-import {
-  arrayAt,
-  isObject,
-  type Json,
-  type JsonObject,
-  stringAt,
-  stringsAt,
-  valueAt,
-} from '../base/json.ts';
+import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
@@ -91,7 +83,7 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
     const group = stringAt(entry, 'name') ?? '';
     const preferred = stringAt(entry, 'preferredVersion', 'version');
     return arrayAt(entry, 'versions')
-      .flatMap((each) => (isObject(each) ? (stringAt(each, 'version') ?? []) : String(each)))
+      .flatMap((each) => stringAt(each, 'version') ?? stringAt(each) ?? [])
       .sort((a, b) => Number(b === preferred) - Number(a === preferred))
       .map((version) => ({ group, version }));
   });

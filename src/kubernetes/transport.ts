@@ -42,8 +42,11 @@ interface HttpRequest {
   isWatch?: true;
 }
 
-/** Reads the body of a success. The body has to be read or destroyed. */
-type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
+interface Call<T> extends HttpRequest {
+  options: CallOptions;
+  /** Reads the body of a success. The body has to be read or destroyed. */
+  readBody: (body: Body, answer: Answer) => Promise<Try<T>>;
+}
 type Body = Dispatcher.ResponseData['body'];
 
 /** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
@@ -72,12 +75,9 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return made;
   };
 
-  const send = async <T>(
-    { method, path, accept, body, isWatch }: HttpRequest,
-    { signal, onAnswer, timeoutMs = TIMEOUT_MS }: CallOptions,
-    login: Login,
-    readBody: ReadBody<T>,
-  ): Promise<Try<T>> => {
+  const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
+    const { method, path, accept, body, isWatch, options, readBody } = call;
+    const { signal, onAnswer, timeoutMs = TIMEOUT_MS } = options;
     const ending = new AbortController();
     let isLate = false;
     const timer = setTimeout(() => {
@@ -136,20 +136,16 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return { ...failure, message: failure.message + via };
   };
 
-  const attempt = async <T>(
-    request: HttpRequest,
-    options: CallOptions,
-    readBody: ReadBody<T>,
-  ): Promise<Try<T>> => {
-    const { signal } = options;
+  const attempt = async <T>(call: Call<T>): Promise<Try<T>> => {
+    const { signal } = call.options;
     const startedAt = clock.now();
     let result: Try<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, login, readBody);
+      result = await send(call, login);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.replaceRejected(login), signal);
-        if (other !== undefined) result = await send(request, options, other, readBody);
+        if (other !== undefined) result = await send(call, other);
       }
     } catch (error) {
       result = readFailed(failureOf(error, signal));
@@ -160,8 +156,8 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       result = readFailed({ ...result.failure, message });
     }
     const end = result.ok ? 'ok' : result.failure.message;
-    const [path] = request.path.split('?');
-    debug(`${request.method} ${path}: ${end} (${clock.now() - startedAt} ms)`);
+    const [path] = call.path.split('?');
+    debug(`${call.method} ${path}: ${end} (${clock.now() - startedAt} ms)`);
     return result;
   };
 
@@ -169,15 +165,11 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
    * Sends a request with retries. The effect of a mutation without an answer is unknown: it is repeated only if
    * the server refused to process it (429). Reads are always repeated.
    */
-  const call = <T>(
-    request: HttpRequest,
-    options: CallOptions,
-    readBody: ReadBody<T>,
-  ): Promise<Read<T>> => {
-    const { isWatch, method } = request;
+  const run = <T>(call: Call<T>): Promise<Read<T>> => {
+    const { isWatch, method, options } = call;
     const limits = isWatch ? { ...options, retries: 0 } : options;
     const once = async (): Promise<Try<T>> => {
-      const result = await attempt(request, options, readBody);
+      const result = await attempt(call);
       if (result.ok || method === 'GET' || result.failure.again === 'busy') return result;
       return readFailed({ ...result.failure, again: undefined });
     };
@@ -185,35 +177,36 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return withRetries(inTurn, limits, session);
   };
 
-  const parse: ReadBody<JsonObject> = async (body, answer) => {
-    const value = parseObject(await textOf(body, answer));
-    return value === undefined ? unreadableAnswer(answer) : readOk(value);
-  };
   return {
     /** Reads a whole JSON answer. */
-    json: (request: HttpRequest, options: CallOptions) => call(request, options, parse),
+    json: (request: HttpRequest, options: CallOptions) =>
+      run<JsonObject>({
+        ...{ ...request, options },
+        readBody: async (body, answer) => {
+          const value = parseObject(await textOf(body, answer));
+          return value === undefined ? unreadableAnswer(answer) : readOk(value);
+        },
+      }),
     /** Reads a text. It is redacted here, because a secret that is cut later is not recognized any more. */
     text: (path: string, options: CallOptions & { maxBytes: number }) =>
-      call<string>(
-        { method: 'GET', path, accept: '*/*' },
-        { ...options, retries: 0 },
-        async (body, answer) => {
+      run<string>({
+        ...{ method: 'GET', path, accept: '*/*', options: { ...options, retries: 0 } },
+        readBody: async (body, answer) => {
           const text = await textOf(body, answer, options.maxBytes);
           const isText = ['text/plain', ''].includes(contentTypeOf(answer));
           return isText ? readOk(redactor.redact(text)) : unreadableAnswer(answer);
         },
-      ),
+      }),
     /** Returns the body of a watch as a stream. The time limit ends with the headers. */
     watch: (path: string, accept: string, options: CallOptions) =>
-      call<Readable>(
-        { method: 'GET', path, accept, isWatch: true },
-        options,
-        async (body, answer) => {
+      run<Readable>({
+        ...{ method: 'GET', path, accept, isWatch: true, options },
+        readBody: async (body, answer) => {
           if (contentTypeOf(answer) === 'application/json') return readOk(body);
           body.on('error', () => undefined).destroy();
           return unreadableAnswer(answer);
         },
-      ),
+      }),
     clockOffsetMs: () => clockOffsetMs,
     requestsSent: () => requestsSent,
     async close(): Promise<void> {
