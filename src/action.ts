@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import * as core from '@actions/core';
 import { describeError, describeFailure } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { type Environment, onCancel } from './base/process.ts';
+import { onCancel } from './base/process.ts';
 import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
@@ -18,7 +18,6 @@ import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
 interface Parts {
-  env: Environment;
   given: GivenInputs;
   redactor: Redactor;
   log: Log;
@@ -29,7 +28,7 @@ interface Parts {
 }
 
 /** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
-export async function runAction(env: Environment = process.env): Promise<number> {
+export async function runAction(): Promise<number> {
   const redactor = createRedactor(core.setSecret);
   const given: GivenInputs = Object.fromEntries(
     INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
@@ -37,12 +36,11 @@ export async function runAction(env: Environment = process.env): Promise<number>
   redactor.add(given['github-token']);
   const { signal, dispose } = onCancel();
   const parts: Parts = {
-    env,
     given,
     redactor,
     log: createActionLog(redactor),
     signal,
-    run: readWorkflowRun(env, given.matrix ?? ''),
+    run: readWorkflowRun(process.env, given.matrix ?? ''),
     startedAt: systemClock.now(),
   };
   let publisher = createPublisher(undefined, parts);
@@ -123,12 +121,12 @@ function emptyResult({ startedAt }: Parts): RunResult {
 }
 
 function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
-  const { env, given, log, redactor, run, signal } = parts;
+  const { given, log, redactor, run, signal } = parts;
   return new Publisher({
     log,
     redactor,
-    summaryFile: env['GITHUB_STEP_SUMMARY'],
-    reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir, env),
+    summaryFile: process.env['GITHUB_STEP_SUMMARY'],
+    reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir),
     run,
     comment: commentInputs(given, inputs),
     cancelled: signal,
@@ -139,9 +137,9 @@ function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
  * Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of
  * another.
  */
-function reportDir(given: string, env: Environment): string {
+function reportDir(given: string): string {
   if (given !== '') return given;
-  for (const parent of [env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
+  for (const parent of [process.env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
     try {
       return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
     } catch {

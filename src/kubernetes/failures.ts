@@ -40,7 +40,7 @@ export function refusedAnswer(answer: Answer, text: string, nowMs: number): Try<
     ...said,
     status: answer.status,
     again: isBusy ? 'busy' : TRANSIENT.has(answer.status) ? 'maybe' : undefined,
-    retryAfterMs: retryAfterMs(headerOf(answer, 'retry-after'), status, nowMs),
+    retryAfterMs: retryAfterMs(answer, status, nowMs),
   });
 }
 
@@ -125,11 +125,8 @@ export function shortLine(text: string): string {
 /**
  * Returns how long the server asks to wait: from the header (seconds or a date), else from the Status object.
  */
-function retryAfterMs(
-  header = '',
-  status: JsonObject | undefined,
-  nowMs: number,
-): number | undefined {
+function retryAfterMs(answer: Answer, status: JsonObject | undefined, nowMs: number) {
+  const header = headerOf(answer, 'retry-after') ?? '';
   if (/^\d+$/.test(header)) return Number(header) * 1_000;
   const date = Date.parse(header);
   if (!Number.isNaN(date)) return Math.max(0, date - nowMs);
