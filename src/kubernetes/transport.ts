@@ -3,12 +3,13 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
-import { type JsonObject, parseObject } from '../base/json.ts';
+import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
-import type { CallOptions, Mutation } from './api.ts';
+import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
+import { discoverTypes } from './discovery.ts';
 import {
   type Answer,
   contentTypeOf,
@@ -20,6 +21,8 @@ import {
   unreadableAnswer,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
+import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
+import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
@@ -51,7 +54,11 @@ interface Call<T> extends HttpRequest {
 type Body = Dispatcher.ResponseData['body'];
 
 /** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
-export function openTransport(session: Session, credentials: Credentials, proxy: URL | undefined) {
+export function openTransport(
+  session: Session,
+  credentials: Credentials,
+  proxy: URL | undefined,
+): Omit<KubernetesApi, 'target'> {
   const { access, clock, redactor, debug, closing } = session;
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
@@ -174,18 +181,36 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return withRetries(inTurn, limits, session);
   };
 
+  const json = (request: HttpRequest, options: CallOptions) =>
+    run<JsonObject>({
+      ...{ ...request, options },
+      readBody: async (body, answer) => {
+        const value = parseObject(await textOf(body, answer));
+        return value === undefined ? unreadableAnswer(answer) : readOk(value);
+      },
+    });
+  const getJson = (path: string, accept: string, options: CallOptions) =>
+    json({ method: 'GET', path, accept }, options);
+
   return {
-    /** Reads a whole JSON answer. */
-    json: (request: HttpRequest, options: CallOptions) =>
-      run<JsonObject>({
-        ...{ ...request, options },
-        readBody: async (body, answer) => {
-          const value = parseObject(await textOf(body, answer));
-          return value === undefined ? unreadableAnswer(answer) : readOk(value);
-        },
-      }),
-    /** Reads a text. It is redacted here, because a secret that is cut later is not recognized any more. */
-    text: (path: string, options: CallOptions & { maxBytes: number }) =>
+    async get(path, options = {}) {
+      const answer = await getJson(path, PLAIN_JSON, options);
+      if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
+      const message = `the server at ${access.server} did not answer with the object that ${path} names`;
+      return readFailed({ kind: 'unreadable', message });
+    },
+    list: (path, begin, options = {}) =>
+      listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
+    discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
+    send({ method, path, body, dryRun }, options = {}) {
+      const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
+      // A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go).
+      const isInBody = method === 'DELETE' && dryRun === true;
+      const sent = isInBody ? { ...body, dryRun: ['All'] } : body;
+      return json({ method, path: asked, accept: PLAIN_JSON, body: sent }, options);
+    },
+    /** The text is redacted here, because a secret that is cut later is not recognized any more. */
+    text: (path, options) =>
       run<string>({
         ...{ method: 'GET', path, accept: '*/*', options: { ...options, retries: 0 } },
         readBody: async (body, answer) => {
@@ -194,24 +219,41 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
           return isText ? readOk(redactor.redact(text)) : unreadableAnswer(answer);
         },
       }),
-    /** Returns the body of a watch as a stream. The time limit ends with the headers. */
-    watch: (path: string, accept: string, options: CallOptions) =>
-      run<Readable>({
-        ...{ method: 'GET', path, accept, isWatch: true, options },
+    async watch(path, options) {
+      const opened = await run<Readable>({
+        ...{ method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
+        options,
         readBody: async (body, answer) => {
           if (contentTypeOf(answer) === 'application/json') return readOk(body);
           body.on('error', () => undefined).destroy();
           return unreadableAnswer(answer);
         },
-      }),
+      });
+      return opened.ok ? readEvents(opened.value, options) : opened;
+    },
     clockOffsetMs: () => clockOffsetMs,
     requestsSent: () => requestsSent,
-    async close(): Promise<void> {
+    async close() {
       closing.abort();
       const all = [...dispatchers.values()].flatMap((each) => Object.values(each));
       await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
     },
   };
+}
+
+/**
+ * Reports whether an answer is the requested object. JSON alone is no proof: portals and gateways send it too,
+ * and a namespace without UID would look like a new one.
+ */
+function isRequestedObject(answer: JsonObject, path: string): boolean {
+  const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
+  if (version === undefined) return true;
+  const name = objectNameIn(path);
+  return (
+    stringAt(answer, 'kind') !== undefined &&
+    stringAt(answer, 'apiVersion') === version &&
+    (name === undefined || stringAt(answer, 'metadata', 'name') === name)
+  );
 }
 
 function markOf(answer: Answer): string | undefined {
