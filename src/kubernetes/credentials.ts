@@ -128,11 +128,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const { Authorization: bearer, ...more } = (given ?? {}) as Record<string, string>;
   const sent = auth == null ? bearer : `Basic ${Buffer.from(auth).toString('base64')}`;
   const authorization = authorizationOf(sent ?? (isFile ? '' : undefined), owner, redactor);
-  const headers = Object.entries({
-    ...more,
-    ...authorization,
-    ...impersonation(access.user.fields),
-  });
+  const headers = Object.entries({ ...more, authorization, ...impersonation(access.user.fields) });
   const trust = {
     ca: pem(options.ca, `the certificate-authority of cluster "${cluster.name}"`),
     cert: pem(options.cert, `the client-certificate of ${owner}`),
@@ -232,19 +228,14 @@ const HINTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the Authorization header. client-node would send a token with its final line break, and none for an
+ * Returns the Authorization header, or an empty text for none. client-node would send a token with its final line break, and none for an
  * empty file.
  */
-function authorizationOf(
-  header: string | undefined,
-  owner: string,
-  redactor: Redactor,
-): { authorization?: string } {
-  if (header === undefined) return {};
-  if (header.startsWith('Basic ')) return { authorization: header };
+function authorizationOf(header: string | undefined, owner: string, redactor: Redactor): string {
+  if (header === undefined || header.startsWith('Basic ')) return header ?? '';
   const token = header.replace(/^Bearer /, '').trim();
   redactor.add(token);
-  if (/^[\x21-\x7e]+$/.test(token)) return { authorization: `Bearer ${token}` };
+  if (/^[\x21-\x7e]+$/.test(token)) return `Bearer ${token}`;
   throw configError(
     `the token of ${owner} is empty or has characters in it that no token has`,
     'Check that the token was written as one line, without quotes or control characters',

@@ -97,6 +97,11 @@ export function unreadableAnswer(answer: Answer): Try<never> {
     contentTypeOf(answer) === 'application/json'
       ? `the server at ${answer.server} sent an answer that is not complete JSON`
       : notKubernetes(answer);
+  return unreadable(message);
+}
+
+/** Returns the failure for an answer of another form than an API server sends. */
+export function unreadable(message: string): Try<never> {
   return readFailed({ kind: 'unreadable', message });
 }
 

@@ -18,6 +18,7 @@ import {
   networkFailure,
   refusedAnswer,
   shortLine,
+  unreadable,
   unreadableAnswer,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
@@ -196,8 +197,9 @@ export function openTransport(
     async get(path, options = {}) {
       const answer = await getJson(path, PLAIN_JSON, options);
       if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
-      const message = `the server at ${access.server} did not answer with the object that ${path} names`;
-      return readFailed({ kind: 'unreadable', message });
+      return unreadable(
+        `the server at ${access.server} did not answer with the object that ${path} names`,
+      );
     },
     list: (path, begin, options = {}) =>
       listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
