@@ -1,12 +1,12 @@
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import { objectFacts, typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { contentConditions, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
+import { ALL_TYPES, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
 import type { ForceRun } from './step.ts';
 import { checkNamespace } from './steps.ts';
 
@@ -22,7 +22,6 @@ export interface Leftovers {
   unread: NotInspected[];
 }
 
-const ALL_TYPES = 'the list of resource types';
 /** The limit for the answer of readyz: "ok", or an error that names the failed checks. */
 const MAX_READY_BYTES = 4_096;
 
@@ -83,7 +82,6 @@ async function listLeftovers(
 export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
   const now = await checkNamespace(run);
-  const conditions = now.ok && now.value ? contentConditions(namespaceFacts(now.value)) : [];
   const namesWith = (more: (orphan: Orphan) => string): string[] =>
     left.objects.map(([type, orphan]) => {
       const held = orphan.finalizers.length === 0 ? '' : ` (${orphan.finalizers.join(', ')})`;
@@ -91,10 +89,8 @@ export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | 
     });
   const remains = remainsText(
     namesWith(() => ''),
-    [
-      ...left.unread.map(({ what, reason }) => `${what} (${reason})`),
-      ...(left.objects.length === 0 ? conditions : []),
-    ],
+    left.unread,
+    now.ok ? now.value : undefined,
   );
   if (remains === undefined) return left;
   if (run.plan.orphans === 'refuse') {

@@ -8,19 +8,39 @@ import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { actionKey, type ForceAction, type ForcePlan, manyTarget } from './plan.ts';
 
-/** Dependencies of every step of a plan. */
-export interface ForceRun {
+/** A plan, and the observation on which it is based. */
+export interface CurrentPlan extends ForcePlan {
+  /** The time at which its facts were read, in ms since the epoch. */
+  readAt: number;
+  /** Whether no content is being deleted and the cause is known, so that waiting does not help. */
+  isStuck: boolean;
+}
+
+export interface ForceDeps {
   api: KubernetesApi;
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
   /** When aborted, running requests are cancelled. */
   signal: AbortSignal;
+  /** When forcing began, in ms since the epoch. */
+  startedAt: number;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
   stopReason(): string | undefined;
+  /**
+   * Reads, diagnoses and plans again; undefined if the namespace was deleted or cannot be read. `compare`: compares with
+   * the observation before. Not after writes of the gate: their effects would look like the work of a controller.
+   */
+  planAgain(compare: boolean): Promise<CurrentPlan | undefined>;
+  /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
+  isDeletedBy(untilMs: number): Promise<boolean>;
+}
+
+/** A plan that is being carried out. */
+export interface ForceRun extends ForceDeps {
   /** Returns why no write to the namespace may begin now: the answer of `stopReason`, or a change of the namespace or cluster. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
-  plan: ForcePlan;
+  plan: CurrentPlan;
   journal: Journal;
 }
 
@@ -55,9 +75,11 @@ export class Journal {
   changedAt = 0;
   /** Writes that failed, by action and UID; a later round does not try them again. */
   readonly givenUp = new Set<string>();
-  private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
+  /** Results of actions, by key; a later plan need not try those that are finished again. */
+  readonly tried = new Map<string, 'again' | 'finished'>();
+  private readonly run: Pick<ForceDeps, 'api' | 'clock' | 'log'>;
 
-  constructor(run: Pick<ForceRun, 'api' | 'clock' | 'log'>) {
+  constructor(run: Pick<ForceDeps, 'api' | 'clock' | 'log'>) {
     this.run = run;
   }
 

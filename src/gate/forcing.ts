@@ -1,6 +1,7 @@
-import { carryOut, FRESH_MS, LAST_WRITE_MS, type PlanAndObservation } from '../force/carry-out.ts';
+import { carryOut, FRESH_MS, LAST_WRITE_MS } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
+import type { CurrentPlan } from '../force/step.ts';
 import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
@@ -78,16 +79,16 @@ async function planOne(
   const { api, clock, log, signal } = run;
   const { name, uid } = one.result;
   let last = one.examinations.at(-1) as Examination;
-  const plan = (): PlanAndObservation => {
+  const plan = (): CurrentPlan => {
     const { snapshot, diagnosis, at, cost } = last;
     const { ownNamespace } = api.target;
     return {
-      plan: planForce({ snapshot, diagnosis, policy, startUid: uid, ownNamespace, machinery }),
-      at: at + cost.ms,
+      ...planForce({ snapshot, diagnosis, policy, startUid: uid, ownNamespace, machinery }),
+      readAt: at + cost.ms,
       isStuck: isHanging(diagnosis),
     };
   };
-  const planAgain = async (compare: boolean): Promise<PlanAndObservation | undefined> => {
+  const planAgain = async (compare: boolean): Promise<CurrentPlan | undefined> => {
     const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
@@ -111,11 +112,11 @@ async function planOne(
   const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
     log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
-    await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);
+    await clock.sleep(Math.max(0, first.readAt + COMPARE_MS - clock.now()), signal);
   }
-  if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await planAgain(true)) ?? first;
-  for (const line of renderPlan(first.plan)) log.line(line);
-  one.result = { ...one.result, forced: recordPlan(first.plan) };
+  if (isUnsure || clock.now() - first.readAt > FRESH_MS) first = (await planAgain(true)) ?? first;
+  for (const line of renderPlan(first)) log.line(line);
+  one.result = { ...one.result, forced: recordPlan(first) };
   return async () => {
     const done = await carryOut(first, { ...run, ...forcing, planAgain, isDeletedBy });
     const { result } = one;
