@@ -45,11 +45,19 @@ export interface ForcePlan {
   wouldLeave: string | undefined;
 }
 
-interface Planned {
+/** A change to every terminating object of one type that needs it, or to the namespace itself. */
+export interface ForceAction {
+  /**
+   * The removal of one finalizer; the deletion, with grace period 0, of the overdue pods of a node that cannot confirm
+   * their end; or the removal of one entry of the namespace's own lists.
+   */
+  step: 'object-finalizer' | 'overdue-pods' | 'namespace-finalizer' | 'namespace-spec-finalizer';
   /** The object or type, written like an argument of kubectl. */
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;
+  /** Empty unless pods are deleted. */
+  node: string;
   /** External resources that may be leaked; undefined if unknown. */
   leaves: string | undefined;
   /** Evidence about the owner, if only the exact name in force-finalizers permits the removal. */
@@ -61,24 +69,6 @@ interface Planned {
   needs: Exclude<ForceMode, 'plan'>;
   text: string;
 }
-
-/** The removal of one finalizer from every terminating object of one type that has it. */
-export interface FinalizerAction extends Planned {
-  step: 'object-finalizer';
-}
-
-/** The deletion, with grace period 0, of the overdue pods of a node that cannot confirm their end. */
-export interface PodAction extends Planned {
-  step: 'overdue-pods';
-  node: string;
-}
-
-/** The removal of one entry of the namespace's own lists. */
-export interface NamespaceAction extends Planned {
-  step: 'namespace-finalizer' | 'namespace-spec-finalizer';
-}
-
-export type ForceAction = FinalizerAction | PodAction | NamespaceAction;
 
 interface PlanInput {
   snapshot: Snapshot;
@@ -112,20 +102,19 @@ export function planForce(input: PlanInput): ForcePlan {
   refuseQueued(snapshot, plan);
   planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
-  const reasons = NAMESPACE_REFUSALS.flatMap((reason) => reason(input) ?? []);
+  const reasons = namespaceRefusals(input);
   if (reasons.length === 0) return plan;
   const refused = [...reasons.map((reason) => ({ target, reason })), ...plan.refused];
   return { ...plan, actions: [], refused, wouldLeave: undefined };
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
-export function actionKey(action: ForceAction): string {
-  const node = 'node' in action ? action.node : '';
-  return [action.step, typeName(action.type), node, action.finalizer].join(' ');
+export function actionKey({ step, type, node, finalizer }: ForceAction): string {
+  return [step, typeName(type), node, finalizer].join(' ');
 }
 
 /** Reports whether the action removes the entry `kubernetes`, which ends the namespace whatever it contains. */
-export function isLastEntry({ step, finalizer }: NamespaceAction): boolean {
+export function isLastEntry({ step, finalizer }: ForceAction): boolean {
   return step === 'namespace-spec-finalizer' && finalizer === KUBERNETES_FINALIZER;
 }
 
@@ -143,37 +132,34 @@ export function manyTarget(type: string, names: readonly string[], count = names
 }
 
 /**
- * The reasons against forcing a namespace at all: first those that no input removes. All that apply are reported, so
- * that people have to try again only once.
+ * Returns the reasons against forcing a namespace at all: first those that no input removes. All that apply are
+ * reported, so that people have to try again only once.
  */
-const NAMESPACE_REFUSALS: readonly ((input: PlanInput) => string | string[] | undefined)[] = [
-  ({ snapshot: { namespace }, ownNamespace }) => {
-    const why = protectedBecause(namespace.name, ownNamespace);
-    return why && `it is protected: ${why}; no input overrides that`;
-  },
-  ({ snapshot: { namespace }, startUid }) =>
-    namespace.uid === startUid && startUid !== ''
-      ? undefined
-      : `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
-  ({ snapshot: { namespace } }) =>
-    namespace.deletionTimestamp !== undefined && namespace.phase === 'Terminating'
-      ? undefined
-      : 'its deletion was not requested: only a Terminating namespace is forced',
-  ({ machinery }) => machinery,
-  ({ policy: { label, namespaces }, snapshot: { namespace } }) => {
-    const matching = namespaces.filter((one) => permissionFor([one], namespace.name));
-    if (matching.length === 0) {
-      return `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`;
-    }
-    return label === undefined && matching.every((pattern) => /^\**$/.test(pattern))
-      ? 'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well'
-      : undefined;
-  },
-  ({ policy: { label }, snapshot: { namespace } }) =>
-    label === undefined || namespace.labels[label.key] === label.value
-      ? undefined
-      : `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${namespace.labels[label.key] ?? '(no such label)'}`,
-];
+function namespaceRefusals(input: PlanInput): string[] {
+  const { machinery, ownNamespace, startUid } = input;
+  const { name, uid, deletionTimestamp, phase, labels } = input.snapshot.namespace;
+  const { label, namespaces } = input.policy;
+  const why = protectedBecause(name, ownNamespace);
+  const isSame = uid === startUid && startUid !== '';
+  const isTerminating = deletionTimestamp !== undefined && phase === 'Terminating';
+  const matching = namespaces.filter((one) => permissionFor([one], name));
+  const isForAll = label === undefined && matching.every((pattern) => /^\**$/.test(pattern));
+  const reasons = [
+    why && `it is protected: ${why}; no input overrides that`,
+    !isSame && `it is not the namespace this run began with: its UID was ${startUid} and is ${uid}`,
+    !isTerminating && 'its deletion was not requested: only a Terminating namespace is forced',
+    ...machinery,
+    matching.length === 0 &&
+      `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`,
+    matching.length > 0 &&
+      isForAll &&
+      'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
+    label !== undefined &&
+      labels[label.key] !== label.value &&
+      `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${labels[label.key] ?? '(no such label)'}`,
+  ];
+  return reasons.filter((reason) => typeof reason === 'string');
+}
 
 /** Plans every finalizer of terminating objects, one action per type and finalizer, so that no object is missed. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
@@ -201,7 +187,7 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
       }
       actions.push({
         ...{ step: 'object-finalizer', needs: 'objects', verb: 'patch', type },
-        ...{ target, finalizer, despite, leaves: leakOf(finalizer, type) },
+        ...{ target, finalizer, node: '', despite, leaves: leakOf(finalizer, type) },
         text: `remove finalizer ${finalizer} from ${target}, where terminating`,
       });
     }
@@ -366,21 +352,23 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
   const { name, finalizers, specFinalizers } = snapshot.namespace;
   const target = namespaceTarget(name);
   const refuse = (reason: string): unknown => plan.refused.push({ target, reason });
-  const base = { needs: 'namespace', target, leaves: undefined } as const;
-  const all: NamespaceAction[] = [
-    ...finalizers.map((finalizer) => ({
-      ...{ ...base, step: 'namespace-finalizer' as const, verb: 'patch' as const, finalizer },
-      type: NAMESPACE_TYPE,
-      text: `if it is still there: remove ${finalizer} from the namespace's metadata.finalizers`,
-    })),
-    ...specFinalizers.map((finalizer) => ({
-      ...{ ...base, step: 'namespace-spec-finalizer' as const, verb: 'update' as const, finalizer },
-      type: FINALIZE,
-      text: `if it is still there: remove ${finalizer} from the namespace's spec.finalizers, by PUT to /finalize`,
-    })),
+  const base = { needs: 'namespace', target, node: '', leaves: undefined } as const;
+  const all: ForceAction[] = [
+    ...finalizers.map(
+      (finalizer): ForceAction => ({
+        ...{ ...base, step: 'namespace-finalizer', verb: 'patch', type: NAMESPACE_TYPE, finalizer },
+        text: `if it is still there: remove ${finalizer} from the namespace's metadata.finalizers`,
+      }),
+    ),
+    ...specFinalizers.map(
+      (finalizer): ForceAction => ({
+        ...{ ...base, step: 'namespace-spec-finalizer', verb: 'update', type: FINALIZE, finalizer },
+        text: `if it is still there: remove ${finalizer} from the namespace's spec.finalizers, by PUT to /finalize`,
+      }),
+    ),
   ];
   const foreign = all.filter((action) => !isLastEntry(action));
-  const own: NamespaceAction[] = [];
+  const own: ForceAction[] = [];
   for (const action of foreign) {
     const { finalizer } = action;
     if (policy.mode === 'objects') {
@@ -454,14 +442,18 @@ function remainsAfter(
     }
     const { terminating, queued } = read.value;
     for (const group of terminating.filter((one) => !isFreed(type, one))) {
-      const held = group.finalizers.length === 0 ? '' : ` (${group.finalizers.join(', ')})`;
-      left.push(`${groupTarget(type, [group])}${held}`);
+      left.push(`${groupTarget(type, [group])}${heldText(group)}`);
     }
     if (queued > 0 && earlier.length === 0)
       left.push(`${typeName(type)} (${queued} not terminating)`);
   }
   // The conditions still count objects that the plan frees.
   return remainsText(left, unread, earlier.length === 0 ? namespace : undefined);
+}
+
+/** Writes the finalizers of an object, if any, for behind its name. */
+export function heldText({ finalizers }: Pick<ObjectGroup, 'finalizers'>): string {
+  return finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`;
 }
 
 export const ALL_TYPES = 'the list of resource types';

@@ -56,11 +56,6 @@ interface Done {
   result: string;
 }
 
-/** Reports whether this run made the change, so that it has to report leftovers. */
-function isDoneByThisRun({ wrote, reached }: Done): boolean {
-  return wrote && reached;
-}
-
 /** A record of all changes, refusals and leftovers, as they happen. */
 export class Journal {
   readonly actions: ForceRecord['actions'] = [];
@@ -98,21 +93,6 @@ export class Journal {
     const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
     this.timeline.push({ at: serverTimestamp(this.run), event });
     this.run.log.line(event);
-  }
-
-  /** Records results of single objects of a type; many equal results are one row. */
-  noteResults(
-    { finalizer, leaves }: ForceAction,
-    type: string,
-    done: Iterable<Done & Named>,
-  ): void {
-    for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
-      const isOurs = isDoneByThisRun(group[0] as Done) && leaves !== undefined;
-      const text = isOurs ? `${result}; may be left behind: ${leaves}` : result;
-      const names = group.map(({ name }) => name);
-      const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
-      for (const row of rows) this.note(manyTarget(type, row), text, finalizer);
-    }
   }
 }
 
@@ -153,17 +133,18 @@ export async function runStep<T extends Named>(
 ): Promise<'again' | 'finished'> {
   const { journal } = run;
   const { action } = step;
+  const { target, finalizer, leaves } = action;
   const idOf = (uid: string): string => `${actionKey(action)} ${uid}`;
   const listed = await step.read();
   if (!listed.ok) {
-    journal.note(action.target, `not done: ${listed.failure.message}`, action.finalizer);
+    journal.note(target, `not done: ${listed.failure.message}`, finalizer);
     return 'finished';
   }
   const wanting = listed.value.filter((object) => step.wants(object));
   const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
   if (wanting.length === 0) {
     journal.changed();
-    journal.note(action.target, 'nothing to do: it no longer exists', action.finalizer);
+    journal.note(target, 'nothing to do: it no longer exists', finalizer);
   }
   const vetoes = todo.flatMap((object) => step.veto?.(object) ?? []);
   /** Why no further write of the step may begin. */
@@ -174,16 +155,22 @@ export async function runStep<T extends Named>(
     if (one.wrote || one.reached) journal.changed();
     return { name: object.name, uid: object.uid, ...one };
   });
-  const mine = done.filter(isDoneByThisRun);
+  /** Changes that this run made, so that it has to report what they leave behind. */
+  const mine = done.filter(({ wrote, reached }) => wrote && reached);
   const again = mine.length > 0 ? await step.read() : undefined;
   for (const one of mine) {
     if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
     const object = again?.ok ? again.value.find(({ uid }) => uid === one.uid) : undefined;
     const result = object && step.afterwards(object);
     if (result !== undefined) Object.assign(one, { reached: false, result });
+    else if (leaves !== undefined) one.result += `; may be left behind: ${leaves}`;
   }
   for (const { reached, uid } of done) if (!reached) journal.givenUp.add(idOf(uid));
-  journal.noteResults(action, step.type, done);
+  for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
+    const names = group.map(({ name }) => name);
+    const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
+    for (const row of rows) journal.note(manyTarget(step.type, row), result, finalizer);
+  }
   return end.reason === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 

@@ -27,13 +27,10 @@ import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.t
 import { readNode } from '../observe/observe.ts';
 import {
   contentConditions,
-  type FinalizerAction,
   type ForceAction,
   isLastEntry,
-  type NamespaceAction,
   nodeState,
   orphanRefusal,
-  type PodAction,
 } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
@@ -77,7 +74,7 @@ async function readObjects<T extends ObjectFacts>(
 }
 
 /** Removes the finalizer from every terminating object of the type, with one JSON Patch per object. */
-function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
+function finalizerStep(run: ForceRun, action: ForceAction): Step<ObjectFacts> {
   const { type, finalizer } = action;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
     deletionTimestamp !== undefined && finalizers.includes(finalizer);
@@ -103,7 +100,7 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
 }
 
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
-function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
+function podStep(run: ForceRun, action: ForceAction): Step<PodFacts> {
   const { api, clock, signal } = run;
   const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
@@ -173,7 +170,7 @@ export async function checkNamespace({
 }
 
 /** Removes one entry of the namespace's own lists, with the checked object as precondition. */
-function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
+function removeEntryStep(run: ForceRun, action: ForceAction): Step<Own> {
   const { step, finalizer } = action;
   const isInSpec = step === 'namespace-spec-finalizer';
   const wants = ({ finalizers, specFinalizers }: Own): boolean =>
