@@ -32,10 +32,8 @@ export async function readAnchor({ api, signal }: Reading): Promise<Anchor | und
 export interface ConfirmDeps extends Reading {
   clock: Clock;
   anchor: Anchor | undefined;
-  /**
-   * Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`.
-   */
-  marks: ReadonlySet<string>;
+  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
+  marks: Set<string>;
 }
 
 /**
@@ -63,6 +61,7 @@ export async function confirmEnds(
   deps: ConfirmDeps,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const { anchor, api, clock, marks, signal } = deps;
+  if (ended.length === 0) return new Map();
   if (ended.some(({ isDeletionWatched }) => isDeletionWatched !== true))
     await clock.sleep(REPEAT_MS, signal);
   let anchorMark: string | undefined;
@@ -99,6 +98,5 @@ export async function confirmEnds(
     }
     return now;
   };
-  const answers = await inParallel(ended, ({ name }) => confirm(name));
-  return new Map(ended.map(({ name }, index) => [name, answers[index] as (typeof answers)[0]]));
+  return new Map(await inParallel(ended, async ({ name }) => [name, await confirm(name)] as const));
 }

@@ -42,26 +42,20 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   const cases = targets.map((target) => beginFollowing(target, progressLog, run));
   const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
-  const conclude = (): RunResult =>
-    runResult(
-      cases.map(({ result }) => result),
-      run,
-    );
+  const resultsOf = (some: typeof cases): NamespaceResult[] => some.map(({ result }) => result);
+  const conclude = (): RunResult => runResult(resultsOf(cases), run);
   try {
     readEarlyBaselines(waiting, run);
     follow(followers, { ...run, idle: inputs.timeoutMs === 0 && !isActive(inputs.force) });
     await waitForAll(waiting, run);
     progressLog.flush();
     await forceAll(waiting, run, conclude);
-    const ended = waiting
-      .map(({ result }) => result)
-      .filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome));
-    if (ended.length > 0) run.concluded?.(conclude());
-    await addLeftBehind(
-      ended,
-      run,
-      new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)])),
+    const ended = resultsOf(waiting).filter(({ outcome }) =>
+      ['deleted', 'forced', 'recreated'].includes(outcome),
     );
+    if (ended.length > 0) run.concluded?.(conclude());
+    const claims = new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)]));
+    await addLeftBehind(ended, claims, run);
   } finally {
     progressLog.flush();
     for (const follower of followers) follower.stop();
@@ -97,12 +91,9 @@ function beginFollowing(
 ): Waiting | Pick<Waiting, 'result'> {
   const { inputs, signal } = run;
   const { name, first, refusal, isAsked } = target;
-  const settled = (outcome: Outcome, event: string) => {
-    const result = resultOf(name, first, outcome, event, run);
-    const timeline = [...(target.ordered?.timeline ?? []), ...result.timeline];
-    const given = refusal === undefined ? {} : { refusal };
-    return { result: { ...result, timeline, ...deletionsOf(target), ...given } };
-  };
+  const settled = (outcome: Outcome, event: string) => ({
+    result: resultOf(target, first, outcome, event, run),
+  });
   if (first === undefined) return settled('not-found', 'it does not exist');
   if (first.deletionTimestamp === undefined && isAsked !== true) {
     if (signal.aborted) return settled('cancelled', 'the run was cancelled');
@@ -118,18 +109,13 @@ function beginFollowing(
   run.log.line(`${name}: ${start}${wait}`);
   const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
   const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
-  const result = { ...resultOf(name, first, 'stuck', start, run), ...deletionsOf(target) };
+  const result = resultOf(target, first, 'stuck', start, run);
   const one: Waiting = { target, result, progress, follower, examinations: [] };
   void follower.ended.then((ended) => {
     one.endedAt = run.clock.now();
     if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
   });
   return one;
-}
-
-/** Returns the deletions inside the namespace, which are reported however the run ends. */
-function deletionsOf({ ordered }: Target): Pick<NamespaceResult, 'deletions'> {
-  return ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] };
 }
 
 /**
@@ -212,10 +198,9 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
   }
   const finish = (outcome: Outcome, event: string): void => {
     one.result = {
-      ...resultOf(target.name, namespace, outcome, event, run),
+      ...resultOf(target, namespace, outcome, event, run),
       elapsedMs: (one.endedAt ?? run.clock.now()) - run.startedAt,
       timeline: progress.end(event),
-      ...deletionsOf(target),
       ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
         ? {}
         : { diagnosis: last.diagnosis, examination: last.cost }),

@@ -21,8 +21,8 @@ type Fate = 'expected' | 'gone' | 'replaced';
  */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],
-  { api, clock, inputs, signal }: Run,
   claims: ReadonlyMap<string, readonly Identity[]>,
+  { api, clock, inputs, signal }: Run,
 ): Promise<void> {
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);

@@ -185,7 +185,7 @@ async function readFollowed(
     const got = now.get(name);
     return got?.ok && got.value?.uid !== uid;
   });
-  const sure = new Map(ended.length === 0 ? [] : await confirmEnds(ended, { ...group, signal }));
+  const sure = await confirmEnds(ended, { ...group, signal });
   for (const [name, got] of sure) now.set(name, got);
   if (running.aborted) return;
   const refused = some.filter((one) => {
