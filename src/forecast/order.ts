@@ -55,12 +55,11 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ({ read }) => read.ok && read.value.total > 0,
   );
   const whole = present.flatMap((content) => wholeType(context, content));
-  const byType = Map.groupBy(
-    heldObjects(context).filter((held) => dependencyOnNamespace(context, held) !== undefined),
-    ({ type }) => typeName(type),
+  const dependent = heldObjects(context).filter(
+    (held) => dependencyOnNamespace(context, held) !== undefined,
   );
-  const children = [...byType.values()].map((held) => guardedStep(context, held, present));
-  const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
+  const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
+  const children = Array.from(byType, (held) => guardedStep(context, held, present));
   if (whole.length + children.length === 0) return [];
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
@@ -69,14 +68,12 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ...groups.flatMap(({ examples }) => examples),
     ...(sample ? [sample] : []),
   ]);
+  const objects = dependent.flatMap((held) => held.objects);
   const seen = [...objects, ...known];
   const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
-  return inDeletionOrder(
-    context,
-    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(mergedStep),
-    seen,
-  );
+  const steps = Map.groupBy(all, ({ type }) => typeName(type)).values();
+  return inDeletionOrder(context, Array.from(steps, mergedStep), seen);
 }
 
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */

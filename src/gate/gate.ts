@@ -25,7 +25,7 @@ import {
 } from './progress.ts';
 import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
 import { cannotStartError, findTargets, type Target, type Waiting } from './targets.ts';
-import { Follower, follow, type WaitEnd } from './wait.ts';
+import { allOver, Follower, follow, type WaitEnd } from './wait.ts';
 
 /**
  * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
@@ -126,8 +126,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   const { clock, inputs, startedAt } = run;
   if (waiting.length === 0) return;
   const deadline = startedAt + inputs.timeoutMs;
-  const allOver = new AbortController();
-  void Promise.all(waiting.map(({ follower }) => follower.ended)).then(() => allOver.abort());
+  const over = allOver(waiting.map(({ follower }) => follower));
   const times = examinationTimes(inputs, startedAt);
   for (const { follower, progress } of waiting.length <= MAX_QUIET_NOTES ? waiting : []) {
     void logRemainingWhenQuiet(follower, progress, times[0] ?? deadline, run);
@@ -136,10 +135,10 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   const open = (): Waiting[] =>
     waiting.filter((one) => !done.has(one) && !one.follower.over.aborted);
   for (const at of times) {
-    await clock.sleep(Math.max(0, at - clock.now()), allOver.signal);
+    await clock.sleep(Math.max(0, at - clock.now()), over);
     if (open().length === 0) break;
     const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now());
-    if (latest > 0) await examineOpen(open(), latest, allOver.signal, run);
+    if (latest > 0) await examineOpen(open(), latest, over, run);
     for (const one of open()) {
       const last = one.examinations.at(-1);
       if (last !== undefined) one.progress.examined(last.diagnosis);
@@ -149,8 +148,8 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
     }
   }
   if (open().length > 0) {
-    await clock.sleep(Math.max(0, deadline - clock.now()), allOver.signal);
-    await examineOpen(open(), EXAMINE_LIMIT_MS, allOver.signal, run);
+    await clock.sleep(Math.max(0, deadline - clock.now()), over);
+    await examineOpen(open(), EXAMINE_LIMIT_MS, over, run);
   }
   const hasDeleted = waiting.some(({ target }) => (target.ordered?.deletions.size ?? 0) > 0);
   await Promise.all(waiting.map((one) => namespaceResult(one, hasDeleted, run)));

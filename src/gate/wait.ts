@@ -76,8 +76,11 @@ export class Follower {
   /** Processes the answer of a read: it ends the wait, updates `last`, or records the failure. */
   handleRead(now: Read<NamespaceFacts | undefined>): void {
     if (this.over.aborted) return;
-    if (!now.ok) this.recordFailure(now.failure);
-    else if (now.value === undefined) this.settle({ how: 'deleted' });
+    if (!now.ok) {
+      const late = `no answer within ${CONFIRM_MS / 1_000} s`;
+      const { kind, message } = now.failure;
+      this.update(this.last, { ...now.failure, message: kind === 'aborted' ? late : message });
+    } else if (now.value === undefined) this.settle({ how: 'deleted' });
     else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
     else this.update(now.value, undefined);
   }
@@ -92,17 +95,12 @@ export class Follower {
   }
 
   private update(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
-    const isNews = this.trouble !== trouble || now.resourceVersion !== this.last.resourceVersion;
+    const isNews =
+      this.trouble?.message !== trouble?.message ||
+      now.resourceVersion !== this.last.resourceVersion;
     this.trouble = trouble;
     this.last = now;
     if (isNews) this.onChange(now, trouble);
-  }
-
-  private recordFailure(failure: ReadFailure): void {
-    const isNews = this.trouble?.message !== failure.message;
-    const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
-    this.trouble = failure.kind === 'aborted' ? late : failure;
-    if (isNews) this.onChange(this.last, this.trouble);
   }
 }
 
@@ -130,9 +128,7 @@ interface Group extends Omit<ConfirmDeps, 'signal'> {
 export function follow(all: readonly Follower[], deps: FollowDeps): void {
   const { idle, signal } = deps;
   for (const followers of all.length > MAX_SINGLE_READS ? [all] : all.map((one) => [one])) {
-    const allOver = new AbortController();
-    void Promise.all(followers.map(({ ended }) => ended)).then(() => allOver.abort());
-    const running = AbortSignal.any([signal, allOver.signal]);
+    const running = AbortSignal.any([signal, allOver(followers)]);
     const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
     const group: Group = { ...deps, followers, running, ...state, busy: Promise.resolve() };
     // Both end when `running` aborts; neither rejects, since reads are values.
@@ -146,6 +142,13 @@ export function follow(all: readonly Follower[], deps: FollowDeps): void {
     };
     for (const one of followers) one.confirm = confirm;
   }
+}
+
+/** Returns a signal that aborts when the last of these followers has ended. */
+export function allOver(followers: readonly Follower[]): AbortSignal {
+  const controller = new AbortController();
+  void Promise.all(followers.map(({ ended }) => ended)).then(() => controller.abort());
+  return controller.signal;
 }
 
 function openFollowers(some: Iterable<Follower>): Follower[] {
