@@ -1,9 +1,6 @@
 import { valueAt } from '../base/json.ts';
-import type { TimelineEntry } from '../base/time.ts';
 import { typeName } from '../model/facts.ts';
-import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import type { ForceRecord } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { type Leftovers, listAcceptedLeftovers, recordOrphans } from './leftovers.ts';
 import { actionKey, type ForceAction, namespaceTarget, renderPlan } from './plan.ts';
@@ -24,20 +21,12 @@ const EXAMINE_AGAIN_MS = 10_000;
  */
 const SETTLE_MS = 70_000;
 
-/** The result of forcing. Without an outcome, the outcome of the diagnosis remains. */
-interface Enforced {
-  outcome: Outcome | undefined;
-  forced: ForceRecord;
-  timeline: TimelineEntry[];
-  /** Types that could not be searched for orphans. */
-  unread: NotInspected[];
-}
-
 /**
- * Carries out the plan in its order, and reports the results. The plan must have been logged
- * before. Mode `plan` takes the same steps up to the first write, and stops there.
+ * Carries out the plan in its order, and reports the results; without an outcome, the outcome of the diagnosis
+ * remains. The plan must have been logged before. Mode `plan` takes the same steps up to the first write, and stops
+ * there.
  */
-export async function carryOut(plan: CurrentPlan, deps: ForceDeps): Promise<Enforced> {
+export async function carryOut(plan: CurrentPlan, deps: ForceDeps) {
   const run = beginForcing(plan, deps);
   let outcome: Outcome | undefined;
   if (plan.mode === 'plan') {

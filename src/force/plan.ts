@@ -261,9 +261,8 @@ function refusedByAdmission(
   groups: readonly ObjectGroup[],
   finalizer: string,
 ): string | undefined {
-  const answers = groups
-    .flatMap(({ examples }) => examples)
-    .map(({ uid }) => trials[trialKey(uid, finalizer)]);
+  const objects = groups.flatMap(({ examples }) => examples);
+  const answers = objects.map(({ uid }) => trials[trialKey(uid, finalizer)]);
   if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
   const refusal = answers.find((one) => one?.answer === 'refused' || one?.answer === 'undone');
   if (refusal === undefined) return undefined;
@@ -291,18 +290,19 @@ function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePl
     const names = pods.map(({ name }) => name);
     const target = manyTarget('pods', names);
     const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
-    if (!lost) refused.push({ target, reason: `overdue on node ${node}, but ${text}` });
-    else if (!policy.pods) {
-      const reason = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
+    if (!lost || !policy.pods) {
+      const reason = lost
+        ? `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`
+        : `overdue on node ${node}, but ${text}`;
       refused.push({ target, reason });
-    } else {
-      const leaves = `containers that still run on node ${node}, and the volumes attached to it`;
-      actions.push({
-        ...{ step: 'overdue-pods', needs: 'objects', verb: 'delete', type: POD_TYPE },
-        ...{ target, finalizer: '', leaves, node },
-        text: `delete ${target} with grace period 0: overdue, and node ${node} ${text}`,
-      });
+      continue;
     }
+    actions.push({
+      ...{ step: 'overdue-pods', needs: 'objects', verb: 'delete', type: POD_TYPE },
+      ...{ target, finalizer: '', node },
+      leaves: `containers that still run on node ${node}, and the volumes attached to it`,
+      text: `delete ${target} with grace period 0: overdue, and node ${node} ${text}`,
+    });
   }
 }
 
@@ -368,24 +368,25 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
     ),
   ];
   const foreign = all.filter((action) => !isLastEntry(action));
-  const own: ForceAction[] = [];
-  for (const action of foreign) {
-    const { finalizer } = action;
-    if (policy.mode === 'objects') {
+  if (policy.mode === 'objects') {
+    for (const { finalizer } of foreign) {
       refuse(
         `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
       );
-      continue;
     }
+    return;
+  }
+  const own: ForceAction[] = [];
+  for (const action of foreign) {
     const isOwn = (subject: Finding['subject']): boolean => subject.name === name;
     const { reason, despite } = permissionToRemove(action, isOwn, input);
     if (reason !== undefined) refuse(reason);
     else {
-      const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
+      const leaves = leakOf(action.finalizer, { kind: 'Namespace', group: '' });
       own.push({ ...action, leaves, despite });
     }
   }
-  const last = policy.mode === 'objects' ? undefined : all.find(isLastEntry);
+  const last = all.find(isLastEntry);
   if (last !== undefined) {
     const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
     const moving = isExact ? undefined : movingReason(diagnosis);

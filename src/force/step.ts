@@ -1,11 +1,11 @@
 import type { Log } from '../base/log.ts';
 import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import { classifyErrorText } from '../diagnose/error-texts.ts';
-import type { KubernetesApi, Mutation } from '../kubernetes/api.ts';
+import type { Mutation } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import { inParallel } from '../observe/collections.ts';
+import { inParallel, type Reading } from '../observe/collections.ts';
 import { actionKey, type ForceAction, type ForcePlan, manyTarget } from './plan.ts';
 
 /** A plan, and the observation on which it is based. */
@@ -16,12 +16,9 @@ export interface CurrentPlan extends ForcePlan {
   isStuck: boolean;
 }
 
-export interface ForceDeps {
-  api: KubernetesApi;
+export interface ForceDeps extends Reading {
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
-  /** When aborted, running requests are cancelled. */
-  signal: AbortSignal;
   /** When forcing began, in ms since the epoch. */
   startedAt: number;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */

@@ -39,9 +39,15 @@ export const GUARD_MS = 1_000;
 
 /** Carries out an action of the plan on each of its objects. */
 export function performAction(run: ForceRun, action: ForceAction): Promise<'again' | 'finished'> {
-  if (action.step === 'object-finalizer') return runStep(run, finalizerStep(run, action));
-  if (action.step === 'overdue-pods') return runStep(run, podStep(run, action));
-  return runStep(run, removeEntryStep(run, action));
+  switch (action.step) {
+    case 'object-finalizer':
+      return runStep(run, finalizerStep(run, action));
+    case 'overdue-pods':
+      return runStep(run, podStep(run, action));
+    case 'namespace-finalizer':
+    case 'namespace-spec-finalizer':
+      return runStep(run, removeEntryStep(run, action));
+  }
 }
 
 /**

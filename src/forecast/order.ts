@@ -55,11 +55,12 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ({ read }) => read.ok && read.value.total > 0,
   );
   const whole = present.flatMap((content) => wholeType(context, content));
-  const dependent = heldObjects(context).filter(
-    (held) => dependencyOnNamespace(context, held) !== undefined,
-  );
+  const dependent = heldObjects(context).flatMap((held): Dependent[] => {
+    const why = dependencyOnNamespace(context, held);
+    return why === undefined ? [] : [{ ...held, why }];
+  });
   const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
-  const children = Array.from(byType, (held) => guardedStep(context, held, present));
+  const children = Array.from(byType, (held) => guardedStep(held, present));
   if (whole.length + children.length === 0) return [];
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
@@ -88,22 +89,22 @@ function mergedStep(steps: readonly Unplaced[]): Unplaced {
   };
 }
 
-function guardedStep(
-  context: Context,
-  held: readonly Held[],
-  present: readonly TypeContent[],
-): Unplaced {
-  const [{ type }] = held as [Held];
+/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
+interface Dependent extends Held {
+  why: string;
+}
+
+function guardedStep(held: readonly Dependent[], present: readonly TypeContent[]): Unplaced {
+  const [{ type }] = held as [Dependent];
   const content = present.find((one) => typeName(one.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : 0;
   const count = held.reduce((most, one) => Math.max(most, one.count), 0);
-  const why = new Set(held.flatMap((one) => dependencyOnNamespace(context, one) ?? []));
   return {
     type,
     matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
-    why: listWords([...why]),
+    why: listWords([...new Set(held.map(({ why }) => why))]),
   };
 }
 

@@ -68,16 +68,12 @@ export async function confirmEnds(
   const onAnchor = (mark: string | undefined): void => {
     anchorMark = mark;
   };
-  const all = (answer: Read<never>) => new Map(ended.map(({ name }) => [name, answer]));
   if (anchor !== undefined) {
     const got = await api.get(namespacePath(anchor.name), { signal, onAnswer: onAnchor });
-    if (!got.ok) return all(got);
-    const uid = stringAt(got.value, 'metadata', 'uid') ?? '';
-    if (uid !== anchor.uid) {
-      return all(
-        otherClusterFailure(`namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`),
-      );
-    }
+    const uid = got.ok ? (stringAt(got.value, 'metadata', 'uid') ?? '') : undefined;
+    const was = `namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`;
+    const answer = got.ok ? otherClusterFailure(was) : got;
+    if (uid !== anchor.uid) return new Map(ended.map(({ name }) => [name, answer]));
   }
   const confirm = async (name: string): Promise<Read<NamespaceFacts | undefined>> => {
     let mark: string | undefined;

@@ -110,7 +110,28 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
     // already".
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
-    if (!now.ok) {
+    if (now.ok) {
+      // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
+      if (now.value?.uid !== first.uid) {
+        target.isAsked = true;
+        break;
+      }
+      target.first = now.value;
+      if (sent.ok) break;
+      const { kind, message } = sent.failure;
+      if (now.value.deletionTimestamp !== undefined) {
+        if (kind === 'conflict') event = 'another client has requested its deletion';
+        break;
+      }
+      const isPassing =
+        UNSURE.test(kind) &&
+        !classifyErrorText(message).some(isAdmissionError) &&
+        clock.now() < startedAt + inputs.timeoutMs;
+      if (attempt >= MAX_DELETE_TRIES || !isPassing) {
+        target.refusal = message;
+        return;
+      }
+    } else {
       const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
       if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined) {
         target.first = answered;
@@ -122,31 +143,8 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
         target.isAsked = true;
         break;
       }
-      await clock.sleep(RETRY_MS, signal);
-      continue;
     }
-    // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
-    if (now.value?.uid !== first.uid) {
-      target.isAsked = true;
-      break;
-    }
-    target.first = now.value;
-    if (sent.ok) break;
-    if (now.value.deletionTimestamp !== undefined) {
-      if (sent.failure.kind === 'conflict') event = 'another client has requested its deletion';
-      break;
-    }
-    const { kind, message } = sent.failure;
-    const isPassing =
-      UNSURE.test(kind) &&
-      !classifyErrorText(message).some(isAdmissionError) &&
-      clock.now() < startedAt + inputs.timeoutMs;
-    if (attempt < MAX_DELETE_TRIES && isPassing) {
-      await clock.sleep(RETRY_MS, signal);
-      continue;
-    }
-    target.refusal = message;
-    return;
+    await clock.sleep(RETRY_MS, signal);
   }
   log.line(`${name}: ${event}`);
 }

@@ -1,7 +1,7 @@
 import { carryOut, FRESH_MS, LAST_WRITE_MS } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import type { CurrentPlan } from '../force/step.ts';
+import type { CurrentPlan, ForceDeps } from '../force/step.ts';
 import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
@@ -15,16 +15,13 @@ const BUDGET_MS = 120_000;
 const COMPARE_MS = 10_000;
 
 /** State that all namespaces share while they are forced. */
-interface Forcing {
+interface Forcing extends Pick<ForceDeps, 'startedAt' | 'stopReason'> {
   /**
    * Run whose signal also aborts when the time for forcing is over; `cancelled` aborts only with the run itself.
    */
   run: Run;
   cancelled: AbortSignal;
   policy: ActivePolicy;
-  startedAt: number;
-  /** Returns why no further write may begin, or undefined. */
-  stopReason(): string | undefined;
   examine(one: Examined): Promise<Examination>;
 }
 
@@ -147,22 +144,18 @@ const GATHER_MS = 200;
  * combined into one.
  */
 function examinerFor(run: Run): Forcing['examine'] {
-  let waiting: Examined[] = [];
-  let next: Promise<Examination[]> | undefined;
-  let busy: Promise<unknown> = Promise.resolve();
-  const examineWaiting = async (): Promise<Examination[]> => {
-    await busy;
+  let batch: Examined[] = [];
+  let turn = Promise.resolve<Examination[]>([]);
+  const examineBatch = async (busy: Promise<unknown>): Promise<Examination[]> => {
+    await busy.catch(() => undefined);
     await run.clock.sleep(GATHER_MS, run.signal);
-    const batch = waiting;
-    waiting = [];
-    next = undefined;
-    const seen = examine(batch, EXAMINE_LIMIT_MS, run);
-    busy = seen.catch(() => undefined);
-    return seen;
+    const together = batch;
+    batch = [];
+    return examine(together, EXAMINE_LIMIT_MS, run);
   };
   return async (one) => {
-    const index = waiting.push(one) - 1;
-    next ??= examineWaiting();
-    return (await next)[index] as Examination;
+    const index = batch.push(one) - 1;
+    if (index === 0) turn = examineBatch(turn);
+    return (await turn)[index] as Examination;
   };
 }

@@ -23,9 +23,9 @@ import {
   startProgress,
   startProgressLog,
 } from './progress.ts';
-import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
+import { type GateDeps, type Run, resultOf, runResult, startRun } from './run.ts';
 import { cannotStartError, findTargets, type Target, type Waiting } from './targets.ts';
-import { allOver, Follower, follow, type WaitEnd } from './wait.ts';
+import { allOver, Follower, follow } from './wait.ts';
 
 /**
  * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
@@ -35,7 +35,10 @@ import { allOver, Follower, follow, type WaitEnd } from './wait.ts';
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const run = await startRun(inputs, deps);
   const targets = await findTargets(run);
-  logStart(run);
+  const { server, context } = run.api.target;
+  run.log.line(
+    `namespace-teardown-gate ${run.gateVersion} · ${server} (Kubernetes ${run.cluster.version}), context ${context}`,
+  );
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
   const progressLog = startProgressLog(run.startedAt, targets.length, run);
@@ -108,12 +111,12 @@ function beginFollowing(
   const start = describeStart(first);
   run.log.line(`${name}: ${start}${wait}`);
   const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
-  const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
+  const follower = new Follower(first, progress.changed, signal);
   const result = resultOf(target, first, 'stuck', start, run);
   const one: Waiting = { target, result, progress, follower, examinations: [] };
   void follower.ended.then((ended) => {
     one.endedAt = run.clock.now();
-    if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
+    if ('event' in ended) progress.note(ended.event);
   });
   return one;
 }
@@ -214,7 +217,7 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
   switch (ended.how) {
     case 'deleted':
     case 'recreated':
-      return finish(ended.how, endedText(ended));
+      return finish(ended.how, ended.event);
     case 'unauthorized':
       // An error has no report, but deletions inside the namespace must be reported.
       if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
@@ -222,10 +225,4 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }
-}
-
-function endedText(ended: Extract<WaitEnd, { how: 'deleted' | 'recreated' }>): string {
-  return ended.how === 'deleted'
-    ? 'deleted'
-    : `deleted; a new namespace with the same name has UID ${ended.uid}`;
 }

@@ -47,13 +47,6 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   return { ...deps, inputs, startedAt, anchor, cluster, marks: new Set(), leftOut: [] };
 }
 
-export function logStart({ api, cluster, gateVersion, log }: Run): void {
-  const { server, context } = api.target;
-  log.line(
-    `namespace-teardown-gate ${gateVersion} · ${server} (Kubernetes ${cluster.version}), context ${context}`,
-  );
-}
-
 /** Returns the result of a namespace without an examination. What was deleted inside of it is always reported. */
 export function resultOf(
   { name, ordered, refusal }: Omit<Target, 'first'>,

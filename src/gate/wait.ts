@@ -21,8 +21,7 @@ const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 const LASTING_MS = 10_000;
 
 export type WaitEnd =
-  | { how: 'deleted' }
-  | { how: 'recreated'; uid: string }
+  | { how: 'deleted' | 'recreated'; event: string }
   /** The credentials are refused for good, so nothing more can be read. */
   | { how: 'unauthorized'; failure: ReadFailure }
   | { how: 'stopped' };
@@ -80,9 +79,12 @@ export class Follower {
       const late = `no answer within ${CONFIRM_MS / 1_000} s`;
       const { kind, message } = now.failure;
       this.update(this.last, { ...now.failure, message: kind === 'aborted' ? late : message });
-    } else if (now.value === undefined) this.settle({ how: 'deleted' });
-    else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
-    else this.update(now.value, undefined);
+    } else if (now.value === undefined) {
+      this.settle({ how: 'deleted', event: 'deleted' });
+    } else if (now.value.uid !== this.uid) {
+      const event = `deleted; a new namespace with the same name has UID ${now.value.uid}`;
+      this.settle({ how: 'recreated', event });
+    } else this.update(now.value, undefined);
   }
 
   /** Processes an event of a watch. Returns true if the namespace has to be read. */
@@ -155,11 +157,6 @@ function openFollowers(some: Iterable<Follower>): Follower[] {
   return [...some].filter(({ over }) => !over.aborted);
 }
 
-function pollNow(some: readonly Follower[], { due, wake }: Group): void {
-  for (const one of some) due.add(one);
-  wake();
-}
-
 /**
  * Reads after all earlier reads. Otherwise an answer between the two reads that confirm a deletion could be
  * lost.
@@ -228,6 +225,10 @@ async function pollGroup(group: Group): Promise<void> {
 
 async function watchGroup(some: readonly Follower[], group: Group): Promise<void> {
   const { api, clock, running, watched } = group;
+  const pollNow = (followers: readonly Follower[]): void => {
+    for (const one of followers) group.due.add(one);
+    group.wake();
+  };
   const byName = new Map(some.map((one) => [one.name, one]));
   const [only] = some.length === 1 ? some : [];
   const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
@@ -241,17 +242,17 @@ async function watchGroup(some: readonly Follower[], group: Group): Promise<void
         for (const one of some) watched.add(one);
         openedAt = clock.now();
         // Changes before the watch was open are not in it.
-        pollNow(openFollowers(some), group);
+        pollNow(openFollowers(some));
       },
       onEvent: (event) => {
         const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one], group);
+        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one]);
       },
     });
     for (const one of some) watched.delete(one);
     if (signal.aborted) return;
     // The end of the watch may hide the deletion of a namespace.
-    pollNow(openFollowers(some), group);
+    pollNow(openFollowers(some));
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
     // An identity that may not watch all namespaces may be allowed to watch a single one.
     if (isForbidden && only === undefined) {
