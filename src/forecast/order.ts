@@ -55,12 +55,12 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ({ read }) => read.ok && read.value.total > 0,
   );
   const whole = present.flatMap((content) => wholeType(context, content));
-  const byType = Map.groupBy(
-    heldObjects(context).filter((held) => dependencyOnNamespace(context, held) !== undefined),
-    ({ type }) => typeName(type),
-  );
-  const children = [...byType.values()].map((held) => guardedStep(context, held, present));
-  const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
+  const dependent = heldObjects(context).flatMap((held): Dependent[] => {
+    const why = dependencyOnNamespace(context, held);
+    return why === undefined ? [] : [{ ...held, why }];
+  });
+  const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
+  const children = Array.from(byType, (held) => guardedStep(held, present));
   if (whole.length + children.length === 0) return [];
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
@@ -69,14 +69,12 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ...groups.flatMap(({ examples }) => examples),
     ...(sample ? [sample] : []),
   ]);
+  const objects = dependent.flatMap((held) => held.objects);
   const seen = [...objects, ...known];
   const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
-  return inDeletionOrder(
-    context,
-    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(mergedStep),
-    seen,
-  );
+  const steps = Map.groupBy(all, ({ type }) => typeName(type)).values();
+  return inDeletionOrder(context, Array.from(steps, mergedStep), seen);
 }
 
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */
@@ -91,22 +89,22 @@ function mergedStep(steps: readonly Unplaced[]): Unplaced {
   };
 }
 
-function guardedStep(
-  context: Context,
-  held: readonly Held[],
-  present: readonly TypeContent[],
-): Unplaced {
-  const [{ type }] = held as [Held];
+/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
+interface Dependent extends Held {
+  why: string;
+}
+
+function guardedStep(held: readonly Dependent[], present: readonly TypeContent[]): Unplaced {
+  const [{ type }] = held as [Dependent];
   const content = present.find((one) => typeName(one.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : 0;
   const count = held.reduce((most, one) => Math.max(most, one.count), 0);
-  const why = new Set(held.flatMap((one) => dependencyOnNamespace(context, one) ?? []));
   return {
     type,
     matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
-    why: listWords([...why]),
+    why: listWords([...new Set(held.map(({ why }) => why))]),
   };
 }
 

@@ -18,22 +18,23 @@ export async function forecastAll(
   run: Run,
 ): Promise<NamespaceResult[]> {
   const there = targets.flatMap(({ first }) => first ?? []);
-  const found = await examine(
-    there.map((namespace) => ({ namespace })),
-    EXAMINE_LIMIT_MS,
-    run,
-    { isPodsFirst: deletesPodsFirst(run) },
-  );
-  const results = targets.map(({ name, first }) => {
-    const seen = first && found[there.indexOf(first)];
+  const examined = there.map((namespace) => ({ namespace }));
+  const found = await examine(examined, EXAMINE_LIMIT_MS, run, {
+    isPodsFirst: deletesPodsFirst(run),
+  });
+  const results = targets.map((target) => {
+    const seen = target.first && found[there.indexOf(target.first)];
     return seen === undefined
-      ? resultOf(name, undefined, 'not-found', 'it does not exist', run)
+      ? resultOf(target, undefined, 'not-found', 'it does not exist', run)
       : forecastResult(seen, run);
   });
+  const claims = new Map(
+    found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)]),
+  );
   await addLeftBehind(
     results.filter(({ uid }) => uid !== ''),
+    claims,
     run,
-    new Map(found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)])),
   );
   return results;
 }
@@ -58,7 +59,7 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
     : `if it were deleted now: ${outcome}`;
   run.log.line(`${name}: ${event}`);
   return {
-    ...resultOf(name, namespace, outcome, event, run),
+    ...resultOf({ name }, namespace, outcome, event, run),
     diagnosis,
     examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
