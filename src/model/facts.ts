@@ -17,13 +17,13 @@ import { shorten } from '../base/text.ts';
  * here throws: a field of an unexpected type is left out.
  */
 type Field<T> = (object: Json | undefined) => T;
-type Value<F> = F extends Field<infer T> ? T : never;
+type Fields = Record<string, Field<unknown>>;
 /** A fact that may be undefined may also be absent, as in snapshots that were recorded earlier. */
-type Shape<S> = { [K in keyof S as undefined extends Value<S[K]> ? never : K]: Value<S[K]> } & {
-  [K in keyof S as undefined extends Value<S[K]> ? K : never]?: Value<S[K]>;
-};
+type Shape<S extends Fields> = {
+  [K in keyof S as undefined extends ReturnType<S[K]> ? never : K]: ReturnType<S[K]>;
+} & { [K in keyof S as undefined extends ReturnType<S[K]> ? K : never]?: ReturnType<S[K]> };
 
-function shape<S extends Record<string, Field<unknown>>>(fields: S): Field<Shape<S>> {
+function shape<S extends Fields>(fields: S): Field<Shape<S>> {
   const entries = Object.entries(fields);
   return (object) => {
     const facts: Record<string, unknown> = {};
@@ -54,15 +54,7 @@ const textOfEach = (path: string, key: string) =>
 const NAME = { name: text('metadata.name') };
 const PLACED = { namespace: text('metadata.namespace'), ...NAME };
 
-export interface Condition {
-  type: string;
-  status: string;
-  reason: string;
-  message: string;
-  lastTransitionTime?: string | undefined;
-  observedGeneration?: number | undefined;
-}
-
+export type Condition = ReturnType<typeof condition>;
 const condition = shape({
   type: text('type'),
   status: text('status'),
@@ -135,10 +127,7 @@ export function finalizerWriters(object: Json | undefined) {
   });
 }
 
-const write = (entry: Json): { manager: string; time: string | undefined } => ({
-  manager: stringAt(entry, 'manager') ?? '',
-  time: stringAt(entry, 'time'),
-});
+const write = shape({ manager: text('manager'), time: textIfAny('time') });
 
 function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
   return managedFields(object)
@@ -147,7 +136,7 @@ function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
         stringAt(entry, 'subresource') === 'status' ||
         isObject(valueAt(entry, 'fieldsV1', 'f:status')),
     )
-    .map(write);
+    .map((entry) => write(entry));
 }
 
 /** Returns the managedFields, oldest first. RFC 3339 in UTC sorts as text. */
@@ -170,21 +159,17 @@ function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
-const USEFUL_ANNOTATIONS =
-  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
 
-function shortAnnotations(object: Json | undefined, isKept = (_: string) => true) {
-  const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
-  return dictionary(
-    all.filter(([key, value]) => isKept(key) && value.length <= MAX_ANNOTATION_CHARS),
-  );
-}
+const shortAnnotations = fieldAt('metadata.annotations', (all) =>
+  Object.entries(recordAt(all)).filter(([, value]) => value.length <= MAX_ANNOTATION_CHARS),
+);
 
-/** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
-function usefulAnnotations(object: Json | undefined): Record<string, string> {
-  return shortAnnotations(object, (key) => USEFUL_ANNOTATIONS.test(key));
-}
+/** Annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
+const USEFUL_ANNOTATIONS =
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
+const usefulAnnotations: Field<Record<string, string>> = (object) =>
+  dictionary(shortAnnotations(object).filter(([key]) => USEFUL_ANNOTATIONS.test(key)));
 
 const METADATA = {
   uid: text('metadata.uid'),
@@ -208,7 +193,7 @@ export const namespaceFacts = shape({
   annotations: (object) =>
     stringAt(object, 'metadata', 'deletionTimestamp') === undefined
       ? undefined
-      : shortAnnotations(object),
+      : dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
   /**
    * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
@@ -326,9 +311,7 @@ export function removalPatch(
   ];
 }
 
-/** Facts of a pod template, or of a pod, that show which controller it runs. */
-type TemplateFacts = ReturnType<typeof templateFacts>;
-
+/** Reads the facts of a pod template, or of a pod, that show which controller it runs. */
 function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const containers = arrayAt(template, 'spec', 'containers');
   const settings = containers.map((container) => settingsOf(container, template, namespace));
@@ -521,7 +504,7 @@ const podState = shape({
   ],
 });
 
-export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>;
+export type PodFacts = ObjectFacts & ReturnType<typeof templateFacts> & ReturnType<typeof podState>;
 
 export function podFacts(pod: JsonObject): PodFacts {
   const facts = objectFacts(pod, POD_TYPE);
@@ -625,16 +608,15 @@ function replicasOf(
 /** Labels and annotations that name the installation. */
 const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnotations };
 
-/** A CRD without its schemas. */
-type DefinitionFacts = ReturnType<typeof definitionFacts>;
-export const definitionFacts = shape({
+const DEFINITION = {
   /** A name such as `widgets.example.com`. */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
   /** The object that created the type: a Crossplane XRD, for example. */
   madeBy: controllerOf,
-});
+};
+export const definitionFacts = shape(DEFINITION);
 
 const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
@@ -642,8 +624,10 @@ const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
 export type ServiceRef = ReturnType<typeof serviceRef>;
 const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
-export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
-const definitionSpec = shape({
+/** A CRD without its schemas. */
+export type DefinitionDetail = ReturnType<typeof definitionDetail>;
+export const definitionDetail = shape({
+  ...DEFINITION,
   group: text('spec.group'),
   kind: text('spec.names.kind'),
   versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
@@ -652,10 +636,6 @@ const definitionSpec = shape({
   conditions: conditionsOf,
   conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
-
-export function definitionDetail(object: JsonObject): DefinitionDetail {
-  return { ...definitionFacts(object), ...definitionSpec(object) };
-}
 
 /** Status, conditions and references of a held object. */
 export interface ObjectDetail {
@@ -1070,24 +1050,13 @@ export function lockFacts(object: Json | undefined) {
   return pods.length === 0 ? [] : [{ name, namespace, pods }];
 }
 
-export interface WebhookFacts extends ReturnType<typeof webhook> {
-  configuration: Identity & {
-    kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
-  };
-  /** Position in the list. */
-  index: number;
-}
-
-export function webhookFacts(
-  kind: WebhookFacts['configuration']['kind'],
-): (object: JsonObject) => WebhookFacts[] {
-  return (object) => {
+/** A webhook; `index` is its position in the configuration. */
+export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
+export function webhookFacts(kind: string) {
+  return (object: JsonObject) => {
     const configuration = { kind, ...identity(object) };
-    return arrayAt(object, 'webhooks').map((entry, index) => ({
-      configuration,
-      index,
-      ...webhook(entry),
-    }));
+    const entries = arrayAt(object, 'webhooks');
+    return entries.map((entry, index) => ({ configuration, index, ...webhook(entry) }));
   };
 }
 
@@ -1109,12 +1078,9 @@ const policy = shape({
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
-export interface PolicyFacts extends ReturnType<typeof policy> {
-  kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy';
-}
-
-export function policyFacts(kind: PolicyFacts['kind']): (object: JsonObject) => PolicyFacts {
-  return (object) => ({ kind, ...policy(object) });
+export type PolicyFacts = ReturnType<ReturnType<typeof policyFacts>>;
+export function policyFacts(kind: string) {
+  return (object: JsonObject) => ({ kind, ...policy(object) });
 }
 
 export type PolicyBindingFacts = ReturnType<typeof policyBindingFacts>;

@@ -72,10 +72,8 @@ function plural(kind: string): string {
 
 const workloads = (apiVersion: string, kind: string) =>
   source(apiVersion, kind, workloadFacts(apiVersion, kind));
-const webhooks = (kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration') =>
-  source(ADMISSION, kind, webhookFacts(kind));
-const policies = (kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy') =>
-  source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
+const webhooks = (kind: string) => source(ADMISSION, kind, webhookFacts(kind));
+const policies = (kind: string) => source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
 const policyBindings = (kind: string) =>
   source(ADMISSION, kind, policyBindingFacts, { isOptional: true });
 
