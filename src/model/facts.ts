@@ -10,7 +10,7 @@ import {
   stringsAt,
   valueAt,
 } from '../base/json.ts';
-import { shorten } from '../base/text.ts';
+import { shorten, upperFirst } from '../base/text.ts';
 
 /**
  * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing
@@ -128,6 +128,7 @@ export function finalizerWriters(object: Json | undefined) {
 }
 
 const write = shape({ manager: text('manager'), time: textIfAny('time') });
+const writes = (object: Json | undefined) => managedFields(object).map(write);
 
 function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
   return managedFields(object)
@@ -136,7 +137,7 @@ function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
         stringAt(entry, 'subresource') === 'status' ||
         isObject(valueAt(entry, 'fieldsV1', 'f:status')),
     )
-    .map((entry) => write(entry));
+    .map(write);
 }
 
 /** Returns the managedFields, oldest first. RFC 3339 in UTC sorts as text. */
@@ -260,18 +261,11 @@ const objectMetadata = shape({
   statusWriters,
   managers: managersOf,
   /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
-  lateWriters: writersSinceDeletion,
+  lateWriters: (object) => {
+    const since = stringAt(object, 'metadata', 'deletionTimestamp');
+    return since === undefined ? undefined : writes(object).filter(({ time = '' }) => time > since);
+  },
 });
-
-export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
-
-function writersSinceDeletion(object: Json | undefined) {
-  const since = stringAt(object, 'metadata', 'deletionTimestamp');
-  if (since === undefined) return undefined;
-  return managedFields(object)
-    .map(write)
-    .filter(({ time = '' }) => time > since);
-}
 
 /** An object of the same type as a held one, anywhere in the cluster. A controller that writes it still handles the type. */
 export type Sibling = ReturnType<typeof siblingFacts>;
@@ -279,8 +273,10 @@ export const siblingFacts = shape({
   ...PLACED,
   finalizers: texts('metadata.finalizers'),
   /** The last write of each field manager, whatever it wrote. */
-  writes: (object) => managedFields(object).map(write),
+  writes,
 });
+
+export type ObjectFacts = ReturnType<typeof objectFacts>;
 
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
@@ -289,7 +285,7 @@ export const siblingFacts = shape({
 export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
-): ObjectFacts {
+) {
   return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
@@ -314,14 +310,12 @@ export function removalPatch(
 /** Reads the facts of a pod template, or of a pod, that show which controller it runs. */
 function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const containers = arrayAt(template, 'spec', 'containers');
-  const settings = containers.map((container) => settingsOf(container, template, namespace));
-  const selectors = settings
-    .flat()
+  const settingsIn = (container: Json): Setting[] => settingsOf(container, template, namespace);
+  const selectors = containers
+    .flatMap(settingsIn)
     .flatMap((setting) => selectorIn(setting, namespace))
     .toSorted();
-  const controllers = controllersAmong(containers, template, name).map(
-    (container) => settings[containers.indexOf(container)] ?? [],
-  );
+  const controllers = controllersAmong(containers, template, name).map(settingsIn);
   const watches = controllers.flatMap((own) => {
     const found = own.flatMap((setting) => watchesBy(setting, namespace));
     return found.length === 0 ? '*' : found;
@@ -382,11 +376,11 @@ interface Setting {
   word?: string;
 }
 
-/** Returns the arguments and variables of a container. A value that the object does not show is `*`. */
+/** Returns the arguments and variables of a container. */
 function settingsOf(container: Json, template: Json | undefined, own: string): Setting[] {
   const variables = arrayAt(container, 'env').map((entry): [string, string] => [
     stringAt(entry, 'name') ?? '',
-    variableOf(entry, template, own) ?? '*',
+    variableOf(entry, template, own),
   ]);
   const known = new Map(variables);
   const inserted = (value: string): string =>
@@ -453,16 +447,15 @@ function selectorIn({ name, value, word }: Setting, own: string): string[] {
 const IGNORED =
   /^(?:--?)?(?:\w+[-_])?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)[-_]namespaces?|namespaces?[-_](?:deny-?list|black-?list|exclude[ds]?))$/i;
 
-/** Returns the value of a variable, or undefined if it comes from a source that the object does not show. */
-function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
+/** Returns the value of a variable, or `*` if it comes from a source that the object does not show. */
+function variableOf(entry: Json, template: Json | undefined, own: string): string {
   const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
   if (field === 'metadata.namespace') return own;
   const annotation = /^metadata\.annotations\['([^']+)'\]$/.exec(field ?? '')?.[1];
   if (annotation !== undefined) {
     return recordAt(template, 'metadata', 'annotations')[annotation] ?? '';
   }
-  if (isObject(valueAt(entry, 'valueFrom'))) return undefined;
-  return stringAt(entry, 'value') ?? '';
+  return isObject(valueAt(entry, 'valueFrom')) ? '*' : (stringAt(entry, 'value') ?? '');
 }
 
 /** Returns the containers of a pod whose logs can be read. Absent in snapshots that were recorded earlier. */
@@ -504,9 +497,8 @@ const podState = shape({
   ],
 });
 
-export type PodFacts = ObjectFacts & ReturnType<typeof templateFacts> & ReturnType<typeof podState>;
-
-export function podFacts(pod: JsonObject): PodFacts {
+export type PodFacts = ReturnType<typeof podFacts>;
+export function podFacts(pod: JsonObject) {
   const facts = objectFacts(pod, POD_TYPE);
   return { ...facts, ...templateFacts(pod, facts.namespace, facts.name), ...podState(pod) };
 }
@@ -580,11 +572,10 @@ export function workloadFacts(apiVersion: string, kind: string) {
 
 /** Returns how many replicas, nodes or runs are wanted and ready. */
 function replicasOf(
-  object: JsonObject,
+  { spec, status }: JsonObject,
   kind: string,
   conditions: readonly Condition[],
 ): [wanted: number, ready: number] {
-  const { spec, status } = object;
   const count = (value: Json | undefined, key: string, otherwise = 0): number =>
     numberAt(value, key) ?? otherwise;
   if (valueAt(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
@@ -787,10 +778,9 @@ function isOutdated(
   beside: Json | undefined,
 ): boolean {
   const isPart = field !== `status.${key}`;
-  const times = Object.entries(isObject(beside) ? beside : {}).flatMap(([name, value]) => {
-    const isOwn = isPart || (name.startsWith(key) && name !== key);
-    return isOwn && TIME.test(name) && typeof value === 'string' ? [Date.parse(value)] : [];
-  });
+  const times = Object.entries(recordAt(beside))
+    .filter(([name]) => isPart || (name.startsWith(key) && name !== key))
+    .flatMap(([name, value]) => (TIME.test(name) ? [Date.parse(value)] : []));
   const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';
   return times.length > 0 && Math.max(...times) < Date.parse(deletion);
 }
@@ -808,10 +798,10 @@ const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
 
 /** Returns the first state of this kind, such as `phase: DeleteFailed`; the texts beside it explain it. */
 function firstState(status: Json, kind: RegExp): string | undefined {
-  return Object.entries(isObject(status) ? status : {})
-    .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
-    .filter((value) => typeof value === 'string')
-    .find((value) => kind.test(value));
+  const states = Object.entries(recordAt(status));
+  return states.find(
+    ([key, value]) => /(?:phase|state|status)$/i.test(key) && kind.test(value),
+  )?.[1];
 }
 
 function addMention(detail: ObjectDetail, value: string): void {
@@ -874,8 +864,8 @@ function addAddress(
 
 /** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
 function kindOfKey(key: string): string | undefined {
-  const [, first, rest] = /^([a-z])(\w+)Ref(?:erence)?$/.exec(key) ?? [];
-  return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
+  const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
+  return kind === undefined ? undefined : upperFirst(kind);
 }
 
 /** Returns the kind of object that a field such as `credentialsSecretName` names. */
