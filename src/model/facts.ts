@@ -106,17 +106,14 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
 export function finalizerWriters(object: Json | undefined) {
   const finalizers = stringsAt(object, 'metadata', 'finalizers');
   if (finalizers.length === 0) return [];
-  const entries = managedFields(object);
-  const authors = entries.filter((entry) =>
+  const authors = managedFields(object).filter((entry) =>
     Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some(
       (key) => !/^f:(?:metadata|status)$/.test(key),
     ),
   );
   return [...new Set(finalizers)].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
-    const owner = entries.findLast(
-      (entry) => valueAt(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
-    );
+    const owner = lastWrite(object, 'f:metadata', 'f:finalizers', key);
     if (owner === undefined) return [];
     const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
     return {
@@ -515,8 +512,7 @@ function containerTexts(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
-  const isNormal =
-    words.length === 1 && /^(?:ContainerCreating|PodInitializing)$/.test(`${words[0]}`);
+  const isNormal = /^(?:ContainerCreating|PodInitializing)$/.test(words.join(': '));
   if (exitCode === 0 || words.length === 0 || isNormal) return [];
   const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
   return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
@@ -916,11 +912,12 @@ const ruleFacts = shape({
   },
 });
 
+/** Name and namespace of an object of RBAC; without a namespace for a ClusterRole or ClusterRoleBinding. */
+const RBAC_OBJECT = { ...NAME, namespace: textIfAny('metadata.namespace') };
+
 export type RoleFacts = ReturnType<typeof roleFacts>;
 export const roleFacts = shape({
-  ...NAME,
-  /** Namespace; undefined for a ClusterRole. */
-  namespace: textIfAny('metadata.namespace'),
+  ...RBAC_OBJECT,
   ...INSTALLED,
   rules: (role) =>
     arrayAt(role, 'rules')
@@ -930,9 +927,7 @@ export const roleFacts = shape({
 
 export type BindingFacts = ReturnType<typeof bindingFacts>;
 export const bindingFacts = shape({
-  ...NAME,
-  /** Namespace; undefined for a ClusterRoleBinding. */
-  namespace: textIfAny('metadata.namespace'),
+  ...RBAC_OBJECT,
   role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
   subjects: each(
     'subjects',

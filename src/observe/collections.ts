@@ -74,9 +74,9 @@ export async function inParallel<T, R>(
   width = WIDTH,
 ): Promise<R[]> {
   const answers = new Array<R>(items.length);
-  let next = 0;
+  const rest = items.entries();
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < items.length; at = next++) answers[at] = await work(items[at] as T);
+    for (const [index, item] of rest) answers[index] = await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
   return answers;
