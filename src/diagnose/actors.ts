@@ -6,7 +6,7 @@ import type {
   PodFacts,
   WorkloadFacts,
 } from '../model/snapshot.ts';
-import { type Context, itemsIn } from './context.ts';
+import { type Context, itemsIn, oncePerContext } from './context.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -55,16 +55,8 @@ export const WORKLOAD_SOURCES = [
   'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
 
-const ACTORS = new WeakMap<Context, Actor[]>();
-
 /** Returns every workload that was read, each once. */
-export function actorsOf(context: Context): Actor[] {
-  const actors = ACTORS.get(context) ?? findActors(context);
-  ACTORS.set(context, actors);
-  return actors;
-}
-
-function findActors(context: Context): Actor[] {
+export const actorsOf = oncePerContext((context): Actor[] => {
   const { now } = context;
   const workloads = WORKLOAD_SOURCES.flatMap((key) => itemsIn(now.cluster[key]));
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
@@ -100,7 +92,7 @@ function findActors(context: Context): Actor[] {
   }
   for (const actor of found.values()) adoptScopeOfPods(actor);
   return [...found.values(), ...departedWorkloads(context, byUid)];
-}
+});
 
 /** Prefers how the running pods were started to a template that was changed since. */
 function adoptScopeOfPods(actor: Actor): void {

@@ -38,6 +38,16 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
   };
 }
 
+/** Returns a function that remembers its result for each context. */
+export function oncePerContext<T>(find: (context: Context) => T): (context: Context) => T {
+  const found = new WeakMap<Context, T>();
+  return (context) => {
+    const result = found.get(context) ?? find(context);
+    found.set(context, result);
+    return result;
+  };
+}
+
 /** Snapshots of the other namespaces that held objects of this one wait for. */
 export function snapshotsBehind({ baseline, watched, dependents, ...now }: Snapshot): Snapshot[] {
   return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
@@ -56,26 +66,10 @@ export interface Link {
   because: string;
 }
 
-/** Optional properties of a finding, which a rule may set to undefined. */
-type Optional =
-  | 'finalizer'
-  | 'continuation'
-  | 'quote'
-  | 'ownerLog'
-  | 'since'
-  | 'certainty'
-  | 'wasDeletedWithNamespace'
-  | 'count'
-  | 'examples'
-  | 'next';
+/** A finding before the graph links it to others. A rule may set any optional property to undefined. */
+export type RuleResult = Undefinable<Omit<Finding, 'id' | 'waitsFor'> & Partial<Ties>>;
 
-/** A finding before the graph links it to others. */
-export interface RuleResult
-  extends Omit<Finding, 'id' | 'waitsFor' | Optional>,
-    Undefinable<Pick<Finding, Optional>>,
-    Undefinable<Ties> {}
-
-type Undefinable<T> = { [K in keyof T]?: T[K] | undefined };
+type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 /** The links of a finding to others. */
 export interface Ties {

@@ -4,7 +4,6 @@ import type {
   ObjectFacts,
   PolicyBindingFacts,
   ResourceType,
-  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
@@ -30,8 +29,8 @@ import {
 } from '../context.ts';
 import {
   type AdmissionError,
-  type CallFailure,
   classifyErrorText,
+  type ErrorOf,
   isAdmissionError,
   UNNAMED_WEBHOOK,
 } from '../error-texts.ts';
@@ -62,13 +61,8 @@ export function admissionResult(
   if (error.kind === 'policy-denied') return policyDenied(context, error, request);
   const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
-    ? webhookDenied(context, error, webhook, request)
-    : unreachableWebhook(context, webhook, error.webhook, request, {
-        // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
-        service: webhook === undefined ? error.service : webhook.service,
-        failure: error.cause,
-        evidence: [error.text],
-      });
+    ? webhookDenied(context, error, request, webhook)
+    : unreachableWebhook(context, error, request, webhook);
 }
 
 /** How admission decides about a request. */
@@ -207,13 +201,13 @@ function findWebhook(
 
 function unreachableWebhook(
   context: Context,
-  webhook: WebhookFacts | undefined,
-  name: string,
+  { webhook: name, service, cause, text }: ErrorOf<'webhook-unreachable'>,
   request: string,
-  call: { service: ServiceRef | undefined; failure: CallFailure; evidence: string[] },
+  webhook: WebhookFacts | undefined,
 ): RuleResult {
-  const { kind, name: configuration } = configurationSubject(webhook, name);
-  const type = objectArgs({ kind, name: configuration });
+  const subject = configurationSubject(webhook, name);
+  const { kind, name: configuration } = subject;
+  const type = objectArgs(subject);
   const place = `/webhooks/${webhook?.index}`;
   const ignore = withRole('or', {
     text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
@@ -225,11 +219,13 @@ function unreachableWebhook(
   });
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
-    subject: configurationSubject(webhook, name),
-    ...call,
+    subject,
+    // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
+    service: webhook === undefined ? service : webhook.service,
+    failure: cause,
     says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
     evidence: [
-      ...call.evidence,
+      text,
       webhook === undefined
         ? 'the webhook configuration that has it could not be read'
         : `${kind} ${configuration}: failurePolicy ${webhook.failurePolicy}`,
@@ -260,9 +256,9 @@ function findConfiguration(webhook: string): Remedy {
 
 function webhookDenied(
   context: Context,
-  error: Extract<AdmissionError, { kind: 'webhook-denied' }>,
-  webhook: WebhookFacts | undefined,
+  error: ErrorOf<'webhook-denied'>,
   request: string,
+  webhook: WebhookFacts | undefined,
 ): RuleResult {
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
@@ -319,7 +315,7 @@ function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
 
 function policyDenied(
   context: Context,
-  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
+  error: ErrorOf<'policy-denied'>,
   request: string,
 ): RuleResult {
   const policy = policiesOf(context).find(({ name }) => name === error.policy);
@@ -425,9 +421,9 @@ function deadWebhook(
   const { failurePolicy, name, service } = webhook;
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
-  const evidence = [`it matches ${request} there and fails closed`];
-  const { failure } = backend;
-  return unreachableWebhook(context, webhook, name, request, { service, failure, evidence });
+  const text = `it matches ${request} there and fails closed`;
+  const call = { webhook: name, cause: backend.failure, service, url: undefined, text };
+  return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
 }
 
 /**

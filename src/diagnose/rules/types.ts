@@ -41,14 +41,13 @@ import {
   type CallFailure,
   type ContentError,
   classifyErrorText,
+  type ErrorOf,
   isAdmissionError,
 } from '../error-texts.ts';
 import { shrinkingTypes } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
 import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
-
-type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
 /**
  * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and
