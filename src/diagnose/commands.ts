@@ -67,6 +67,12 @@ export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
+/** Returns the remedy that sends a plain GET; an error is an answer, although kubectl then fails. */
+export function rawRemedy(what: string, path: string): Remedy {
+  const command = `${kubectl('get', '--raw', path)} || true`;
+  return lookRemedy(`See what the API server answers for ${what}`, command);
+}
+
 /** Returns the remedy that asks whether a user has a permission; "no" is an answer, although kubectl then fails. */
 export function permissionRemedy(
   user: string,

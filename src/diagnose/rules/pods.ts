@@ -12,12 +12,12 @@ import {
 import {
   type Context,
   eventsAbout,
-  findingId,
   foldSubjects,
   groupsOf,
   itemsIn,
   type Link,
   linksTo,
+  linksToHeld,
   listNames,
   type RuleResult,
   shortQuote,
@@ -357,15 +357,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
 /** Returns links to the findings of the pod, which also hold its claim. */
 function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} uses the claim`;
-  const held = pod.finalizers.map((finalizer) => ({
-    id: findingId('object-finalizer', foldedSubject(context, pod), finalizer),
-    because,
-  }));
+  // The finding may stand for many pods under the name of the first.
+  const group = groupsOf(context.now).find(({ examples }) =>
+    examples.some(({ uid }) => uid === pod.uid),
+  );
+  const held = linksToHeld(group?.examples[0] ?? pod, because);
   return [...held, ...linksTo(findingsOfPod(context, pod), because)];
-}
-
-/** Returns the subject of the pod's finding, which may stand for many pods under the name of the first. */
-function foldedSubject({ now }: Context, pod: PodFacts) {
-  const group = groupsOf(now).find(({ examples }) => examples.some(({ uid }) => uid === pod.uid));
-  return subjectOf(group?.examples[0] ?? pod);
 }

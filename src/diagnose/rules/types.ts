@@ -1,6 +1,6 @@
 import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts.ts';
-import type { Remedy, Subject } from '../../model/finding.ts';
-import type { DefinitionDetail, ResourceType, TypeContent } from '../../model/snapshot.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -9,6 +9,7 @@ import {
   patchCommand,
   permissionRemedy,
   preventionRemedies,
+  rawRemedy,
   withRole,
 } from '../commands.ts';
 import {
@@ -72,36 +73,36 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   return [
-    ...foreseenAdmission(context)
-      .flatMap(({ results }) => results)
-      .map((result) => ({
-        ...result,
-        blocksNamespace: 'the deletion of its content would be refused',
-      })),
-    ...itemsIn(context.now.cluster.conversions).flatMap((crd) => foreseenConversion(context, crd)),
+    ...foreseenAdmission(context).flatMap(({ results }) =>
+      blocking(results, 'the deletion of its content would be refused'),
+    ),
+    ...conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) =>
+      foreseenConversion(context, crd),
+    ),
     ...foreseenForbidden(context),
     ...refusedLastRequest(context),
   ];
+}
+
+function blocking(results: readonly RuleResult[], blocksNamespace: string): RuleResult[] {
+  return results.map((result) => ({ ...result, blocksNamespace }));
 }
 
 /**
  * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
  * in every namespace; whether other namespaces have such objects is not known.
  */
-function foreseenConversion(context: Context, crd: DefinitionDetail): RuleResult[] {
+function foreseenConversion(context: Context, crd: Conversion): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const { present } = context.now.forecast ?? { present: context.now };
   const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
-  const service = crd.conversionService;
-  if (count === undefined || service === undefined) return [];
+  if (count === undefined || backendOf(context, crd.service).isDead !== true) return [];
   const { type, total } = count;
-  const needsIt = crd.storedVersions.some((version) => version !== type.version);
-  const isGone = willBeDeleted(context, service.namespace);
-  if (!needsIt || backendOf(context, service).isDead !== true) return [];
+  const isGone = willBeDeleted(context, crd.service.namespace);
+  if (crd.storedVersions.every((version) => version === type.version)) return [];
   if (isGone && total === 0) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const error = conversionError(crd, 'service-not-found', text);
-  const result = conversionFailing(context, error);
+  const result = brokenConversion(context, crd, 'service-not-found', text);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
 
@@ -113,36 +114,26 @@ function foreseenForbidden(context: Context): RuleResult[] {
     .slice(0, MAX_FORBIDDEN)
     .map(({ type }) => {
       const does = `list and delete ${typeName(type)} in this namespace`;
-      return deletionForbidden(context, missingRuleError(type, 'deletecollection', does));
+      return missingRule(context, type, 'deletecollection', does);
     });
 }
 
-/** Returns the error with which the API server would refuse it. */
-function missingRuleError(
-  { group, resource }: TypeRef,
-  verb: string,
-  does: string,
-): ErrorOf<'forbidden'> {
+/** Returns the finding about the error with which the API server would refuse it. */
+function missingRule(context: Context, type: TypeRef, verb: string, does: string): RuleResult {
   const message = `no rule lets ${CONTROLLER} ${does}`;
-  const text = `RBAC: ${message}`;
-  return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text };
+  const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
+  return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const blocksNamespace =
-    'it refuses the request with which the namespace controller finishes the deletion';
-  const refused = judgeLastRequest(context).results.map((result) => ({
-    ...result,
-    blocksNamespace,
-  }));
-  return [...forbiddenEnd(context), ...refused];
+  const why = 'it refuses the request with which the namespace controller finishes the deletion';
+  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results, why)];
 }
 
 function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
-  const does = 'update namespaces/finalize';
-  const result = deletionForbidden(context, missingRuleError(FINALIZE, 'update', does));
+  const result = missingRule(context, FINALIZE, 'update', 'update namespaces/finalize');
   const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
   const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
   return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
@@ -158,12 +149,10 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     const dead = countsOf(context.now).flatMap(({ type, sample }) =>
       sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
     );
-    return [told, ...dead.filter((one) => resultId(one) !== resultId(told))].map((result) => ({
-      ...result,
-      // The request of the namespace controller itself is refused, so this is proven.
-      ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
-      blocksNamespace: 'the namespace controller cannot delete its content',
-    }));
+    const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
+    // The request of the namespace controller itself is refused, so this is proven.
+    const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
+    return blocking(proven, 'the namespace controller cannot delete its content');
   }
   const retired = retiredIn(context, error.text);
   if (retired.length > 0) return retired;
@@ -200,10 +189,9 @@ const CROWD = 5_000;
  * deletion reports this for pods for moments, too.
  */
 function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
-  const type = findType(context, error);
-  const count = countsOf(context.now).find((one) => one.type === type);
-  if (type === undefined || count === undefined || !isAggregated(context, type)) return [];
-  const { queued, terminating } = count;
+  const count = countsOf(context.now).find(({ type }) => typeName(type) === typeName(error));
+  if (count === undefined || !isAggregated(context, count.type)) return [];
+  const { type, queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
   const kept = ending.reduce((sum, { count }) => sum + count, queued);
   const words = `are still there although their deletion succeeds; left without a finalizer: ${kept}`;
@@ -363,18 +351,21 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return conversionsOf(definitionsOf(context)).flatMap((crd) => {
     const { isDead, failure } = backendOf(context, crd.service);
     const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? conversionFailing(context, conversionError(crd, failure, text)) : [];
+    return isDead ? brokenConversion(context, crd, failure, text) : [];
   });
 }
 
-/** Returns the error that the API server would report. */
-function conversionError(
-  { group, kind: objectKind, conversionService: service }: DefinitionDetail,
+type Conversion = ReturnType<typeof conversionsOf>[number];
+
+/** Returns the finding about the error that the API server would report. */
+function brokenConversion(
+  context: Context,
+  { group, kind: objectKind, service }: Conversion,
   cause: CallFailure,
   text: string,
-): ErrorOf<'conversion-failed'> {
-  const call = { cause, service, url: undefined };
-  return { kind: 'conversion-failed', group, objectKind, ...call, text };
+): RuleResult {
+  const error = { group, objectKind, cause, service, url: undefined, text };
+  return conversionFailing(context, { kind: 'conversion-failed', ...error });
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -415,11 +406,9 @@ function storageUnreadable(
       ? context.now.content.find(({ read }) => !read.ok && read.failure.kind === 'server-error')
           ?.type
       : findType(context, { group: error.group ?? '', resource }));
-  const subject: Subject =
-    type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type);
   return {
     code: 'storage-unreadable',
-    subject,
+    subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
     message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
     evidence: [error.text],
     scope: 'cluster',
@@ -434,7 +423,7 @@ function storageUnreadable(
  * unsafe-delete-ignore-read-errors; kubectl has no flag for it.
  */
 function storageRemedies(
-  { now }: Context,
+  context: Context,
   type: ResourceType | undefined,
   name: string | undefined,
 ): Remedy[] {
@@ -447,7 +436,7 @@ function storageRemedies(
       withRole('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
     ];
   }
-  const path = `${apiRoot(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
+  const path = `${pathOf(context, type)}/${name}`;
   const body =
     '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
   return [
@@ -460,8 +449,10 @@ function storageRemedies(
   ];
 }
 
-function apiRoot(type: TypeRef): string {
-  return `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+/** Returns the path of the objects of a type in the namespace. */
+function pathOf({ now: { namespace } }: Context, type: TypeRef): string {
+  const root = `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+  return `${root}/namespaces/${namespace.name}/${type.resource}`;
 }
 
 /**
@@ -479,51 +470,38 @@ function apiFailing(
   words = `cannot be listed or deleted: ${text}`,
 ): RuleResult {
   const server = extensionApis(context).find(({ group }) => group === type.group);
-  const backend = server === undefined ? undefined : backendOf(context, server.service);
-  const served =
-    backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
-  const blocksNamespace = `${typeName(type)} cannot be deleted`;
+  const backend = server && backendOf(context, server.service);
+  const place = backend && serviceText(backend.service);
+  const served = place === undefined ? '' : `; its API is served by ${place}`;
+  const finding = {
+    subject: typeSubject(type),
+    quote: text,
+    scope: 'cluster' as const,
+    blocksNamespace: `${typeName(type)} cannot be deleted`,
+  };
   if (REFUSAL.test(text)) {
+    const grant =
+      place === undefined
+        ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
+        : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${place}`;
     return {
       code: 'deletion-forbidden',
-      subject: typeSubject(type),
+      ...finding,
       message: `may not be deleted by the namespace controller: ${text}`,
-      quote: text,
       evidence: [text, `objects of this type were never marked for deletion${served}`],
-      scope: 'cluster',
-      remedies: [
-        withRole('now', {
-          text:
-            backend === undefined
-              ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
-              : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${serviceText(backend.service)}`,
-        }),
-      ],
-      blocksNamespace,
+      remedies: [withRole('now', { text: grant })],
     };
   }
-  const path = `${apiRoot(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`;
+  const fix = `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
-    subject: typeSubject(type),
+    ...finding,
     message: words,
-    quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
-    scope: 'cluster',
     remedies: [
-      ...(backend === undefined
-        ? [
-            withRole('now', {
-              text: `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`,
-            }),
-          ]
-        : backendRemedies(backend)),
-      lookRemedy(
-        `See what the API server answers for ${typeName(type)} now`,
-        `${kubectl('get', '--raw', path)} || true`,
-      ),
+      ...(backend === undefined ? [withRole('now', { text: fix })] : backendRemedies(backend)),
+      rawRemedy(`${typeName(type)} now`, `${pathOf(context, type)}?limit=1`),
     ],
-    blocksNamespace,
   };
 }
 
