@@ -24,7 +24,6 @@ export interface Backend {
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
   actor: Actor | undefined;
-  isInside: boolean;
   /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
   isLost: boolean;
 }
@@ -44,7 +43,6 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
       failure: failure ?? 'no-endpoints',
       text: isStopped ? `${text}, and whose namespace is being deleted` : text,
       actor,
-      isInside: inside,
       isLost: inside || isStopped || willBeDeleted(context, namespace),
     };
   };
@@ -148,7 +146,7 @@ export function unansweredCall(
     servedBy: backend?.actor && actorText(backend.actor),
     ...(backend?.isLost === true
       ? {
-          ...(backend.isInside && {
+          ...(isInside(context, backend.service.namespace) && {
             waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
           }),
           remedies: preventionRemedies(context, before, how, [

@@ -7,6 +7,7 @@ import {
   type DefinitionDetail,
   type EventFacts,
   MAX_EXAMPLES,
+  type NamespaceFacts,
   type ObjectDetail,
   type ObjectFacts,
   type ObjectGroup,
@@ -35,16 +36,6 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
     before,
     conditions: parseConditions(now.namespace.conditions),
     nowMs: Date.parse(now.takenAt),
-  };
-}
-
-/** Returns a function that remembers its result for each context. */
-export function oncePerContext<T>(find: (context: Context) => T): (context: Context) => T {
-  const found = new WeakMap<Context, T>();
-  return (context) => {
-    const result = found.get(context) ?? find(context);
-    found.set(context, result);
-    return result;
   };
 }
 
@@ -159,6 +150,12 @@ export function totalCount(now: Pick<Snapshot, 'content'>): number {
 /** Reports whether all content of the namespace could be read. */
 export function isContentRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
+}
+
+export function otherTerminating({ now: { cluster, namespace } }: Context): NamespaceFacts[] {
+  return itemsIn(cluster.namespaces).filter(
+    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== namespace.name,
+  );
 }
 
 /** Reports whether an object is deleted together with this namespace, because it is in it. */

@@ -1,6 +1,7 @@
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { accountText } from './actors.ts';
-import { type Context, isBuiltIn, itemsIn, oncePerContext, typeName } from './context.ts';
+import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
+import { remember } from './remember.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
@@ -52,7 +53,7 @@ interface Grant {
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
 
-const grantsOf = oncePerContext(({ now: { cluster, places, namespace } }): Grant[] => {
+const grantsOf = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
   const place = places[namespace.name];
   return joinGrants(
     [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],

@@ -23,6 +23,7 @@ import {
   type RuleResult,
   resultId,
   servedType,
+  serviceText,
   shortQuote,
   typeName,
   webhooksOf,
@@ -116,14 +117,12 @@ export function judgeAdmission(
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
-    const dead =
-      guard.webhook === undefined ? undefined : deadWebhook(context, guard.webhook, does);
-    const judged =
-      dead === undefined
-        ? judgedForUser(context, guard, request, asked, who)
-        : asked
-          ? dead
-          : UNEVALUATED;
+    const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
+    const judged = dead
+      ? asked
+        ? dead
+        : UNEVALUATED
+      : judgedForUser(context, guard, request, asked, who);
     if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
     else if (judged !== undefined) add(judged);
   }
@@ -154,12 +153,8 @@ function judgedForUser(
   if (asked === undefined || denial === undefined)
     return 'looks at who asks, and its expressions could not be evaluated';
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
-  const error = {
-    policy: policy.name,
-    binding: binding?.name,
-    message,
-    text: EVALUATED_PREFIX + who,
-  };
+  const text = EVALUATED_PREFIX + who;
+  const error = { policy: policy.name, binding: binding?.name, message, text };
   const does = `${request.operation} of ${typeName(request.type)}`;
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);
 }
@@ -191,7 +186,7 @@ function findWebhook(
   const called = named.filter(
     (webhook) =>
       service === undefined ||
-      (webhook.service?.namespace === service.namespace && webhook.service.name === service.name),
+      (webhook.service && serviceText(webhook.service) === serviceText(service)),
   );
   const selecting = (called.length > 0 ? called : named).filter(({ namespaceSelector }) =>
     matchesLabels(namespaceSelector, context.now.namespace.labels),
@@ -288,15 +283,10 @@ function webhookDenied(
 
 /** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
 function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
-  const own = {
-    key: 'kubernetes.io/metadata.name',
-    operator: 'NotIn',
-    values: [namespace.name],
-  };
-  return [...selector, own].map(({ values, ...rest }) => ({
-    ...rest,
-    ...(values.length === 0 ? {} : { values }),
-  }));
+  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] };
+  return [...selector, own].map(({ values, ...rest }) =>
+    values.length === 0 ? rest : { ...rest, values },
+  );
 }
 
 function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
@@ -320,11 +310,8 @@ function policyDenied(
 ): RuleResult {
   const policy = policiesOf(context).find(({ name }) => name === error.policy);
   const binding = bindingsOf(context).find(({ name }) => name === error.binding);
-  const kind =
-    policy?.kind ??
-    (/\bValidatingAdmissionPolicy '/.test(error.text)
-      ? 'ValidatingAdmissionPolicy'
-      : 'MutatingAdmissionPolicy');
+  const isValidating = /\bValidatingAdmissionPolicy '/.test(error.text);
+  const kind = policy?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   // Without a namespace, parameters are searched in the namespace of the object.
   const isLost =
     NO_PARAMS.test(error.text) &&
@@ -345,12 +332,7 @@ function policyDenied(
       showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
       ...(binding === undefined
         ? []
-        : [
-            withRole(
-              isLost ? 'now' : 'or',
-              exemptionFromBinding(context, `${kind}Binding`, binding),
-            ),
-          ]),
+        : [withRole(isLost ? 'now' : 'or', exemptionFromBinding(context, kind, binding))]),
     ],
     waitsForNamespace: isLost
       ? 'its parameters were in this namespace, where nothing can be created'
@@ -375,20 +357,15 @@ function satisfyRemedy(who: string, words: string): Remedy {
   });
 }
 
-function exemptionFromBinding(context: Context, kind: string, binding: PolicyBindingFacts) {
+function exemptionFromBinding(context: Context, policy: string, binding: PolicyBindingFacts) {
   const { name, namespaceSelector: own } = binding;
+  const target = objectArgs({ kind: `${policy}Binding`, name });
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
   const patch = { spec: { matchResources: { namespaceSelector } } };
   return {
     text: `Exempt this namespace from binding ${name}`,
-    command: kubectl(
-      'patch',
-      ...objectArgs({ kind, name }),
-      '--type=merge',
-      '-p',
-      JSON.stringify(patch),
-    ),
+    command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
     risk: 'the policy no longer checks or changes anything in this namespace',
   };
 }

@@ -136,14 +136,12 @@ function isWaitingForController({ now }: Context): boolean {
   return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 }
 
-function hasQueue({ now }: Context): boolean {
-  return countsOf(now).some(({ queued }) => queued > 0);
-}
-
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
 export function isUnprocessed(context: Context): boolean {
   if (!isWaitingForController(context)) return false;
-  if (totalCount(context.now) > 0 && !hasQueue(context)) return false;
+  const counts = countsOf(context.now);
+  const isMarked = counts.every(({ queued }) => queued === 0);
+  if (isMarked && counts.some(({ total }) => total > 0)) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 

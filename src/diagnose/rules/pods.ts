@@ -155,7 +155,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
       message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
-      evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
+      evidence: [overdue, nodeEvidence(nodeName, read), ...said.slice(0, 5)],
       since: node?.readySince,
       scope: 'cluster',
       // A kubelet that reports itself as not ready may still end pods.
@@ -170,13 +170,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
     ...foldSubjects(pods),
     message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
     quote: why,
-    evidence: [
-      overdue,
-      ...said.slice(0, 5),
-      read === undefined || !read.ok
-        ? `node ${nodeName} could not be read${read?.ok === false ? `: ${read.failure.message}` : ''}`
-        : nodeEvidence(nodeName, node),
-    ],
+    evidence: [overdue, ...said.slice(0, 5), nodeEvidence(nodeName, read)],
     since: first.deletionTimestamp,
     scope: 'namespace',
     remedies: [
@@ -207,7 +201,11 @@ function nodeWords(node: NodeFacts | undefined): string {
     : 'is not ready';
 }
 
-function nodeEvidence(name: string, node: NodeFacts | undefined): string {
+function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
+  if (read?.ok !== true) {
+    return `node ${name} could not be read${read === undefined ? '' : `: ${read.failure.message}`}`;
+  }
+  const node = read.value;
   if (node === undefined) {
     return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
   }
