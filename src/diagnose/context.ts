@@ -57,8 +57,13 @@ export interface Link {
   because: string;
 }
 
-/** A finding before the graph links it to others. A rule may set any optional property to undefined. */
-export type RuleResult = Undefinable<Omit<Finding, 'id' | 'waitsFor'> & Partial<Ties>>;
+/**
+ * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it
+ * is about the whole cluster.
+ */
+export type RuleResult = Undefinable<
+  Omit<Finding, 'id' | 'scope' | 'waitsFor'> & Partial<Pick<Finding, 'scope'> & Ties>
+>;
 
 type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 

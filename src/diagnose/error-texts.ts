@@ -271,13 +271,14 @@ const TIERS: readonly Signature[][] = [
     {
       literal: 'forbidden: ',
       read: (_, message, target) => {
-        const { user, verb, resource, group } = FORBIDDEN.exec(message)?.groups ?? {};
+        const said = FORBIDDEN.exec(message)?.groups ?? {};
+        const { resource = target?.resource ?? '', group = target?.group ?? '' } = said;
         return {
           kind: 'forbidden',
-          user,
-          verb,
-          resource: resource ?? target?.resource ?? '',
-          group: group ?? target?.group ?? '',
+          user: said['user'],
+          verb: said['verb'],
+          resource,
+          group,
           message,
         };
       },
@@ -295,12 +296,7 @@ const TIERS: readonly Signature[][] = [
       read: (_, __, target) =>
         target?.name === undefined
           ? undefined
-          : {
-              kind: 'not-found',
-              resource: target.resource,
-              group: target.group,
-              name: target.name,
-            },
+          : { kind: 'not-found', ...target, name: target.name },
     },
   ],
   signaturesOf(

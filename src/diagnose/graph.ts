@@ -191,7 +191,8 @@ function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding 
   const told = Object.entries(result).filter(
     ([key, value]) => value !== undefined && !TIES.includes(key),
   );
-  return { id, ...(Object.fromEntries(told) as Omit<Finding, 'id' | 'waitsFor'>), waitsFor };
+  const properties = Object.fromEntries(told) as Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
+  return { id, scope: 'cluster', ...properties, waitsFor };
 }
 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];

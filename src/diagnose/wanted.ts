@@ -1,7 +1,14 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
-import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import type {
+  Forecast,
+  ObjectFacts,
+  PodFacts,
+  ResourceType,
+  Snapshot,
+  Wanted,
+} from '../model/snapshot.ts';
+import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import { isWorkloadOf } from './catalogue.ts';
 import { namedInTexts, namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
 import {
@@ -71,15 +78,11 @@ const MAX_BEHIND = 5;
 
 function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
-  const { nowMs } = context;
   const wanted: Wanted = {
     cluster: [],
     places: [],
     nodes: terminatingPods(context)
-      .filter(
-        (pod) =>
-          isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > LONG_GRACE_SECONDS,
-      )
+      .filter((pod) => isOverdue(pod, context.nowMs) || hasLongGrace(pod))
       .flatMap(({ nodeName }) => nodeName ?? []),
     definitions: [],
     details: [],
@@ -102,8 +105,10 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** A grace period longer than the time in which a silent node is noticed. */
-const LONG_GRACE_SECONDS = 60;
+/** Reports whether the grace period is longer than the time in which a silent node is noticed. */
+function hasLongGrace({ deletionGracePeriodSeconds: seconds = 0 }: PodFacts): boolean {
+  return seconds > 60;
+}
 
 /** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
 const BASIS = ['namespaces', 'leases'] as const;
@@ -126,14 +131,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
     type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
-      : [
-          ...wantedNamesakes(held, type),
-          ...wantedSamples(
-            context,
-            type,
-            of.map(({ object }) => object),
-          ),
-        ],
+      : [...wantedNamesakes(held, type), ...wantedSamples(context, type, of)],
   );
   for (const { type, object, key } of samples) {
     wantServers(context, wanted, 'DELETE', type, object);
@@ -229,11 +227,7 @@ function wantBackends(
   errors: readonly ContentError[],
   failing: Parameters<typeof isSameVersion>[1][],
 ): void {
-  const named = errors.flatMap((error) =>
-    error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
-      ? (error.service?.namespace ?? [])
-      : [],
-  );
+  const named = errors.flatMap((error) => ('service' in error && error.service?.namespace) || []);
   const apis = extensionApis(context).filter((one) =>
     failing.some((other) => isSameVersion(one, other)),
   );
@@ -273,13 +267,14 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
     const homes = placesOfNamesakes(context, one);
-    for (const namespace of [
-      ...able.accounts.flatMap((account) => account.namespace ?? []),
+    const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
+    for (const place of [
+      ...accounts,
       ...able.namespaces,
       ...placesOfServers(context, one),
       ...homes,
     ]) {
-      places.add(namespace);
+      places.add(place);
     }
     wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
     for (const object of one.objects.slice(0, 1)) {
@@ -298,11 +293,10 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   const existing = now.cluster.namespaces;
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
   const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
-  wanted.places.push(
-    ...[...places]
-      .filter((namespace) => names.includes(namespace))
-      .map((namespace) => ({ namespace, sources: OWNER_SOURCES.elsewhere })),
-  );
+  for (const namespace of places) {
+    if (names.includes(namespace))
+      wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
+  }
 }
 
 const MAX_SUSPECTS = 5;
@@ -322,27 +316,21 @@ function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted
     ...found.filter(({ dependsOnSiblings }) => dependsOnSiblings).map(({ type }) => type),
   );
   if (context.now.logs === undefined) return;
-  const suspects = new Set(
-    [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]
-      .flatMap((suspect) => suspect?.actor ?? [])
-      .filter(isAlive),
-  );
-  wanted.logs.push(
-    ...[...suspects].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor)),
-  );
+  const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
+  const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
+  for (const actor of [...actors].slice(0, MAX_SUSPECTS)) {
+    wanted.logs.push(...logSources(context, actor));
+  }
 }
 
 /** Returns workloads with the name of the writer or of the well-known product, in any namespace. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
-  return actorsOf(context)
-    .filter(
-      (actor) =>
-        names.some((name) => hasProgramName(actor, name)) ||
-        (known !== undefined && isWorkloadOf(known, actor.name)),
-    )
-    .map(({ namespace }) => namespace);
+  const isNamesake = (actor: Actor): boolean =>
+    names.some((name) => hasProgramName(actor, name)) ||
+    (known !== undefined && isWorkloadOf(known, actor.name));
+  return actorsOf(context).flatMap((actor) => (isNamesake(actor) ? actor.namespace : []));
 }
 
 /** Reads webhooks where a controller has no pods: one that does not respond may refuse them. */
@@ -362,20 +350,15 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
   const total = count?.total ?? inside.length;
   wanted.details.push(...inside.map((object) => ({ type, object, total })));
-  if (typeName(type) === 'persistentvolumeclaims') {
-    wanted.cluster.push('volumeAttachments');
-  }
+  if (typeName(type) === 'persistentvolumeclaims') wanted.cluster.push('volumeAttachments');
 }
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
 function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
   const named = objectsNamedBy(context, held.objects);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  wanted.partners.push(
-    ...named,
-    ...objectsNamedBy(context, between),
-    ...parametersFor(context, held),
-  );
+  const further = [...objectsNamedBy(context, between), ...parametersFor(context, held)];
+  wanted.partners.push(...named, ...further);
 }
 
 /** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
@@ -385,12 +368,7 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { finalizer, objects, type } = held;
   for (const object of oneForEachGuard(context, type, objects)) {
     const asked = guardsAsked(context, 'UPDATE', type, object);
-    const admission = asked?.map(({ text }) => text).join(' ');
-    wanted.trials.push({
-      type,
-      object,
-      finalizer,
-      ...(admission === undefined ? {} : { admission }),
-    });
+    const admission = asked && { admission: asked.map(({ text }) => text).join(' ') };
+    wanted.trials.push({ type, object, finalizer, ...admission });
   }
 }

@@ -267,7 +267,6 @@ function webhookDenied(
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],
-    scope: 'cluster',
     certainty: 'likely',
     remedies: [
       satisfyRemedy(`webhook ${name}`, words),
@@ -325,7 +324,6 @@ function policyDenied(
     message: `denies ${request}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
-    scope: 'cluster',
     certainty: 'likely',
     remedies: [
       ...(isLost ? [] : [satisfyRemedy(`${kind} ${error.policy}`, error.message)]),

@@ -79,7 +79,6 @@ export function failingApis(context: Context): RuleResult[] {
       subject: namespaceSubject(context.now.namespace.name),
       message: 'cannot be emptied: the namespace controller could not discover the resource types',
       evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
-      scope: 'cluster',
       remedies: [],
       blocksNamespace: 'the namespace controller does not know which types exist',
     },
@@ -157,7 +156,6 @@ function undiscoveredGroup(
       subject: apiServiceSubject(`${version}.${group}`),
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
-      scope: 'cluster',
       remedies: [
         withRole('now', {
           text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',

@@ -93,6 +93,10 @@ export function inactiveControllerManager(
   { state, evidence }: ControllerManager,
 ): RuleResult {
   const { namespace } = context.now;
+  const silence = `terminating since ${namespace.deletionTimestamp}, without any condition`;
+  const start = withRole('now', {
+    text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
+  });
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(namespace.name),
@@ -100,22 +104,10 @@ export function inactiveControllerManager(
       state === 'stale'
         ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
         : `has not been processed${state === 'fresh' ? ', although kube-controller-manager runs' : ''}: the namespace controller has not written a condition yet`,
-    evidence: [
-      ...(context.conditions.present
-        ? []
-        : [`terminating since ${namespace.deletionTimestamp}, without any condition`]),
-      evidence,
-    ],
+    evidence: [...(context.conditions.present ? [] : [silence]), evidence],
     since: namespace.deletionTimestamp,
-    scope: 'cluster',
     remedies: [
-      ...(state === 'fresh'
-        ? []
-        : [
-            withRole('now', {
-              text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
-            }),
-          ]),
+      ...(state === 'fresh' ? [] : [start]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
         kind: 'Lease',
         ...LEASE,

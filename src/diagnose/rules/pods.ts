@@ -157,7 +157,6 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
       evidence: [overdue, nodeEvidence(nodeName, read), ...said.slice(0, 5)],
       since: node?.readySince,
-      scope: 'cluster',
       // A kubelet that reports itself as not ready may still end pods.
       certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(nodeName, node, pods),
@@ -313,6 +312,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   if (pods.length === 0) return [];
   const names = listNames(pods.map(({ name }) => name));
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
+  const deletion = withRole('now', {
+    text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
+    command: deletePodsCommand(staying, '--wait=false'),
+  });
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refused =
     staying.length === 0
@@ -333,15 +336,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       ],
       since: claim.deletionTimestamp,
       scope: 'namespace',
-      remedies:
-        staying.length > 0 && refused.length === 0
-          ? [
-              withRole('now', {
-                text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-                command: deletePodsCommand(staying, '--wait=false'),
-              }),
-            ]
-          : [],
+      remedies: staying.length > 0 && refused.length === 0 ? [deletion] : [],
       blocksNamespace: `it is terminating and Pod ${names} still uses it`,
       waitsFor: [
         ...pods.flatMap((pod) => podFindings(context, pod)),

@@ -321,7 +321,6 @@ function retiredVersion(
       text,
       `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,
     ],
-    scope: 'cluster',
     remedies: [
       withRole('now', {
         text: `Add version ${retired} to CRD ${definition.name} again, with served: false: the stored objects can then be read and deleted`,
@@ -383,7 +382,6 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
-    scope: 'cluster',
     remedies: [
       withRole('now', {
         text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
@@ -411,7 +409,6 @@ function storageUnreadable(
     subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
     message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
     evidence: [error.text],
-    scope: 'cluster',
     remedies: storageRemedies(context, type, name),
     blocksNamespace: 'a type that cannot be listed cannot be deleted',
   };
@@ -476,7 +473,6 @@ function apiFailing(
   const finding = {
     subject: typeSubject(type),
     quote: text,
-    scope: 'cluster' as const,
     blocksNamespace: `${typeName(type)} cannot be deleted`,
   };
   if (REFUSAL.test(text)) {
@@ -510,35 +506,28 @@ function apiFailing(
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
-  return definitionsOf(context).flatMap((crd): RuleResult[] => {
-    if (crd.deletionTimestamp === undefined) return [];
-    const condition = crd.conditions.find(({ type }) => type === 'Terminating');
-    return [
-      {
-        code: 'crd-terminating',
-        subject: definitionSubject(crd.name),
-        message: 'is itself being deleted and waits for its last objects',
-        evidence: [
-          `deletionTimestamp ${crd.deletionTimestamp}`,
-          ...(condition === undefined
-            ? []
-            : [`Terminating=${condition.status} (${condition.reason}): ${condition.message}`]),
-        ],
-        since: crd.deletionTimestamp,
-        scope: 'cluster',
-        remedies: [
-          lookRemedy(
-            `Find what holds the remaining ${crd.name}, in any namespace; the CRD is deleted after the last one`,
-            kubectl('get', crd.name, '--all-namespaces'),
-          ),
-          ...preventionRemedies(
-            context,
-            'delete the objects first, then their operator, then the CRD',
-          ),
-        ],
-      },
-    ];
-  });
+  const terminating = definitionsOf(context).filter(
+    ({ deletionTimestamp }) => deletionTimestamp !== undefined,
+  );
+  return terminating.map(({ name, deletionTimestamp, conditions }) => ({
+    code: 'crd-terminating',
+    subject: definitionSubject(name),
+    message: 'is itself being deleted and waits for its last objects',
+    evidence: [
+      `deletionTimestamp ${deletionTimestamp}`,
+      ...conditions
+        .filter(({ type }) => type === 'Terminating')
+        .map(({ status, reason, message }) => `Terminating=${status} (${reason}): ${message}`),
+    ],
+    since: deletionTimestamp,
+    remedies: [
+      lookRemedy(
+        `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
+        kubectl('get', name, '--all-namespaces'),
+      ),
+      ...preventionRemedies(context, 'delete the objects first, then their operator, then the CRD'),
+    ],
+  }));
 }
 
 /** Finds objects that are being deleted right now: slow, not stuck. */
