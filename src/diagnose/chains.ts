@@ -227,11 +227,7 @@ function isKindNamed(text: string, kind: string): boolean {
 }
 
 /** Types that wait for no other object, and whose content is never read. */
-export const NEVER_WAITING: ReadonlySet<string> = new Set([
-  'Secret',
-  'ConfigMap',
-  'ServiceAccount',
-]);
+const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 
 /** Returns the objects outside of the namespace that a held object names in its spec or status. */
 export function namedOutside(context: Context, { objects, type }: Held): Wanted['partners'] {
@@ -267,9 +263,7 @@ export function chainCutText(context: Context, held: Held): string | undefined {
   if (cut !== undefined) return `it names ${cut.type.kind} ${cut.name}, which was not read in time`;
   const [other] = namespacesBehind(context, held);
   if (other !== undefined) return `Namespace ${other.namespace.name} was not read in time`;
-  const isUnread = held.objects.every(({ uid }) => {
-    const detail = now.details[uid];
-    return detail !== undefined && isCut<unknown>(detail);
-  });
-  return isUnread && held.objects.length > 0 ? 'its status was not read in time' : undefined;
+  const details = held.objects.map(({ uid }) => now.details[uid]);
+  const isUnread = details.every((detail) => detail !== undefined && isCut<unknown>(detail));
+  return isUnread && details.length > 0 ? 'its status was not read in time' : undefined;
 }

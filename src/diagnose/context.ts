@@ -14,6 +14,7 @@ import {
   type ResourceType,
   type ServiceRef,
   type Snapshot,
+  type TypeContent,
   type WebhookFacts,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
@@ -68,7 +69,7 @@ export type RuleResult = Undefinable<
 type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 /** The links of a finding to others. */
-export interface Ties {
+interface Ties {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace: string;
   /** Findings that this one waits for. Ids without a finding are dropped. */
@@ -144,9 +145,7 @@ export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[
   );
 }
 
-interface Typed {
-  type: ResourceType;
-}
+type Typed = Pick<TypeContent, 'type'>;
 
 export function totalCount(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
@@ -176,11 +175,8 @@ export function willBeDeleted(context: Context, namespace: string | undefined): 
 }
 
 /** Reports whether a deletion is only foreseen: a forecast sets its `since` to the time of the snapshot. */
-export function isForeseen(
-  { now: { forecast, takenAt } }: Context,
-  { since }: { since: string },
-): boolean {
-  return forecast !== undefined && since === takenAt;
+export function isForeseen({ now }: Context, { since }: { since: string }): boolean {
+  return now.forecast !== undefined && since === now.takenAt;
 }
 
 /** Returns "was in this namespace and was deleted with it", or the same in the words of a forecast. */

@@ -7,7 +7,7 @@ import {
   NAMESPACE_NODE,
   type Remedy,
 } from '../model/finding.ts';
-import { type RuleResult, resultId, type Ties } from './context.ts';
+import { type RuleResult, resultId } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -177,20 +177,18 @@ interface Visit {
   isOpen: boolean;
 }
 
-const TIES: readonly string[] = [
-  'blocksNamespace',
-  'waitsFor',
-  'waitsForNamespace',
-  'servedBy',
-  'isCut',
-  'wayOut',
-] satisfies (keyof Ties)[];
-
-/** Omits undefined properties. */
+/** Omits undefined properties and the links, which are in the graph. */
 function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
-  const told = Object.entries(result).filter(
-    ([key, value]) => value !== undefined && !TIES.includes(key),
-  );
+  const {
+    blocksNamespace,
+    waitsForNamespace,
+    waitsFor: _,
+    servedBy,
+    isCut,
+    wayOut,
+    ...own
+  } = result;
+  const told = Object.entries(own).filter(([, value]) => value !== undefined);
   const properties = Object.fromEntries(told) as Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
   return { id, scope: 'cluster', ...properties, waitsFor };
 }

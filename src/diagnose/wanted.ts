@@ -26,7 +26,7 @@ import {
   valueIn,
   webhooksOf,
 } from './context.ts';
-import type { ContentError } from './error-texts.ts';
+import { type ContentError, isAdmissionError } from './error-texts.ts';
 import {
   ADMISSION_SOURCES,
   closedWebhooks,
@@ -50,7 +50,7 @@ import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
-import { isSameVersion } from './rules/apis.ts';
+import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -166,30 +166,19 @@ function wantServers(
   }
 }
 
-/** Reports whether an extension API server may have caused the error. */
-const OF_AN_API: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
-  'unexpected-items',
-  'other',
-  'forbidden',
-  'unavailable',
-  'timeout',
-]);
+/** Errors that an extension API server may have caused. */
+const OF_AN_API = /^(?:unexpected-items|other|forbidden|unavailable|timeout)$/;
 
 /** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
 function wantForApis(context: Context, wanted: Wanted): void {
   const { now, conditions } = context;
   const errors = conditions.contentFailure?.errors ?? [];
-  const has = (...kinds: ContentError['kind'][]): boolean =>
-    errors.some(({ kind }) => kinds.includes(kind));
-  const failing = [
-    ...(valueIn(now.discovery)?.failedGroups ?? []),
-    ...conditions.discoveryFailures,
-  ];
+  const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
+  const failing = [...failedGroups, ...conditions.discoveryFailures];
   const failsDiscovery = !now.discovery.ok || failing.length > 0;
   const failsLists = now.content.some(
     ({ read }) =>
-      !read.ok &&
-      ['server-error', 'throttled', 'unreadable', 'timeout'].includes(read.failure.kind),
+      !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
   );
   const isAlone = isUnexplainedByContent(context);
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
@@ -199,10 +188,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
     wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
     wantEnd(context, wanted);
   }
-  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.has(kind))) {
+  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind))) {
     wanted.cluster.push('apiServices');
   }
-  const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
+  const isRefused = errors.some(isAdmissionError);
   if (isRefused) wanted.cluster.push(...ADMISSION_SOURCES);
   for (const { type, sample } of isRefused ? countsOf(now) : []) {
     if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
@@ -225,12 +214,11 @@ function wantBackends(
   context: Context,
   wanted: Wanted,
   errors: readonly ContentError[],
-  failing: Parameters<typeof isSameVersion>[1][],
+  failing: readonly GroupVersion[],
 ): void {
   const named = errors.flatMap((error) => ('service' in error && error.service?.namespace) || []);
-  const apis = extensionApis(context).filter((one) =>
-    failing.some((other) => isSameVersion(one, other)),
-  );
+  const isFailing = (api: GroupVersion): boolean => failing.some((one) => isSameVersion(api, one));
+  const apis = extensionApis(context).filter(isFailing);
   const calls = [...apis, ...conversionsOf(definitionsOf(context))];
   const namespaces = new Set([...named, ...calls.map(({ service }) => service.namespace)]);
   wanted.places.push(...[...namespaces].map(backendsIn));
@@ -268,14 +256,8 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     if (able.everywhere) wanted.cluster.push('pods');
     const homes = placesOfNamesakes(context, one);
     const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
-    for (const place of [
-      ...accounts,
-      ...able.namespaces,
-      ...placesOfServers(context, one),
-      ...homes,
-    ]) {
-      places.add(place);
-    }
+    const servers = placesOfServers(context, one);
+    for (const place of [...accounts, ...able.namespaces, ...servers, ...homes]) places.add(place);
     wanted.partners.push(...syncsOf(context, one, [...new Set(homes)]));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
@@ -293,9 +275,8 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   const existing = now.cluster.namespaces;
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
   const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
-  for (const namespace of places) {
-    if (names.includes(namespace))
-      wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
+  for (const namespace of places.intersection(new Set(names))) {
+    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
   }
 }
 
@@ -312,9 +293,7 @@ function isRead({ now }: Context, { cluster }: Wanted): boolean {
  */
 function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
   const found = held.map((one) => ({ type: one.type, ...findOwner(context, one) }));
-  wanted.siblings.push(
-    ...found.filter(({ dependsOnSiblings }) => dependsOnSiblings).map(({ type }) => type),
-  );
+  wanted.siblings.push(...found.flatMap((one) => (one.dependsOnSiblings ? one.type : [])));
   if (context.now.logs === undefined) return;
   const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
   const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));

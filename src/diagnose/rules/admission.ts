@@ -130,8 +130,6 @@ export function judgeAdmission(
 }
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
-/** The beginning of evidence that no dry run of the gate could give. */
-export const EVALUATED_PREFIX = 'its expressions, evaluated for ';
 
 /** Judges the request of another user by a guard that checks the user, or says what could not be evaluated. */
 function judgedForUser(
@@ -153,7 +151,7 @@ function judgedForUser(
   if (asked === undefined || denial === undefined)
     return 'looks at who asks, and its expressions could not be evaluated';
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
-  const text = EVALUATED_PREFIX + who;
+  const text = `its expressions, evaluated for ${who}`;
   const error = { policy: policy.name, binding: binding?.name, message, text };
   const does = `${request.operation} of ${typeName(request.type)}`;
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);

@@ -19,7 +19,7 @@ function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
 }
 
-type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
+export type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
 export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
   return apiVersionOf(a) === apiVersionOf(b);

@@ -45,7 +45,7 @@ import {
   type ErrorOf,
   isAdmissionError,
 } from '../error-texts.ts';
-import { shrinkingTypes } from '../movement.ts';
+import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
 import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
@@ -193,7 +193,7 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
   if (count === undefined || !isAggregated(context, count.type)) return [];
   const { type, queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
-  const kept = ending.reduce((sum, { count }) => sum + count, queued);
+  const kept = sum([queued, ...ending.map(({ count }) => count)]);
   const words = `are still there although their deletion succeeds; left without a finalizer: ${kept}`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
@@ -428,10 +428,8 @@ function storageRemedies(
     text: 'Configure the API server with the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
   });
   if (type === undefined || name === undefined) {
-    return [
-      restore,
-      withRole('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
-    ];
+    const text = 'The log of kube-apiserver names the object that cannot be read';
+    return [restore, withRole('look', { text })];
   }
   const path = `${pathOf(context, type)}/${name}`;
   const body =
@@ -539,8 +537,8 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
   return there.map((list): RuleResult => {
     const [{ content }] = list as [(typeof list)[number]];
-    const had = list.reduce((total, moving) => total + moving.before, 0);
-    const left = list.reduce((total, moving) => total + moving.now, 0);
+    const had = sum(list.map((moving) => moving.before));
+    const left = sum(list.map((moving) => moving.now));
     const rate = (had - left) / seconds;
     const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s are left` : '';
     const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
