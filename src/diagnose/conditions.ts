@@ -1,5 +1,6 @@
 import type { Condition } from '../model/snapshot.ts';
 import { type ContentError, classifyErrorText } from './error-texts.ts';
+import { remember } from './remember.ts';
 
 /**
  * The conditions that the namespace controller writes while it deletes (1.16 and later), taken apart. They
@@ -24,16 +25,7 @@ export interface ParsedConditions {
  * Parses the conditions of a namespace (kube-controller-manager
  * pkg/controller/namespace/deletion/status_condition_utils.go).
  */
-export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
-  const parsed = known.get(conditions) ?? parseUncached(conditions);
-  known.set(conditions, parsed);
-  return parsed;
-}
-
-/** A cache: a diagnosis reads the conditions of all namespaces, and a run may have a thousand diagnoses. */
-const known = new WeakMap<readonly Condition[], ParsedConditions>();
-
-function parseUncached(conditions: readonly Condition[]): ParsedConditions {
+export const parseConditions = remember((conditions: readonly Condition[]): ParsedConditions => {
   // Anyone who can patch the status can add conditions.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(
@@ -47,7 +39,7 @@ function parseUncached(conditions: readonly Condition[]): ParsedConditions {
     finalizersRemaining: finalizersRemaining(said.get('NamespaceFinalizersRemaining')),
     contentFailure: content === undefined ? undefined : { errors: classifyErrorText(content) },
   };
-}
+});
 
 const TYPES: ReadonlySet<string> = new Set([
   'NamespaceDeletionDiscoveryFailure',

@@ -7,12 +7,14 @@ import {
   type DefinitionDetail,
   type EventFacts,
   MAX_EXAMPLES,
+  type NamespaceFacts,
   type ObjectDetail,
   type ObjectFacts,
   type ObjectGroup,
   type ResourceType,
   type ServiceRef,
   type Snapshot,
+  type TypeContent,
   type WebhookFacts,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
@@ -56,29 +58,18 @@ export interface Link {
   because: string;
 }
 
-/** Optional properties of a finding, which a rule may set to undefined. */
-type Optional =
-  | 'finalizer'
-  | 'continuation'
-  | 'quote'
-  | 'ownerLog'
-  | 'since'
-  | 'certainty'
-  | 'wasDeletedWithNamespace'
-  | 'count'
-  | 'examples'
-  | 'next';
+/**
+ * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it
+ * is about the whole cluster.
+ */
+export type RuleResult = Undefinable<
+  Omit<Finding, 'id' | 'scope' | 'waitsFor'> & Partial<Pick<Finding, 'scope'> & Ties>
+>;
 
-/** A finding before the graph links it to others. */
-export interface RuleResult
-  extends Omit<Finding, 'id' | 'waitsFor' | Optional>,
-    Undefinable<Pick<Finding, Optional>>,
-    Undefinable<Ties> {}
-
-type Undefinable<T> = { [K in keyof T]?: T[K] | undefined };
+type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 /** The links of a finding to others. */
-export interface Ties {
+interface Ties {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace: string;
   /** Findings that this one waits for. Ids without a finding are dropped. */
@@ -154,9 +145,7 @@ export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[
   );
 }
 
-interface Typed {
-  type: ResourceType;
-}
+type Typed = Pick<TypeContent, 'type'>;
 
 export function totalCount(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
@@ -165,6 +154,12 @@ export function totalCount(now: Pick<Snapshot, 'content'>): number {
 /** Reports whether all content of the namespace could be read. */
 export function isContentRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
+}
+
+export function otherTerminating({ now: { cluster, namespace } }: Context): NamespaceFacts[] {
+  return itemsIn(cluster.namespaces).filter(
+    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== namespace.name,
+  );
 }
 
 /** Reports whether an object is deleted together with this namespace, because it is in it. */
@@ -180,11 +175,8 @@ export function willBeDeleted(context: Context, namespace: string | undefined): 
 }
 
 /** Reports whether a deletion is only foreseen: a forecast sets its `since` to the time of the snapshot. */
-export function isForeseen(
-  { now: { forecast, takenAt } }: Context,
-  { since }: { since: string },
-): boolean {
-  return forecast !== undefined && since === takenAt;
+export function isForeseen({ now }: Context, { since }: { since: string }): boolean {
+  return now.forecast !== undefined && since === now.takenAt;
 }
 
 /** Returns "was in this namespace and was deleted with it", or the same in the words of a forecast. */

@@ -149,13 +149,13 @@ export function judgeLastRequest(context: Context): Judgement {
 export function wantedSamples(
   context: Context,
   type: ResourceType,
-  known: readonly Candidate[],
+  known: readonly Sample[],
 ): NonNullable<Wanted['samples']> {
   const isMeant = (guard: Guard, candidate: Candidate): boolean =>
     mayRefuse(guard, realRequests(context, 'DELETE', type, candidate)[0]);
   return guardsFor(context, 'DELETE', type)
     .filter(mayDeny)
-    .filter((guard) => isSelective(guard) && !known.some((one) => isMeant(guard, one)))
+    .filter((guard) => isSelective(guard) && !known.some(({ object }) => isMeant(guard, object)))
     .map((guard) => ({
       key: `${typeName(type)} ${guard.text}`,
       type,
