@@ -1,7 +1,7 @@
 import { ActionError } from '../base/errors.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
-import { commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
+import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
 import { collectItems, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
@@ -190,6 +190,9 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     };
     for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
       note(`not done, because it is cluster-scoped: ${command} (${why})`);
+    }
+    for (const { command, why } of commandsElsewhere(snapshot)) {
+      note(`not done, because it reaches beyond this namespace: ${command} (${why})`);
     }
     const state = { ...ordered, namespace, unread: new Set<string>(), note, timeLeft };
     await runOrderSteps(orderOf(snapshot), { ...run, ...state });

@@ -1,5 +1,5 @@
 import { basisOf } from '../forecast/basis.ts';
-import { orderCommand, orderOf } from '../forecast/order.ts';
+import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
 import { typeName } from '../model/facts.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
@@ -63,9 +63,12 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
     diagnosis,
     examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
-    order: orderOf(snapshot).map((step) => ({
-      why: step.why,
-      command: orderCommand(name, step),
-    })),
+    order: [
+      ...commandsElsewhere(snapshot),
+      ...orderOf(snapshot).map((step) => ({
+        why: step.why,
+        command: orderCommand(name, step),
+      })),
+    ],
   };
 }

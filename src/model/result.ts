@@ -56,7 +56,7 @@ export interface Deletion {
 }
 
 /** Objects that have to be deleted before the namespace, and why. */
-interface OrderEntry {
+export interface OrderEntry {
   why: string;
   command: string;
 }
