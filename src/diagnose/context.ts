@@ -1,6 +1,6 @@
 import { shorten } from '../base/text.ts';
 import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
-import type { Finding, FindingCode, Remedy, Subject } from '../model/finding.ts';
+import type { Finding, Remedy, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
   type ContentCount,
@@ -85,15 +85,15 @@ interface Ties {
 }
 
 /** Returns the id of a finding, which is the same in every snapshot and every run. */
-export function findingId(code: FindingCode, subject: Subject, finalizer?: string): string {
+export function resultId({
+  code,
+  subject,
+  finalizer,
+}: Pick<RuleResult, 'code' | 'subject' | 'finalizer'>): string {
   const group = groupOf(subject.apiVersion);
   const place = subject.namespace === undefined ? '' : `${subject.namespace}/`;
   const suffix = finalizer === undefined ? '' : `:${finalizer}`;
   return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
-}
-
-export function resultId({ code, subject, finalizer }: RuleResult): string {
-  return findingId(code, subject, finalizer);
 }
 
 export function linksTo(results: readonly RuleResult[], because: string): Link[] {
@@ -102,8 +102,9 @@ export function linksTo(results: readonly RuleResult[], because: string): Link[]
 
 /** Returns links to the findings about the finalizers of an object. */
 export function linksToHeld(object: ObjectFacts, because: string): Link[] {
+  const subject = subjectOf(object);
   return object.finalizers.map((finalizer) => ({
-    id: findingId('object-finalizer', subjectOf(object), finalizer),
+    id: resultId({ code: 'object-finalizer', subject, finalizer }),
     because,
   }));
 }

@@ -100,27 +100,27 @@ export function judgeAdmission(
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
-    const asked = guard === undefined ? undefined : isGuardAsked(guard, request);
+    const asked = guard && isGuardAsked(guard, request);
     const doubt = doubtAboutTrial(context, guard, error, type);
     if (doubt !== undefined) {
       judgement.questions.push(`${guard?.text} refuses it now, ${doubt}: ${error.text}`);
       continue;
     }
-    if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
-      if (asked !== false) add(admissionResult(context, error, does));
-      // Not asked about a collection. Its refusal may have hidden another one.
-      else judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
-      continue;
+    const looksAtUser = guard?.dependsOnUser ?? error.kind === 'policy-denied';
+    if (looksAtUser) {
+      const ours = `${does} by this gate (its conditions look at who asks)`;
+      judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
+      // How a policy decides for other users is evaluated below.
+      if (guard?.policy !== undefined) continue;
     }
-    const ours = `${does} by this gate (its conditions look at who asks)`;
-    judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-    // How a policy decides for other users is evaluated below.
-    if (guard?.policy !== undefined) continue;
-    if (asked === undefined)
-      judgement.questions.push(
-        `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
-      );
-    else if (asked) add(admissionResult(context, error, does));
+    if (asked ?? !looksAtUser) add(admissionResult(context, error, does));
+    else if (!looksAtUser) {
+      // Not asked about a collection. Its refusal may have hidden another one.
+      judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
+    } else if (asked === undefined) {
+      const refused = `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks`;
+      judgement.questions.push(`${refused}: ${error.text}`);
+    }
   }
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
@@ -130,11 +130,8 @@ export function judgeAdmission(
       continue;
     }
     const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
-    const judged = dead
-      ? asked
-        ? dead
-        : UNEVALUATED
-      : judgedForUser(context, guard, request, asked, who);
+    const answer = asked ? dead : dead && UNEVALUATED;
+    const judged = answer ?? judgedForUser(context, guard, request, asked, who);
     if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
     else if (judged !== undefined) add(judged);
   }

@@ -47,13 +47,13 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
       ({ apiVersion, kind }) => kind === type.kind && apiVersion === apiVersionOf(type),
     );
     const all = sample === undefined ? [] : [sample, ...mine];
-    return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => ({
-      ...{ type, object },
-      key: index === 0 ? typeName(type) : `${typeName(type)}/${object.name}`,
-    }));
+    return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => {
+      const key = index === 0 ? typeName(type) : `${typeName(type)}/${object.name}`;
+      return { type, object, key };
+    });
   });
-  const own = { ...namespace, namespace: '' };
-  return [...inside, { type: NAMESPACE_TYPE, object: own, key: typeName(NAMESPACE_TYPE) }];
+  const object = { ...namespace, namespace: '' };
+  return [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
 }
 
 /** Judges the deletion of each sample. */
