@@ -428,7 +428,9 @@ function remainsAfter(
     // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
     return finalizers.length === 0
       ? mine.some(({ step }) => step === 'overdue-pods')
-      : finalizers.every((name) => mine.some(({ finalizer }) => finalizer === name));
+      : finalizers.every((name) =>
+          mine.some((action) => action.step === 'object-finalizer' && action.finalizer === name),
+        );
   };
   const left: string[] = [];
   const unread: NotInspected[] = [];
