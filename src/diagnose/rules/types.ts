@@ -89,8 +89,8 @@ function blocking(results: readonly RuleResult[], blocksNamespace: string): Rule
 }
 
 /**
- * Finds conversions that will fail: to delete an object that is stored in another version than the served one needs the
- * webhook. A type without objects here was just listed, and the namespace controller only lists it.
+ * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
+ * in every namespace; whether other namespaces have such objects is not known, and a LIST with a limit does not show it.
  */
 function foreseenConversion(context: Context, crd: Conversion): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
@@ -100,7 +100,7 @@ function foreseenConversion(context: Context, crd: Conversion): RuleResult[] {
   const { type, total } = count;
   const isGone = willBeDeleted(context, crd.service.namespace);
   const needsIt = crd.storedVersions.some((version) => version !== type.version);
-  if (total === 0 || !needsIt) return [];
+  if (!needsIt || (isGone && total === 0)) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
   const result = brokenConversion(context, crd, 'service-not-found', text);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
