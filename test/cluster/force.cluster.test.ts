@@ -901,6 +901,20 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.create(workload(kind, ops, 'cleaner', { serviceAccountName: 'cleaner' }));
     }
 
+    async function refuses(
+      arrange: (made: World) => Promise<unknown>,
+      options?: OperatorOptions,
+    ): Promise<void> {
+      const made = await withOperator(options);
+      await arrange(made);
+      const { refusals, record } = await run('all', made, pattern(made));
+      const written = await writes('all', made);
+      await made.end();
+      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
+      expect(record.actions).toEqual([]);
+      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
+    }
+
     test.concurrent.each<[string, (made: World) => Promise<unknown>, OperatorOptions?]>([
       ['a Deployment that may patch and does not watch', (made) => patching(made, 'Deployment')],
       ['a CronJob that may patch', (made) => patching(made, 'CronJob')],
@@ -945,16 +959,29 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
           await made.client.patchStatus(podRef(made.namespace, 'last'), runningStatus());
         },
       ],
-    ])('is not taken from %s', async (_, arrange, options) => {
-      const made = await withOperator(options);
-      await arrange(made);
-      const { refusals, record } = await run('all', made, pattern(made));
-      const written = await writes('all', made);
-      await made.end();
-      expect(refusals).toMatch(/add to force-finalizers: \S+\/cleanup|not terminating/);
-      expect(record.actions).toEqual([]);
-      expect(written).toEqual([`delete namespaces/${made.namespace}`]);
-    });
+    ])('is not taken from %s', (_, arrange, options) => refuses(arrange, options));
+
+    // These may change objects of every namespace, also those of tests beside them.
+    test.each<[string, (made: World) => Promise<unknown>]>([
+      [
+        'another Deployment with the account of the gate',
+        (made) => {
+          const name = made.name('nightly-cleaner');
+          return made.create(deployment(GATE_NAMESPACE, name, { serviceAccountName: 'all' }));
+        },
+      ],
+      [
+        'a controller that may create everything of the core group, and so tokens',
+        async (made) => {
+          const [vault, verbs] = [made.name('vault'), ['create', 'get', 'list', 'watch', 'delete']];
+          await made.createNamespace(vault);
+          await made.create(serviceAccount(vault, 'vault'));
+          const rule = { apiGroups: [''], resources: ['*'], verbs };
+          await others(made, accountSubject(vault, 'vault'), rule);
+          await made.create(deployment(vault, 'vault', { serviceAccountName: 'vault' }));
+        },
+      ],
+    ])('is not taken from %s', (_, arrange) => refuses(arrange));
 
     test('is taken where its owner was deleted with the namespace, and nobody else may change it', async () => {
       const made = await withOperator();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import {
@@ -10,7 +11,16 @@ import {
 import { type Cluster, foreignKubeconfig, sharedCluster } from './clusters.ts';
 import { gate, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
-import { configMap, customObject, customType, podSpec, secret } from './objects.ts';
+import {
+  configMap,
+  customObject,
+  customType,
+  pod,
+  podSpec,
+  secret,
+  serviceAccount,
+  volumeClaim,
+} from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { configMapRef } from './scenarios/links.ts';
 import {
@@ -24,6 +34,7 @@ import {
 } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
+import { runPodsIn } from './servers/stand-in.ts';
 import { startWebhook } from './servers/webhook.ts';
 import { inNamespace, type World } from './world.ts';
 
@@ -92,11 +103,27 @@ async function withStatus(world: World, status: JsonObject): Promise<void> {
   await world.client.patchStatus(guardedRef(world, operator, 'a'), status, { fieldManager });
 }
 
-function complaining(world: World, message: string): Promise<void> {
-  const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
-  const condition = { type: 'Synced', status: 'False', reason: 'ReconcileError' };
-  return withStatus(world, { conditions: [{ ...condition, message, lastTransitionTime: since }] });
+const FAILED = { type: 'Synced', status: 'False', reason: 'ReconcileError' };
+
+function complaining(world: World, message: string, condition: JsonObject = FAILED): Promise<void> {
+  return withStatus(world, { conditions: [sinceAnHour({ ...condition, message })] });
 }
+
+function sinceAnHour(condition: JsonObject): JsonObject {
+  const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
+  return { ...condition, lastTransitionTime: since };
+}
+
+/** A running operator elsewhere that removes its finalizer, and its object with this status. */
+const recovered =
+  (conditions: readonly JsonObject[], status: JsonObject = {}): Build =>
+  async (world) => {
+    const operator = await elsewhere(world, {}, {});
+    await createGuarded(world, operator, 'a');
+    const fieldManager = operator.manager;
+    const reported = { ...status, conditions: conditions.map(sinceAnHour) };
+    await world.client.patchStatus(guardedRef(world, operator, 'a'), reported, { fieldManager });
+  };
 
 const BALANCED = 'service.kubernetes.io/load-balancer-cleanup';
 
@@ -114,25 +141,31 @@ const balanced =
     );
   };
 
-/** A Job that the operator made for its object. */
-async function withTask(world: World): Promise<void> {
-  const operator = await elsewhere(world);
-  await createGuarded(world, operator, 'a');
-  const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator, 'a'));
-  const owner = { apiVersion, kind, name: 'a', uid: metadata['uid'] as string };
-  await world.create(
-    {
-      apiVersion: 'batch/v1',
-      kind: 'Job',
-      metadata: {
-        namespace: world.namespace,
-        name: 'apply-a',
-        ownerReferences: [{ ...owner, controller: true }],
+/** A Job that the operator made for its object. An owner reference or a label connects the two. */
+const withTask =
+  (link: 'owner reference' | 'label'): Build =>
+  async (world) => {
+    const operator = await elsewhere(world);
+    await createGuarded(world, operator, 'a');
+    const linked =
+      link === 'label'
+        ? { labels: { [`${operator.group}/name`]: 'a' } }
+        : await ownedBy(world, operator, 'a');
+    await world.create(
+      {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { namespace: world.namespace, name: 'apply-a', ...linked },
+        spec: { suspend: true, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
       },
-      spec: { suspend: true, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
-    },
-    { fieldManager: operator.manager },
-  );
+      { fieldManager: operator.manager },
+    );
+  };
+
+async function ownedBy(world: World, operator: Operator, name: string): Promise<JsonObject> {
+  const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator, name));
+  const owner = { apiVersion, kind, name, uid: metadata['uid'] as string, controller: true };
+  return { ownerReferences: [owner] };
 }
 
 const twoConfigMaps: Build = async (world) => {
@@ -437,7 +470,29 @@ const HANGS: Record<string, Hang> = {
     'inconclusive',
     /pod/i,
   ],
-  'a task that it ran for the object before': [withTask, 'inconclusive', /Job apply-a/],
+  'a task that it ran for the object before': [
+    withTask('owner reference'),
+    'inconclusive',
+    /Job apply-a/,
+  ],
+  'a task that only a label connects with the object': [
+    withTask('label'),
+    'inconclusive',
+    /Job apply-a/,
+  ],
+  'a class that no installation serves': [
+    async (world) => {
+      const operator = await elsewhere(world, { container: { args: ['--widget-class=blue'] } });
+      await createGuarded(world, operator, 'a', world.namespace, { widgetClass: 'green' });
+    },
+    'inconclusive',
+    /its arguments are for another class than the object names/,
+  ],
+  'a policy that refuses every update of a terminating object': [
+    refusingUpdates('!has(oldObject.metadata.deletionTimestamp)'),
+    'inconclusive',
+    /freeze\S* .*look at whether something is being deleted/,
+  ],
   'a right that its controller does not have': [
     async (world) => {
       const operator = await elsewhere(world, { verbs: ['get', 'list', 'watch'] }, {});
@@ -519,6 +574,186 @@ const HANGS: Record<string, Hang> = {
   ],
 };
 
+/** Ways in which a spec names the Secret `creds`. */
+const NAMING_A_SECRET: Record<string, JsonObject> = {
+  'auth.from.secret.name': { auth: { from: { secret: { name: 'creds' } } } },
+  'auth.tokenSecret.name': { auth: { tokenSecret: { name: 'creds' } } },
+  'credentials with a source and a name': {
+    credentials: { source: 'Secret', name: 'creds', key: 'token' },
+  },
+  'passwordFrom with a kind and a name': { passwordFrom: { kind: 'Secret', name: 'creds' } },
+  'a bare apiKeySecret': { apiKeySecret: 'creds' },
+};
+
+/** Conditions that have reported a failure for an hour, and their messages. */
+const FAILURES: Record<string, [condition: JsonObject, message: string]> = {
+  'Stalled=True': [
+    { type: 'Stalled', status: 'True', reason: 'CloudError' },
+    'permission denied on resource project shop-prod',
+  ],
+  'ReconcileError=True': [
+    { type: 'ReconcileError', status: 'True', reason: 'Error' },
+    'AccessDenied: not authorized to perform s3:DeleteBucket',
+  ],
+  'Ready=False with an expired token': [
+    { type: 'Ready', status: 'False', reason: 'AuthFailed' },
+    'oauth2: "invalid_grant" "The refresh token has expired"',
+  ],
+  'Synced=False with a wrong signature': [FAILED, 'api error SignatureDoesNotMatch'],
+};
+
+/** Open questions about an owner that runs. These are not deleted. */
+const QUESTIONS: Record<string, [build: Build, says: string]> = {
+  ...Object.fromEntries(
+    Object.entries(NAMING_A_SECRET).map(([title, spec]) => [
+      `a Secret named by ${title}`,
+      [naming(spec, ({ namespace }) => [secret(namespace, 'creds')]), 'Secret creds'],
+    ]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(FAILURES).map(([title, [condition, message]]) => [
+      `a status of ${title}`,
+      [(world: World) => complaining(world, message, condition), message],
+    ]),
+  ),
+  'a Broker that only a label names': [
+    async (world) => {
+      const operator = await elsewhere(world);
+      await kindOfGroup(world, operator, 'Broker');
+      await world.create(customObject(apiVersionOf(operator), 'Broker', world.namespace, 'main'));
+      await createGuarded(world, operator, 'orders');
+      const labels = { [`${operator.group}/broker`]: 'main' };
+      await world.client.patch(guardedRef(world, operator, 'orders'), { metadata: { labels } });
+    },
+    'Broker main',
+  ],
+};
+
+/** Refusals that end during the deletion: a forecast may ask about them, but does not call them a hang. */
+const TEMPORARY: Record<string, [build: Build, says: RegExp]> = {
+  'a policy that lets objects be deleted only with their namespace': [
+    inForce(policy('has(namespaceObject.metadata.deletionTimestamp)')),
+    /whether something is being deleted/,
+  ],
+  'a webhook that refuses to delete a parent while it has children': [
+    async (world) => {
+      const group = world.domain('vault.example.com');
+      const apiVersion = `${group}/v1`;
+      for (const kind of ['Account', 'Lease']) await world.createType(customType({ group, kind }));
+      const { client, namespace } = world;
+      const account = { apiVersion, kind: 'Account', namespace, name: 'main' };
+      let hasChildren = true;
+      whileItLasts(world, async () => {
+        hasChildren = (await client.list(apiVersion, 'Lease', namespace)).length > 0;
+      });
+      await world.create(customObject(apiVersion, 'Account', namespace, 'main'));
+      await world.create({
+        ...customObject(apiVersion, 'Lease', namespace, 'one'),
+        spec: { accountRef: { name: 'main' } },
+      });
+      await createWebhook(world, {
+        ...{ operations: ['DELETE'], apiGroup: group, resource: 'accounts' },
+        clientConfig: await startWebhook(world, () =>
+          hasChildren ? { deny: 'it has leases: delete them first' } : 'allow',
+        ),
+      });
+      await refusesDeletion(world, account);
+    },
+    /names leases, which would be deleted as well/,
+  ],
+};
+
+function whileItLasts(world: World, work: () => Promise<unknown>): void {
+  const stop = new AbortController();
+  world.atEnd(() => stop.abort());
+  void (async () => {
+    while (!stop.signal.aborted) {
+      await work().catch(() => undefined);
+      await sleep(250, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  })();
+}
+
+/** A tenant of Flux, whose controllers run in a namespace of their own. */
+async function fluxTenant(world: World): Promise<void> {
+  const { namespace } = world;
+  const controller = (area: string, version: string, kind: string) =>
+    elsewhere(
+      world,
+      {
+        ...{ group: `${area}.toolkit.fluxcd.io`, ownGroup: false, version, kind },
+        ...{ name: `${area}-controller`, namespace: world.name('flux-system') },
+        finalizer: 'finalizers.fluxcd.io',
+      },
+      {},
+    );
+  const source = await controller('source', 'v1', 'GitRepository');
+  const kustomize = await controller('kustomize', 'v1', 'Kustomization');
+  const helm = await controller('helm', 'v2', 'HelmRelease');
+  await kindOfGroup(world, source, 'HelmRepository');
+  await world.create(secret(namespace, 'git-creds'));
+  await world.create(customObject(apiVersionOf(source), 'HelmRepository', namespace, 'charts'));
+  const sourceRef = { kind: 'GitRepository', name: 'app' };
+  const charts = { kind: 'HelmRepository', name: 'charts' };
+  const objects: [Operator, JsonObject][] = [
+    [source, { url: 'https://git.example.com/app', secretRef: { name: 'git-creds' } }],
+    [kustomize, { path: './deploy', prune: true, sourceRef, targetNamespace: namespace }],
+    [helm, { chart: { spec: { chart: 'redis', sourceRef: charts } } }],
+  ];
+  for (const [operator, spec] of objects) {
+    await createGuarded(world, operator, 'app', namespace, spec);
+    const conditions = [sinceAnHour({ type: 'Ready', status: 'True', reason: 'Succeeded' })];
+    const { manager: fieldManager } = operator;
+    const ref = guardedRef(world, operator, 'app');
+    await world.client.patchStatus(ref, { conditions }, { fieldManager });
+  }
+}
+
+/** A database with the objects that its operator made for it, among them a pod. */
+async function database(world: World): Promise<void> {
+  const { namespace } = world;
+  const operator = await elsewhere(world, { kind: 'Cluster' }, {});
+  await createGuarded(world, operator, 'pg', namespace, { instances: 1, podTemplate: {} });
+  const own = { labels: { cluster: 'pg' }, ...(await ownedBy(world, operator, 'pg')) };
+  const children = [
+    secret(namespace, 'pg-app'),
+    serviceAccount(namespace, 'pg'),
+    volumeClaim(namespace, 'pg-1', { storageClassName: 'fast' }),
+    pod(namespace, 'pg-1', { claims: ['pg-1'] }),
+  ];
+  for (const child of children) {
+    const metadata = { ...(child['metadata'] as JsonObject), ...own };
+    await world.create({ ...child, metadata }, { fieldManager: operator.manager });
+  }
+  await runPodsIn(world, namespace);
+}
+
+/** A pod with the finalizer of a controller that runs elsewhere, as job queues put it on pods. */
+async function queuedPod(world: World): Promise<void> {
+  const group = world.domain('queue.example.com');
+  const operator = await elsewhere(
+    world,
+    {
+      ...{ group: '', ownGroup: false, kind: 'Pod', type: false, name: 'queue-controller' },
+      finalizer: `${group}/managed`,
+      rules: [
+        rule('', ['pods', 'pods/status'], FULL),
+        rule('coordination.k8s.io', ['leases'], ['*']),
+      ],
+    },
+    {},
+  );
+  const labels = { [`${group}/queue`]: 'default' };
+  await world.create(pod(world.namespace, 'batch-1', { metadata: { labels } }));
+  await world.client.patch(
+    { apiVersion: 'v1', kind: 'Pod', namespace: world.namespace, name: 'batch-1' },
+    { metadata: { finalizers: [operator.finalizer] } },
+    { fieldManager: operator.manager },
+  );
+}
+
+const DENIED = 'AccessDenied: not authorized to perform s3:CreateBucket';
+
 /** Nothing of these holds the namespace, and a forecast says so. */
 const CALM: Record<string, Build> = {
   'a Secret that the operator made itself': async (world) => {
@@ -539,6 +774,20 @@ const CALM: Record<string, Build> = {
       servers: [`nats://nats.${operator.namespace}.svc:4222`, 'nats.example.com', 'nats'],
     });
   },
+  'a tenant of Flux': fluxTenant,
+  'a database with a pod that its operator made': database,
+  'a pod whose finalizer a running controller removes': queuedPod,
+  'a refusal before the object became ready': recovered(
+    [{ type: 'Ready', status: 'True', reason: 'Available', message: 'bucket is in sync' }],
+    {
+      lastError: DENIED,
+      history: [{ result: 'Failed', message: DENIED }, { result: 'Succeeded' }],
+    },
+  ),
+  'Degraded=False with a message about a refusal': recovered([
+    { type: 'Degraded', status: 'False', message: `recovered from ${DENIED}` },
+    { type: 'Ready', status: 'True', reason: 'AsExpected', message: '' },
+  ]),
   'a policy that exempts the namespace controller': policy('false', `${USER} != "${CONTROLLER}"`),
   'a policy that lets nobody but the operator update its objects': refusingUpdates(
     `${USER}.endsWith(":widget-operator")`,
@@ -570,6 +819,36 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           expect(`${rootsOf(result).join()} ${text}`).toMatch(says);
           const hung = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
           expect(['stuck', 'inconclusive', 'progressing']).toContain(hung.result.outcome);
+        }),
+      );
+    }
+  });
+
+  describe.concurrent('an open question is asked about', () => {
+    for (const [title, [build, says]] of Object.entries(QUESTIONS)) {
+      test(title, () =>
+        within(title, async (world) => {
+          await build(world);
+          const { result } = await gate(world, { forecast: 'true' });
+          expect([result.outcome, rootsOf(result)]).toEqual([
+            'inconclusive',
+            [expect.stringContaining(says)],
+          ]);
+        }),
+      );
+    }
+  });
+
+  describe.concurrent('is not called a hang:', () => {
+    for (const [title, [build, says]] of Object.entries(TEMPORARY)) {
+      test(title, () =>
+        within(title, async (world) => {
+          await build(world);
+          const { result } = await gate(world, { forecast: 'true' });
+          expect([result.outcome, rootsOf(result)]).toEqual(['inconclusive', []]);
+          expect(result.diagnosis?.notInspected.map(({ reason }) => reason).join()).toMatch(says);
+          const { result: deletion } = await gate(world, { delete: 'true', timeout: '90s' });
+          expect(deletion.outcome).toBe('deleted');
         }),
       );
     }
