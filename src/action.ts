@@ -3,117 +3,97 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as core from '@actions/core';
 import { describeError, describeFailure } from './base/errors.ts';
-import type { Log } from './base/log.ts';
-import { type Environment, onCancel } from './base/process.ts';
-import { createRedactor, type Redactor, redactDeep } from './base/redact.ts';
+import { onCancel } from './base/process.ts';
+import { createRedactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
 import { commentInputs, type GivenInputs, INPUT_ROWS, type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { createActionLog, Publisher } from './publish/publish.ts';
-import { readWorkflowRun, secretsHint, type WorkflowRun } from './publish/workflow-run.ts';
+import { readWorkflowRun, secretsHint } from './publish/workflow-run.ts';
 import { logReport } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
-interface Parts {
-  env: Environment;
-  given: GivenInputs;
-  redactor: Redactor;
-  log: Log;
-  /** Aborts when the run is cancelled. */
-  signal: AbortSignal;
-  run: WorkflowRun | undefined;
-  startedAt: number;
-}
-
 /** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
-export async function runAction(env: Environment = process.env): Promise<number> {
+export async function runAction(): Promise<number> {
   const redactor = createRedactor(core.setSecret);
   const given: GivenInputs = Object.fromEntries(
     INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
   );
   redactor.add(given['github-token']);
   const { signal, dispose } = onCancel();
-  const parts: Parts = {
-    env,
-    given,
-    redactor,
-    log: createActionLog(redactor),
-    signal,
-    run: readWorkflowRun(env, given.matrix ?? ''),
-    startedAt: systemClock.now(),
+  const log = createActionLog(redactor);
+  const run = readWorkflowRun(process.env, given.matrix ?? '');
+  const startedAt = systemClock.now();
+  const elapsedMs = (): number => systemClock.now() - startedAt;
+
+  const createPublisher = (inputs?: Inputs): Publisher =>
+    new Publisher({
+      ...{ log, redactor, run, cancelled: signal },
+      summaryFile: process.env['GITHUB_STEP_SUMMARY'],
+      reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir),
+      comment: commentInputs(given, inputs),
+    });
+  const setOutputs = (outputs: Record<string, string>): void => {
+    try {
+      for (const [name, value] of Object.entries(outputs)) {
+        core.setOutput(name, redactor.redact(value));
+      }
+    } catch (error) {
+      log.warning(`could not set the outputs of this step: ${describeError(error)}`);
+    }
   };
-  let publisher = createPublisher(undefined, parts);
+  /** Sets the outputs before the requests to the host, which may take long. */
+  const publish = async (ending: Ending): Promise<void> => {
+    const view = 'run' in ending ? ending : undefined;
+    setOutputs(outputsOf(view, await publisher.files(ending), elapsedMs()));
+    const commentUrl = await publisher.comment(ending);
+    if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl });
+  };
+  const finish = async (view: View): Promise<number> => {
+    logReport(view, log);
+    await publish(view);
+    return view.run.verdict === 'fail' ? 1 : 0;
+  };
+  /** Reports that the gate could not work: one sentence, a hint, and all outputs. */
+  const fail = async (error: unknown): Promise<number> => {
+    const { message, hint, frames } = describeFailure(error);
+    const hints = [hint, run && secretsHint(run)].filter((text) => text !== undefined);
+    log.error(message, 'Namespace Teardown Gate could not work');
+    for (const text of hints) log.line(text);
+    for (const frame of frames) log.debug(frame);
+    const at = new Date(systemClock.now()).toISOString();
+    await publish(redactDeep({ message, hints, at, elapsedMs: elapsedMs() }, redactor.redact));
+    return 1;
+  };
+
+  let publisher = createPublisher();
   try {
     const inputs = readInputs(given);
-    publisher = createPublisher(inputs, parts);
-    const current = publisher;
+    publisher = createPublisher(inputs);
     const announce = async (planned: View): Promise<void> => {
-      await current.files(planned);
-      await current.comment(planned, true);
+      await publisher.files(planned);
+      await publisher.comment(planned, true);
     };
     const noFiles = { reportJsonPath: '', reportMarkdownPath: '' };
-    const concluded = (view: View): void =>
-      setOutputs(outputsOf(view, noFiles, systemClock.now() - parts.startedAt), parts);
-    const face = { ...parts, announce, concluded };
-    return await runInCluster(inputs, face, (view) => finish(view, current, parts));
+    const concluded = (view: View): void => setOutputs(outputsOf(view, noFiles, elapsedMs()));
+    return await runInCluster(inputs, { redactor, log, signal, announce, concluded }, finish);
   } catch (error) {
     // The run was cancelled during the login: there is no cluster to report about, but there is a run.
-    return signal.aborted
-      ? await finish(viewOf(emptyResult(parts)), publisher, parts)
-      : await fail(error, publisher, parts);
+    return signal.aborted ? await finish(viewOf(cancelledRun(elapsedMs()))) : await fail(error);
   } finally {
     dispose();
   }
 }
 
-async function finish(view: View, publisher: Publisher, parts: Parts): Promise<number> {
-  logReport(view, parts.log);
-  await publish(view, publisher, parts);
-  return view.run.verdict === 'fail' ? 1 : 0;
-}
-
-/** Reports that the gate could not work: one sentence, a hint, and all outputs. */
-async function fail(error: unknown, publisher: Publisher, parts: Parts): Promise<number> {
-  const { log, redactor, run, startedAt } = parts;
-  const { message, hint, frames } = describeFailure(error);
-  const hints = [hint, run && secretsHint(run)].filter((text) => text !== undefined);
-  log.error(message, 'Namespace Teardown Gate could not work');
-  for (const text of hints) log.line(text);
-  for (const frame of frames) log.debug(frame);
-  const now = systemClock.now();
-  const failure = { message, hints, at: new Date(now).toISOString(), elapsedMs: now - startedAt };
-  await publish(redactDeep(failure, redactor.redact), publisher, parts);
-  return 1;
-}
-
-/** Sets the outputs before the requests to the host, which may take long. */
-async function publish(ending: Ending, publisher: Publisher, parts: Parts): Promise<void> {
-  const view = 'run' in ending ? ending : undefined;
-  const paths = await publisher.files(ending);
-  setOutputs(outputsOf(view, paths, systemClock.now() - parts.startedAt), parts);
-  const commentUrl = await publisher.comment(ending);
-  if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl }, parts);
-}
-
-function setOutputs(outputs: Record<string, string>, { redactor, log }: Parts): void {
-  try {
-    for (const [name, value] of Object.entries(outputs)) {
-      core.setOutput(name, redactor.redact(value));
-    }
-  } catch (error) {
-    log.warning(`could not set the outputs of this step: ${describeError(error)}`);
-  }
-}
-
-function emptyResult({ startedAt }: Parts): RunResult {
+function cancelledRun(elapsedMs: number): RunResult {
   return {
     kind: 'teardown',
     gateVersion: GATE_VERSION,
     finishedAt: new Date(systemClock.now()).toISOString(),
-    elapsedMs: systemClock.now() - startedAt,
+    elapsedMs,
     timeoutMs: 0,
     cluster: { server: '', version: 'unknown', uid: undefined },
     outcome: 'cancelled',
@@ -122,26 +102,13 @@ function emptyResult({ startedAt }: Parts): RunResult {
   };
 }
 
-function createPublisher(inputs: Inputs | undefined, parts: Parts): Publisher {
-  const { env, given, log, redactor, run, signal } = parts;
-  return new Publisher({
-    log,
-    redactor,
-    summaryFile: env['GITHUB_STEP_SUMMARY'],
-    reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir, env),
-    run,
-    comment: commentInputs(given, inputs),
-    cancelled: signal,
-  });
-}
-
 /**
  * Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of
  * another.
  */
-function reportDir(given: string, env: Environment): string {
+function reportDir(given: string): string {
   if (given !== '') return given;
-  for (const parent of [env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
+  for (const parent of [process.env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
     try {
       return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
     } catch {

@@ -44,10 +44,8 @@ export function parseArguments(args: readonly string[]): Command {
   }
   if (flag('version', values)) return { run: 'version' };
   if (positionals[0] === 'completion') {
-    return {
-      run: 'completion',
-      shell: legalValue('the shell', positionals[1] ?? '', SHELLS, HINT),
-    };
+    const shell = legalValue('the shell', positionals[1] ?? '', SHELLS, HINT);
+    return { run: 'completion', shell };
   }
   if (positionals[0] === 'stats') {
     const files = positionals.slice(1);

@@ -28,9 +28,8 @@ export async function runGateCommand(
   const given = readInputs(command.inputs);
   const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
   const { signal, dispose } = onCancel();
-  const face = { env: process.env, redactor, log, signal };
   try {
-    return await runInCluster(inputs, face, async (view) => {
+    return await runInCluster(inputs, { redactor, log, signal }, async (view) => {
       // In a step of a workflow the runner reads standard output for commands.
       const text = RENDERERS[command.format](view);
       await writeOutput(command.format === 'json' ? logJson(text) : logLines(text));

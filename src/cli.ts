@@ -12,12 +12,7 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
   // An error of standard error cannot be reported anywhere.
   process.stderr.on('error', () => {});
   const redactor = createRedactor();
-  const log = createTerminalLog({
-    redactor,
-    write: (text) => process.stderr.write(text),
-    colour: process.stderr.isTTY === true && !process.env['NO_COLOR'],
-    debug: process.env['RUNNER_DEBUG'] === '1' || Boolean(process.env['DEBUG']),
-  });
+  const log = createTerminalLog(redactor);
   try {
     return await run(parseArguments(args), redactor, log);
   } catch (error) {

@@ -8,23 +8,19 @@ import {
 } from './arguments.ts';
 import { choicesOf } from './inputs.ts';
 
-interface Option {
-  name: string;
-  description?: string;
-  isFlag: boolean;
-  choices: readonly string[];
-}
-
 const PROGRAM = 'namespace-teardown-gate';
-const OPTIONS: readonly Option[] = [
+const OPTIONS = [
   ...OPTION_ROWS.map(([name, row]) => ({
     name,
     description: row.brief ?? row.description,
     isFlag: row.default === 'false',
     choices: choicesOf(row),
   })),
-  { name: 'format', isFlag: false, choices: [...new Set([...FORMATS, ...STATS_FORMATS])] },
-  ...OWN_FLAGS.map((name) => ({ name, isFlag: true, choices: [] })),
+  {
+    ...{ name: 'format', description: '', isFlag: false },
+    choices: [...new Set([...FORMATS, ...STATS_FORMATS])],
+  },
+  ...OWN_FLAGS.map((name) => ({ name, description: '', isFlag: true, choices: [] })),
 ];
 
 /** Returns the script that makes the shell complete subcommands, options and their values. */
@@ -72,7 +68,7 @@ function fishScript(): string {
   const lines = OPTIONS.map(({ name, description, isFlag, choices }) => [
     `-l ${name}`,
     ...(isFlag ? [] : choices.length === 0 ? ['-r -F'] : [`-x -a ${quoted(choices.join(' '))}`]),
-    ...(description === undefined ? [] : [`-d ${quoted(description)}`]),
+    ...(description === '' ? [] : [`-d ${quoted(description)}`]),
   ]);
   return [
     ["-n 'not __fish_seen_subcommand_from stats' -f"],

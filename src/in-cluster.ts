@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describeError } from './base/errors.ts';
-import { type Environment, homeDirectory } from './base/process.ts';
+import { homeDirectory } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { hindsightOf } from './forecast/hindsight.ts';
@@ -15,7 +15,6 @@ import { GATE_VERSION } from './version.ts';
 
 /** The parts of a run that differ between the action and the terminal. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
-  env: Environment;
   redactor: Redactor;
   /** Receives what is known before the first forced write. */
   announce?: (planned: View) => Promise<void>;
@@ -26,12 +25,12 @@ interface Face extends Pick<GateDeps, 'log' | 'signal'> {
 /** Connects, runs the gate, and passes its report, without secrets, to `handle`. */
 export async function runInCluster<T>(
   inputs: Inputs,
-  { env, redactor, log, signal, announce, concluded }: Face,
+  { redactor, log, signal, announce, concluded }: Face,
   handle: (view: View) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context } = inputs;
   const api = await connect({
-    ...{ kubeconfig, context, env, redactor, signal },
+    ...{ kubeconfig, context, env: process.env, redactor, signal },
     debug: log.debug,
     homeDir: homeDirectory(),
     userAgent: `namespace-teardown-gate/${GATE_VERSION}`,

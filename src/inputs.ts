@@ -1,5 +1,5 @@
 import { ActionError } from './base/errors.ts';
-import { parseDuration } from './base/time.ts';
+import { plainText, shorten } from './base/text.ts';
 import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
 const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
@@ -8,8 +8,11 @@ const FORCE_ORPHANS = ['refuse', 'accept'] as const;
 
 export const YES_OR_NO = ['true', 'false'] as const;
 
+const FLAG = { default: 'false', legal: YES_OR_NO } as const;
+
 /** An input. An input that is not given has the text `default`; with the default `'false'` it is a flag in a terminal. */
 export interface InputRow {
+  /** Empty if the table has none. */
   default: string;
   /** Plain text without a full stop, for action.yml, the README and `--help all`. */
   description: string;
@@ -30,25 +33,21 @@ export interface InputRow {
  */
 export const INPUTS = {
   namespace: {
-    default: '',
     description: 'Names of the namespaces, separated by newline or comma',
     value: 'LIST',
   },
   selector: {
-    default: '',
     description: 'Label selector: adds every namespace that matches at the start',
     brief: 'Add every namespace with these labels',
     value: 'LABELS',
   },
   terminating: {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description:
       'Adds every namespace that is terminating at the start; with a selector, only those that match it',
     brief: 'Add every namespace that is terminating now',
   },
   'terminating-for': {
-    default: '',
     description:
       'With terminating: only namespaces whose deletion was requested at least this long ago',
     value: '10m',
@@ -62,18 +61,15 @@ export const INPUTS = {
       'Request the deletion first, then wait; ordered: first delete objects that need their controller',
   },
   'order-timeout': {
-    default: '',
     description:
       'With delete ordered: how long to wait for those objects; by default half of timeout',
     value: '3m',
   },
   forecast: {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description: 'Change nothing: report what would hold the namespaces if they were deleted now',
   },
   'forecast-report': {
-    default: '',
     description: 'Path of the report.json of a forecast: report whether it foresaw the outcome',
     value: 'FILE',
   },
@@ -83,8 +79,7 @@ export const INPUTS = {
     brief: 'How long to wait in all',
   },
   'fail-fast': {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description:
       'Stop before the timeout if the hang is proven permanent (unchanged for 90 s, and waiting cannot end it)',
     brief: 'Stop early if waiting cannot end the hang',
@@ -101,25 +96,21 @@ export const INPUTS = {
     description: 'Whether a namespace that does not exist at the start is an error',
   },
   'fail-on-left-behind': {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description: 'Whether the step fails if an object outside of a namespace still points into it',
   },
   kubeconfig: {
-    default: '',
     description:
       'Path of a kubeconfig file; by default, in the order of kubectl: KUBECONFIG, ~/.kube/config, the in-cluster configuration',
     brief: 'Kubeconfig file; by default as in kubectl',
     value: 'FILE',
   },
   context: {
-    default: '',
     description: 'Context of the kubeconfig; by default its current context',
     brief: 'Context of the kubeconfig',
     value: 'NAME',
   },
   'report-dir': {
-    default: '',
     description:
       'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action, by default a folder in RUNNER_TEMP',
     brief: 'Write JSON, Markdown, JUnit and metrics files',
@@ -133,32 +124,27 @@ export const INPUTS = {
     onlyInAction: true,
   },
   'github-token': {
-    default: '',
     fromRunner: 'github.token',
     description:
       'Token for the comment; needs pull-requests write (on Gitea and Forgejo: write:issue, read:repository)',
     onlyInAction: true,
   },
   'pr-number': {
-    default: '',
     description: 'Pull request to comment on; by default found from the event',
     onlyInAction: true,
   },
   'comment-key': {
-    default: '',
     description:
       'Jobs, workflows and clusters with the same key share one comment; by default each job has its own',
     onlyInAction: true,
   },
   matrix: {
-    default: '',
     fromRunner: 'toJSON(matrix)',
     description: 'Set by the runner, not by you; distinguishes the jobs of a matrix',
     onlyInAction: true,
   },
   'owner-logs': {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description:
       'Read the logs of suspected controllers (needs get on pods/log) and quote them, also in the comment',
     brief: 'Quote the logs of suspected controllers',
@@ -171,25 +157,21 @@ export const INPUTS = {
     brief: 'Remove finalizers after the timeout; read the documentation first',
   },
   'force-namespaces': {
-    default: '',
     description:
       'Patterns (preview-*) of namespaces that may be forced; required for objects and namespace',
     value: 'LIST',
   },
   'force-label': {
-    default: '',
     description: 'Label (ephemeral=true) that the namespace must have as well',
     value: 'KEY=VALUE',
   },
   'force-finalizers': {
-    default: '',
     description:
       'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern matches only those whose owner the gate saw deleted with this namespace',
     value: 'LIST',
   },
   'force-pods': {
-    default: 'false',
-    legal: YES_OR_NO,
+    ...FLAG,
     description: 'Whether overdue pods may be deleted with grace period 0 if their node is lost',
   },
   'force-orphans': {
@@ -198,11 +180,14 @@ export const INPUTS = {
     description:
       'Whether the namespace may be finalized while content remains or could not be read',
   },
-} as const satisfies Record<string, InputRow>;
+} as const satisfies Record<string, Omit<InputRow, 'default'> & { default?: string }>;
 
 export type InputName = keyof typeof INPUTS;
 /** The rows of `INPUTS`, with the optional fields that the constant type hides. */
-export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
+export const INPUT_ROWS = Object.entries(INPUTS).map(([name, row]) => [
+  name,
+  { default: '', ...row },
+]) as [InputName, InputRow][];
 
 /** Returns the legal values of an input, or none for a plain flag. */
 export function choicesOf({ legal }: InputRow): readonly string[] {
@@ -220,7 +205,7 @@ export function readInputs(given: GivenInputs) {
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
   ) as Record<InputName, string>;
   const pick = <N extends InputName>(name: N): Choice<N> => {
-    const { legal = [] }: InputRow = INPUTS[name];
+    const { legal = [] }: Partial<InputRow> = INPUTS[name];
     // YAML has three spellings of each boolean.
     const value = raw[name].replace(/^(True|TRUE|False|FALSE)$/, (word) => word.toLowerCase());
     return legalValue(`input "${name}"`, value, legal) as Choice<N>;
@@ -312,6 +297,23 @@ export function commentInputs(given: GivenInputs, inputs: Inputs | undefined) {
     namespaces: inputs?.namespaces ?? [],
     selector: inputs?.selector ?? '',
   };
+}
+
+const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
+/** Five days: the limit of a job on a self-hosted runner. A hosted job ends after 6 h. */
+const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
+
+/**
+ * Parses "90s", "10m" or "1h" into milliseconds. A number without a unit is refused because its unit would be a
+ * guess.
+ */
+export function parseDuration(input: string, value: string): number {
+  const match = /^(\d{1,6})(s|m|h)$/.exec(value);
+  const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
+  if (ms >= 0 && ms <= MAX_DURATION_MS) return ms;
+  throw invalidInput(
+    `input "${input}" is "${shorten(plainText(value), 80)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
+  );
 }
 
 /** Checks the rules that concern more than one input. Throws an `ActionError`. */

@@ -61,12 +61,8 @@ export function errorCode(error: unknown): string {
 }
 
 /** Describes an error that ends the run, with its hint, or with the stack frames if it is a mistake of this program. */
-export function describeFailure(error: unknown): {
-  message: string;
-  hint?: string | undefined;
-  frames: string[];
-} {
-  if (!(error instanceof ActionError)) return describeInternalError(error);
+export function describeFailure(error: unknown) {
+  if (!(error instanceof ActionError)) return { ...describeInternalError(error), hint: undefined };
   return { message: error.message, hint: error.hint, frames: [] };
 }
 

@@ -59,9 +59,7 @@ export function stringsAt(value: Json | undefined, ...path: Path): string[] {
  * which every ordinary object has.
  */
 export function dictionary<T>(entries: Iterable<readonly [string, T]> = []): Record<string, T> {
-  const result: Record<string, T> = Object.create(null);
-  for (const [key, value] of entries) result[key] = value;
-  return result;
+  return Object.assign(Object.create(null), Object.fromEntries(entries));
 }
 
 /** Returns the entries with string values. A label map with any other value loses only that entry. */

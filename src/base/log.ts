@@ -17,24 +17,19 @@ export interface Log {
   debug(text: string): void;
 }
 
-interface TerminalLogOptions {
-  redactor: Redactor;
-  write: (text: string) => void;
-  /** Whether to use colours: only on a terminal, and not with NO_COLOR. */
-  colour: boolean;
-  debug: boolean;
-}
-
 /**
  * Creates the log of a terminal. It writes to standard error, so that standard output has only the report. In a
  * `run:` step the runner reads both streams for commands. It is a file of its own because a terminal must not
  * load the actions toolkit.
  */
-export function createTerminalLog(options: TerminalLogOptions): Log {
+export function createTerminalLog(redactor: Redactor): Log {
+  const { stderr, env } = process;
+  const hasColours = stderr.isTTY === true && !env['NO_COLOR'];
+  const isDebug = env['RUNNER_DEBUG'] === '1' || Boolean(env['DEBUG']);
   const line = (text: string, style?: 'red' | 'yellow' | 'dim'): void => {
-    const safe = logLine(options.redactor.redact(text));
-    const isPlain = style === undefined || !options.colour;
-    options.write(`${isPlain ? safe : styleText(style, safe, { validateStream: false })}\n`);
+    const safe = logLine(redactor.redact(text));
+    const isPlain = style === undefined || !hasColours;
+    stderr.write(`${isPlain ? safe : styleText(style, safe, { validateStream: false })}\n`);
   };
   return {
     line: (text) => line(text),
@@ -46,7 +41,7 @@ export function createTerminalLog(options: TerminalLogOptions): Log {
     warning: (message) => line(`warning: ${message}`, 'yellow'),
     error: (message) => line(`error: ${message}`, 'red'),
     debug: (text) => {
-      if (options.debug) line(text, 'dim');
+      if (isDebug) line(text, 'dim');
     },
   };
 }

@@ -1,6 +1,3 @@
-import { ActionError } from './errors.ts';
-import { plainText, shorten } from './text.ts';
-
 /** An event during the run. */
 export interface TimelineEntry {
   /** ISO 8601, by the API server's clock. */
@@ -59,27 +56,6 @@ export function serverTime({ api, clock }: Clocks): number {
 /** Returns the time by the API server's clock as ISO 8601. */
 export function serverTimestamp(clocks: Clocks): string {
   return new Date(serverTime(clocks)).toISOString();
-}
-
-const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
-/** Five days: the limit of a job on a self-hosted runner. A hosted job ends after 6 h. */
-const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
-const MAX_SHOWN = 80;
-
-/**
- * Parses "90s", "10m" or "1h" into milliseconds. A number without a unit is refused because its unit would be a
- * guess.
- */
-export function parseDuration(input: string, value: string): number {
-  const match = /^(\d{1,6})(s|m|h)$/.exec(value);
-  const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
-  if (ms < 0 || ms > MAX_DURATION_MS) {
-    throw new ActionError(
-      'invalid-input',
-      `input "${input}" is "${shorten(plainText(value), MAX_SHOWN)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
-    );
-  }
-  return ms;
 }
 
 /** Formats 302_000 as "5m 02s", for headlines. */

@@ -7,6 +7,7 @@ import type {
   WorkloadFacts,
 } from '../model/snapshot.ts';
 import { type Context, itemsIn } from './context.ts';
+import { remember } from './remember.ts';
 import type { Account } from './rights.ts';
 
 /**
@@ -55,16 +56,8 @@ export const WORKLOAD_SOURCES = [
   'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
 
-const ACTORS = new WeakMap<Context, Actor[]>();
-
 /** Returns every workload that was read, each once. */
-export function actorsOf(context: Context): Actor[] {
-  const actors = ACTORS.get(context) ?? findActors(context);
-  ACTORS.set(context, actors);
-  return actors;
-}
-
-function findActors(context: Context): Actor[] {
+export const actorsOf = remember((context: Context): Actor[] => {
   const { now } = context;
   const workloads = WORKLOAD_SOURCES.flatMap((key) => itemsIn(now.cluster[key]));
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
@@ -72,14 +65,12 @@ function findActors(context: Context): Actor[] {
   const add = (actor: Actor): Actor => {
     const key = keyOf(actor);
     // A ReplicaSet known only by its pods may belong to a Deployment that was read.
-    const known = found.get(keyOf({ ...actor, isGone: false })) ?? found.get(key);
-    if (known !== undefined) return known;
-    found.set(key, actor);
-    return actor;
+    const known = found.get(keyOf({ ...actor, isGone: false })) ?? found.get(key) ?? actor;
+    if (known === actor) found.set(key, actor);
+    return known;
   };
   for (const workload of workloads) {
-    if (hasEnded(workload)) continue;
-    if (byUid.has(workload.owner?.uid ?? '')) continue;
+    if (hasEnded(workload) || byUid.has(workload.owner?.uid ?? '')) continue;
     const actor = add(actorOfWorkload(workload));
     // A Rollout or the like is not listed: its ReplicaSets give the replicas.
     if (actor.uid === undefined) {
@@ -100,7 +91,7 @@ function findActors(context: Context): Actor[] {
   }
   for (const actor of found.values()) adoptScopeOfPods(actor);
   return [...found.values(), ...departedWorkloads(context, byUid)];
-}
+});
 
 /** Prefers how the running pods were started to a template that was changed since. */
 function adoptScopeOfPods(actor: Actor): void {
@@ -142,21 +133,18 @@ function topOf(
   now: Context['now'],
 ): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
-  let top = byUid.get(controller?.uid ?? '');
+  const isGone = isShuttingDown(pod);
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
-    return {
-      ...actorFromReference(pod, pod),
-      annotations,
-      deletionTimestamp,
-      isGone: isShuttingDown(pod),
-    };
+    return { ...actorFromReference(pod, pod), annotations, deletionTimestamp, isGone };
   }
+  let top = byUid.get(controller.uid);
   if (top === undefined) {
     const list = WORKLOAD_OF.get(controller.kind);
-    const isGone = list !== undefined && now.cluster[list]?.ok === true && isShuttingDown(pod);
-    return { ...actorFromReference(skipReplicaSet(controller, pod), pod), isGone };
+    const isRead = list !== undefined && now.cluster[list]?.ok === true;
+    const actor = actorFromReference(skipReplicaSet(controller, pod), pod);
+    return { ...actor, isGone: isRead && isGone };
   }
   for (let depth = 0; depth < 3; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner?.uid ?? '');
@@ -229,18 +217,8 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
 
 function actorFromReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
   const { namespace, account, programs, labels, podLabels, watches, selectors = [] } = by;
-  return actorOf({
-    apiVersion,
-    kind,
-    name,
-    namespace,
-    account,
-    programs,
-    labels,
-    podLabels,
-    watches,
-    selectors,
-  });
+  const template = { account, programs, labels, podLabels, watches, selectors };
+  return actorOf({ apiVersion, kind, namespace, name, ...template });
 }
 
 /** Returns the workloads that were in the namespace at the start and, by complete lists, were deleted since. */

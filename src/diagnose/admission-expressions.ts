@@ -108,18 +108,14 @@ function environmentOf(request: AdmissionRequest): Scope {
   ]);
 }
 
-/** Returns the fields of an object of which only these are known. */
-function partial(entries: Readonly<Record<string, Value>>): Fields {
-  return fieldsOf(entries, UNKNOWN);
+/** Returns the fields of an object; those that are not among `entries` are not known. */
+function partial(entries: Readonly<Record<string, Value>>, otherwise: Value = UNKNOWN): Fields {
+  const known = new Map(Object.entries(entries));
+  return (key) => known.get(key) ?? otherwise;
 }
 
 function complete(entries: Readonly<Record<string, Value>>): Fields {
-  return fieldsOf(entries, ABSENT);
-}
-
-function fieldsOf(entries: Readonly<Record<string, Value>>, otherwise: Value): Fields {
-  const known = new Map(Object.entries(entries));
-  return (key) => known.get(key) ?? otherwise;
+  return partial(entries, ABSENT);
 }
 
 /** Returns the text; the API server leaves an empty one out. */
@@ -139,16 +135,11 @@ type Expression = (scope: Scope) => Value;
 const MAX_LENGTH = 10_000;
 const MAX_DEPTH = 100;
 
-/** A text without escapes, a name, or a sign. */
-const TOKEN =
-  /\s*(?:$|"(?<double>[^"\\\n]*)"|'(?<single>[^'\\\n]*)'|(?<sign>in\b|&&|\|\||[=!]=|[!?.,()[\]{}])|(?<name>[A-Za-z_]\w*))/y;
+/** A text without escapes, a sign, or a name. */
+const TOKEN = /\s*(?:$|("[^"\\\n]*"|'[^'\\\n]*'|in\b|&&|\|\||[=!]=|[!?.,()[\]{}]|[A-Za-z_]\w*))/y;
 
-interface Token {
-  kind: 'text' | 'name' | 'sign' | 'end';
-  text: string;
-}
-
-const END: Token = { kind: 'end', text: '' };
+const isText = (token: string): boolean => /^["']/.test(token);
+const isName = (token: string): boolean => /^(?!in$)\w/.test(token);
 
 /** Thrown inside `parse` only. */
 class UnsupportedSyntax extends Error {}
@@ -161,39 +152,34 @@ function parse(expression: string): Expression | undefined {
   }
 }
 
-function tokensOf(expression: string): Token[] {
+function tokensOf(expression: string): string[] {
   if (expression.length > MAX_LENGTH) throw new UnsupportedSyntax();
-  const tokens: Token[] = [];
+  const tokens: string[] = [];
   for (let end = 0; end < expression.length; end = TOKEN.lastIndex) {
     TOKEN.lastIndex = end;
-    const found = TOKEN.exec(expression)?.groups;
-    if (found === undefined) throw new UnsupportedSyntax();
-    const text = found['double'] ?? found['single'];
-    const { name, sign } = found;
-    if (text !== undefined) tokens.push({ kind: 'text', text });
-    if (name !== undefined) tokens.push({ kind: 'name', text: name });
-    if (sign !== undefined) tokens.push({ kind: 'sign', text: sign });
+    const found = TOKEN.exec(expression);
+    if (found === null) throw new UnsupportedSyntax();
+    tokens.push(found[1] ?? END);
   }
   return tokens;
 }
 
+/** In place of a token at the end of an expression. */
+const END = '';
+
 /** Parses the tokens by recursive descent (grammar: https://github.com/google/cel-spec/blob/master/doc/langdef.md). */
-function parseTokens(tokens: readonly Token[]): Expression {
+function parseTokens(tokens: readonly string[]): Expression {
   let position = 0;
   let depth = 0;
-  const peek = (): Token => tokens[position] ?? END;
-  const isNext = (...signs: string[]): boolean => {
-    const { kind, text } = peek();
-    return kind === 'sign' && signs.includes(text);
-  };
+  const isNext = (...signs: string[]): boolean => signs.includes(tokens[position] ?? END);
   const accept = (...signs: string[]): string | undefined =>
-    isNext(...signs) ? tokens[position++]?.text : undefined;
-  const read = (kind: Token['kind'], wanted = peek().text): string => {
-    const token = peek();
-    if (token.kind !== kind || token.text !== wanted) throw new UnsupportedSyntax();
-    position++;
-    return token.text;
+    isNext(...signs) ? tokens[position++] : undefined;
+  const read = (isWanted: (token: string) => boolean): string => {
+    const token = tokens[position++] ?? END;
+    if (!isWanted(token)) throw new UnsupportedSyntax();
+    return token;
   };
+  const expect = (sign: string): string => read((token) => token === sign);
   const whole = (): Expression => chain('||', () => chain('&&', relation, false), true);
 
   /** `||` is true and `&&` is false if one operand is, whatever the others are. */
@@ -231,9 +217,9 @@ function parseTokens(tokens: readonly Token[]): Expression {
       isOptional = accept('?') !== undefined || isOptional;
       if (sign === '[') {
         target = field(target, whole(), isOptional);
-        read('sign', ']');
+        expect(']');
       } else {
-        const key = read('name');
+        const key = read(isName);
         target =
           accept('(') === undefined ? field(target, () => key, isOptional) : method(target, key);
       }
@@ -245,10 +231,10 @@ function parseTokens(tokens: readonly Token[]): Expression {
       const [parameter] = list(')');
       return (scope) => call(called, target(scope), parameter?.(scope));
     }
-    const variable = read('name');
-    read('sign', ',');
+    const variable = read(isName);
+    expect(',');
     const predicate = whole();
-    read('sign', ')');
+    expect(')');
     return (scope) => {
       const items = target(scope);
       if (!Array.isArray(items)) return UNKNOWN;
@@ -263,7 +249,7 @@ function parseTokens(tokens: readonly Token[]): Expression {
       items.push(whole());
       if (accept(',') === undefined) break;
     }
-    read('sign', closing);
+    expect(closing);
     return items;
   }
 
@@ -271,7 +257,7 @@ function parseTokens(tokens: readonly Token[]): Expression {
     switch (accept('(', '[', '{')) {
       case '(': {
         const inner = whole();
-        read('sign', ')');
+        expect(')');
         return inner;
       }
       case '[': {
@@ -279,7 +265,7 @@ function parseTokens(tokens: readonly Token[]): Expression {
         return (scope) => items.map((one) => one(scope));
       }
       case '{':
-        read('sign', '}');
+        expect('}');
         return () => complete({});
       default:
         return word();
@@ -288,23 +274,20 @@ function parseTokens(tokens: readonly Token[]): Expression {
 
   /** Reads a text, a call of a function, or a variable. */
   function word(): Expression {
-    if (peek().kind === 'text') {
-      const text = read('text');
-      return () => text;
-    }
-    const name = read('name');
+    const token = read((one) => isText(one) || isName(one));
+    if (isText(token)) return () => token.slice(1, -1);
     if (accept('(') !== undefined) {
       const [parameter] = list(')');
-      return (scope) => (name === 'has' ? isPresent(parameter?.(scope)) : UNKNOWN);
+      return (scope) => (token === 'has' ? isPresent(parameter?.(scope)) : UNKNOWN);
     }
     return (scope) => {
-      const value = scope.get(name);
+      const value = scope.get(token);
       return value === undefined ? UNKNOWN : value;
     };
   }
 
   const all = whole();
-  read('end');
+  expect(END);
   return all;
 }
 
@@ -333,12 +316,9 @@ function field(target: Expression, key: Expression, isOptional: boolean): Expres
 function compare(sign: string, a: Value, b: Value): Value {
   if (sign !== 'in') return sign === '==' ? isEqual(a, b) : negate(isEqual(a, b));
   if (typeof b === 'function') return typeof a === 'string' ? isPresent(b(a)) : UNKNOWN;
-  return Array.isArray(b)
-    ? combine(
-        b.map((item) => isEqual(a, item)),
-        true,
-      )
-    : UNKNOWN;
+  if (!Array.isArray(b)) return UNKNOWN;
+  const results = b.map((item) => isEqual(a, item));
+  return combine(results, true);
 }
 
 function isEqual(a: Value, b: Value): Value {

@@ -24,7 +24,6 @@ export interface Backend {
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
   actor: Actor | undefined;
-  isInside: boolean;
   /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
   isLost: boolean;
 }
@@ -44,7 +43,6 @@ export function backendOf(context: Context, service: ServiceRef, failure?: CallF
       failure: failure ?? 'no-endpoints',
       text: isStopped ? `${text}, and whose namespace is being deleted` : text,
       actor,
-      isInside: inside,
       isLost: inside || isStopped || willBeDeleted(context, namespace),
     };
   };
@@ -93,7 +91,7 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
 export const HEALS = 'waiting namespaces are then deleted within 90 s';
 
 /** Describes the backend that does not answer. */
-export const CALL_FAILURE_TEXTS: Record<CallFailure, string> = {
+const CALL_FAILURE_TEXTS: Record<CallFailure, string> = {
   'service-not-found': 'does not exist',
   'no-endpoints': 'has no ready endpoints',
   refused: 'refuses the connection',
@@ -132,7 +130,7 @@ export function unansweredCall(
     fix,
     or = [],
     ...finding
-  }: Call & Omit<RuleResult, 'message' | 'remedies' | 'scope'>,
+  }: Call & Omit<RuleResult, 'message' | 'remedies'>,
 ): RuleResult {
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const server =
@@ -144,11 +142,10 @@ export function unansweredCall(
   return {
     ...finding,
     message: says(server),
-    scope: 'cluster',
     servedBy: backend?.actor && actorText(backend.actor),
     ...(backend?.isLost === true
       ? {
-          ...(backend.isInside && {
+          ...(isInside(context, backend.service.namespace) && {
             waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
           }),
           remedies: preventionRemedies(context, before, how, [
@@ -162,45 +159,38 @@ export function unansweredCall(
 
 /** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
 export function backendRemedies(backend: Backend | undefined): Remedy[] {
+  const makeAnswer = (text: string, see: string, ...words: string[]): Remedy[] => [
+    withRole('now', { text: `${text}; ${HEALS}` }),
+    lookRemedy(see, kubectl(...words)),
+  ];
   if (backend === undefined) {
     return [withRole('now', { text: `Make that server answer; ${HEALS}` })];
   }
   const { service, actor } = backend;
   const { namespace, name } = service;
   const place = serviceText(service);
+  if (actor?.wanted === 0 && ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(actor.kind)) {
+    const text = `Scale ${actorText(actor)} up, which is behind ${place}; ${HEALS}`;
+    const command = kubectl('scale', ...objectArgs(actor), '--replicas=1');
+    return [withRole('now', { text, command })];
+  }
   if (actor !== undefined) {
-    const canScale = ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(actor.kind);
-    return actor.wanted === 0 && canScale
-      ? [
-          withRole('now', {
-            text: `Scale ${actorText(actor)} up, which is behind ${place}; ${HEALS}`,
-            command: kubectl('scale', ...objectArgs(actor), '--replicas=1'),
-          }),
-        ]
-      : [
-          withRole('now', {
-            text: `Make ${actorText(actor)} ready, which is behind ${place}; ${HEALS}`,
-          }),
-          lookRemedy(
-            `See what keeps ${actorText(actor)} from being ready`,
-            kubectl('describe', ...objectArgs(actor)),
-          ),
-        ];
+    const text = `Make ${actorText(actor)} ready, which is behind ${place}`;
+    const see = `See what keeps ${actorText(actor)} from being ready`;
+    return makeAnswer(text, see, 'describe', ...objectArgs(actor));
   }
   if (backend.isDead) {
-    return [
-      withRole('now', { text: `Install the software behind ${place} again; ${HEALS}` }),
-      lookRemedy(
-        `See what is left in namespace ${namespace}`,
-        kubectl('get', 'all', '-n', namespace),
-      ),
-    ];
+    const see = `See what is left in namespace ${namespace}`;
+    return makeAnswer(
+      `Install the software behind ${place} again`,
+      see,
+      'get',
+      'all',
+      '-n',
+      namespace,
+    );
   }
-  return [
-    withRole('now', { text: `Make the backend of ${place} answer; ${HEALS}` }),
-    lookRemedy(
-      `See the endpoints of ${place}`,
-      kubectl('get', 'endpointslices', '-n', namespace, '-l', `kubernetes.io/service-name=${name}`),
-    ),
-  ];
+  const slices = ['-n', namespace, '-l', `kubernetes.io/service-name=${name}`];
+  const text = `Make the backend of ${place} answer`;
+  return makeAnswer(text, `See the endpoints of ${place}`, 'get', 'endpointslices', ...slices);
 }

@@ -12,14 +12,12 @@ import {
   behindId,
   type Context,
   detailOf,
-  findingId,
   groupsOf,
-  itemsIn,
   type Link,
   linksTo,
   linksToHeld,
+  otherTerminating,
   servedType,
-  subjectOf,
   typesOf,
   valueIn,
 } from './context.ts';
@@ -67,20 +65,14 @@ export function namespacesBehind(
   });
 }
 
-function otherTerminating({ now }: Context): NamespaceFacts[] {
-  return itemsIn(now.cluster.namespaces).filter(
-    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== now.namespace.name,
-  );
-}
-
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
 function isNamespaceNamed(text: string, { name }: NamespaceFacts): boolean {
-  const place = '(?<!\\b(?:in|into|from|to|of) (?:the )?)';
-  return new RegExp(
-    `${place}namespaces?[\\s:/]+["'\`]?${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`,
-    'i',
-  ).test(text);
+  const before = '(?<!\\b(?:in|into|from|to|of) (?:the )?)namespaces?[\\s:/]+["\'`]?';
+  return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
 }
+
+/** The end of a whole word, which is not the beginning of a longer name. */
+const NAME_END = '(?![\\w-]|[./]\\w)';
 
 const NAMED = 'its status names it as what it waits for';
 
@@ -174,12 +166,9 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
   const [other] = first.finalizers
     .filter((finalizer) => isNamed(text, finalizer))
     .sort((a, b) => placeIn(a) - placeIn(b));
-  const byFinalizer =
-    other === undefined || other === held.finalizer
-      ? []
-      : [findingId('object-finalizer', subjectOf(first), other)];
+  const finalizers = other === undefined || other === held.finalizer ? [] : [other];
   return [
-    ...byFinalizer.map((id) => ({ id, because: NAMED })),
+    ...linksToHeld({ ...first, finalizers }, NAMED),
     ...objectsNamedIn(context, held, text).flatMap(({ head }) => linksToHeld(head, NAMED)),
     ...otherTerminating(context)
       .filter((namespace) => isNamespaceNamed(text, namespace))
@@ -269,15 +258,11 @@ function waitTexts(context: Context, held: Held): string[] {
 
 /** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
 function isNamed(text: string, name: string): boolean {
-  return new RegExp(`(?<![\\w.-])${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`).test(text);
+  return new RegExp(`(?<![\\w.-])${escapeForRegExp(name)}${NAME_END}`).test(text);
 }
 
 /** Types that wait for no other object, and whose content is never read. */
-export const NEVER_WAITING: ReadonlySet<string> = new Set([
-  'Secret',
-  'ConfigMap',
-  'ServiceAccount',
-]);
+const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 
 /** Returns the objects outside of the namespace that a held object names in its spec or status. */
 export function namedOutside(context: Context, { objects, type }: Held): Wanted['partners'] {
@@ -313,9 +298,7 @@ export function chainCutText(context: Context, held: Held): string | undefined {
   if (cut !== undefined) return `it names ${cut.type.kind} ${cut.name}, which was not read in time`;
   const [other] = namespacesBehind(context, held);
   if (other !== undefined) return `Namespace ${other.namespace.name} was not read in time`;
-  const isUnread = held.objects.every(({ uid }) => {
-    const detail = now.details[uid];
-    return detail !== undefined && isCut<unknown>(detail);
-  });
-  return isUnread && held.objects.length > 0 ? 'its status was not read in time' : undefined;
+  const details = held.objects.map(({ uid }) => now.details[uid]);
+  const isUnread = details.every((detail) => detail !== undefined && isCut<unknown>(detail));
+  return isUnread && details.length > 0 ? 'its status was not read in time' : undefined;
 }

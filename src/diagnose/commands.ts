@@ -1,4 +1,4 @@
-import { shellQuote } from '../base/text.ts';
+import { shellQuote, upperFirst } from '../base/text.ts';
 import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { Context } from './context.ts';
@@ -67,6 +67,12 @@ export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
+/** Returns the remedy that sends a plain GET; an error is an answer, although kubectl then fails. */
+export function rawRemedy(what: string, path: string): Remedy {
+  const command = `${kubectl('get', '--raw', path)} || true`;
+  return lookRemedy(`See what the API server answers for ${what}`, command);
+}
+
 /** Returns the remedy that asks whether a user has a permission; "no" is an answer, although kubectl then fails. */
 export function permissionRemedy(
   user: string,
@@ -97,9 +103,8 @@ export function preventionRemedies(
   rest: Pick<Remedy, 'command' | 'risk'> = {},
   late: Remedy[] = [],
 ): Remedy[] {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  if (forecast !== undefined) return [withRole('now', { text: begun, ...rest })];
+  const remedy = { text: upperFirst(text), ...rest };
+  if (forecast !== undefined) return [withRole('now', remedy)];
   // The same command twice would fail the second time.
-  const own = late.length === 0 ? rest : {};
-  return [withRole('next', { text: begun, ...own }), ...late];
+  return [withRole('next', late.length === 0 ? remedy : { text: remedy.text }), ...late];
 }

@@ -1,5 +1,6 @@
 import type { Condition } from '../model/snapshot.ts';
 import { type ContentError, classifyErrorText } from './error-texts.ts';
+import { remember } from './remember.ts';
 
 /**
  * The conditions that the namespace controller writes while it deletes (1.16 and later), taken apart. They
@@ -24,16 +25,7 @@ export interface ParsedConditions {
  * Parses the conditions of a namespace (kube-controller-manager
  * pkg/controller/namespace/deletion/status_condition_utils.go).
  */
-export function parseConditions(conditions: readonly Condition[]): ParsedConditions {
-  const parsed = known.get(conditions) ?? parseUncached(conditions);
-  known.set(conditions, parsed);
-  return parsed;
-}
-
-/** A cache: a diagnosis reads the conditions of all namespaces, and a run may have a thousand diagnoses. */
-const known = new WeakMap<readonly Condition[], ParsedConditions>();
-
-function parseUncached(conditions: readonly Condition[]): ParsedConditions {
+export const parseConditions = remember((conditions: readonly Condition[]): ParsedConditions => {
   // Anyone who can patch the status can add conditions.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(
@@ -43,11 +35,17 @@ function parseUncached(conditions: readonly Condition[]): ParsedConditions {
   return {
     present: own.length > 0,
     ...failuresOfDiscovery(said.get('NamespaceDeletionDiscoveryFailure')),
-    remaining: remainingContent(said.get('NamespaceContentRemaining')),
-    finalizersRemaining: finalizersRemaining(said.get('NamespaceFinalizersRemaining')),
+    remaining: entriesIn(said.get('NamespaceContentRemaining'), CONTENT, RESOURCE).map(
+      ([resource = '', group = '', count]) => ({ group, resource, count: Number(count) }),
+    ),
+    finalizersRemaining: entriesIn(
+      said.get('NamespaceFinalizersRemaining'),
+      FINALIZERS,
+      FINALIZER,
+    ).map(([finalizer = '', count]) => ({ finalizer, count: Number(count) })),
     contentFailure: content === undefined ? undefined : { errors: classifyErrorText(content) },
   };
-}
+});
 
 const TYPES: ReadonlySet<string> = new Set([
   'NamespaceDeletionDiscoveryFailure',
@@ -74,29 +72,19 @@ function failuresOfDiscovery(
   return { discoveryFailures, discoveryRaw: list === undefined ? message : undefined };
 }
 
+const CONTENT = /^Some resources are remaining: /;
 // The core group is empty and leaves the dot: "pods. has 5 resource instances".
 const RESOURCE = /^([^.\s]+)\.(\S*) has (\d{1,9}) resource instances$/;
-
-function remainingContent(message: string | undefined): ParsedConditions['remaining'] {
-  return entriesAfter(/^Some resources are remaining: /, message).flatMap((entry) => {
-    const [, resource = '', group = '', count] = RESOURCE.exec(entry) ?? [];
-    return count === undefined ? [] : { group, resource, count: Number(count) };
-  });
-}
-
 /** The second pattern is the first version of this condition (kubernetes#82189). */
 const FINALIZERS =
   /^(?:Some content in the namespace has finalizers remaining|Some finalizers are remaining): /;
 const FINALIZER = /^(\S+) in (\d{1,9}) resource instances$/;
 
-function finalizersRemaining(message: string | undefined): ParsedConditions['finalizersRemaining'] {
-  return entriesAfter(FINALIZERS, message).flatMap((entry) => {
-    const [, finalizer = '', count] = FINALIZER.exec(entry) ?? [];
-    return count === undefined ? [] : { finalizer, count: Number(count) };
+/** Splits a message into entries, each as the groups of the pattern; without its prefix it has none. */
+function entriesIn(message = '', prefix: RegExp, pattern: RegExp): string[][] {
+  const entries = prefix.test(message) ? message.replace(prefix, '').split(', ') : [];
+  return entries.flatMap((entry) => {
+    const [, ...groups] = pattern.exec(entry) ?? [];
+    return groups.length === 0 ? [] : [groups];
   });
-}
-
-/** Splits a message into entries; without its prefix the whole message is one entry, which no pattern matches. */
-function entriesAfter(prefix: RegExp, message = ''): string[] {
-  return prefix.test(message) ? message.replace(prefix, '').split(', ') : [];
 }

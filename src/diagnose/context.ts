@@ -1,18 +1,20 @@
 import { shorten } from '../base/text.ts';
 import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
-import type { Finding, FindingCode, Remedy, Subject } from '../model/finding.ts';
+import type { Finding, Remedy, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
   type ContentCount,
   type DefinitionDetail,
   type EventFacts,
   MAX_EXAMPLES,
+  type NamespaceFacts,
   type ObjectDetail,
   type ObjectFacts,
   type ObjectGroup,
   type ResourceType,
   type ServiceRef,
   type Snapshot,
+  type TypeContent,
   type WebhookFacts,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
@@ -56,29 +58,18 @@ export interface Link {
   because: string;
 }
 
-/** Optional properties of a finding, which a rule may set to undefined. */
-type Optional =
-  | 'finalizer'
-  | 'continuation'
-  | 'quote'
-  | 'ownerLog'
-  | 'since'
-  | 'certainty'
-  | 'wasDeletedWithNamespace'
-  | 'count'
-  | 'examples'
-  | 'next';
+/**
+ * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it
+ * is about the whole cluster.
+ */
+export type RuleResult = Undefinable<
+  Omit<Finding, 'id' | 'scope' | 'waitsFor'> & Partial<Pick<Finding, 'scope'> & Ties>
+>;
 
-/** A finding before the graph links it to others. */
-export interface RuleResult
-  extends Omit<Finding, 'id' | 'waitsFor' | Optional>,
-    Undefinable<Pick<Finding, Optional>>,
-    Undefinable<Ties> {}
-
-type Undefinable<T> = { [K in keyof T]?: T[K] | undefined };
+type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 /** The links of a finding to others. */
-export interface Ties {
+interface Ties {
   /** Why the namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace: string;
   /** Findings that this one waits for. Ids without a finding are dropped. */
@@ -94,15 +85,15 @@ export interface Ties {
 }
 
 /** Returns the id of a finding, which is the same in every snapshot and every run. */
-export function findingId(code: FindingCode, subject: Subject, finalizer?: string): string {
+export function resultId({
+  code,
+  subject,
+  finalizer,
+}: Pick<RuleResult, 'code' | 'subject' | 'finalizer'>): string {
   const group = groupOf(subject.apiVersion);
   const place = subject.namespace === undefined ? '' : `${subject.namespace}/`;
   const suffix = finalizer === undefined ? '' : `:${finalizer}`;
   return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
-}
-
-export function resultId({ code, subject, finalizer }: RuleResult): string {
-  return findingId(code, subject, finalizer);
 }
 
 export function linksTo(results: readonly RuleResult[], because: string): Link[] {
@@ -111,8 +102,9 @@ export function linksTo(results: readonly RuleResult[], because: string): Link[]
 
 /** Returns links to the findings about the finalizers of an object. */
 export function linksToHeld(object: ObjectFacts, because: string): Link[] {
+  const subject = subjectOf(object);
   return object.finalizers.map((finalizer) => ({
-    id: findingId('object-finalizer', subjectOf(object), finalizer),
+    id: resultId({ code: 'object-finalizer', subject, finalizer }),
     because,
   }));
 }
@@ -154,9 +146,7 @@ export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[
   );
 }
 
-interface Typed {
-  type: ResourceType;
-}
+type Typed = Pick<TypeContent, 'type'>;
 
 export function totalCount(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
@@ -165,6 +155,12 @@ export function totalCount(now: Pick<Snapshot, 'content'>): number {
 /** Reports whether all content of the namespace could be read. */
 export function isContentRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
+}
+
+export function otherTerminating({ now: { cluster, namespace } }: Context): NamespaceFacts[] {
+  return itemsIn(cluster.namespaces).filter(
+    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== namespace.name,
+  );
 }
 
 /** Reports whether an object is deleted together with this namespace, because it is in it. */
@@ -180,11 +176,8 @@ export function willBeDeleted(context: Context, namespace: string | undefined): 
 }
 
 /** Reports whether a deletion is only foreseen: a forecast sets its `since` to the time of the snapshot. */
-export function isForeseen(
-  { now: { forecast, takenAt } }: Context,
-  { since }: { since: string },
-): boolean {
-  return forecast !== undefined && since === takenAt;
+export function isForeseen({ now }: Context, { since }: { since: string }): boolean {
+  return now.forecast !== undefined && since === now.takenAt;
 }
 
 /** Returns "was in this namespace and was deleted with it", or the same in the words of a forecast. */

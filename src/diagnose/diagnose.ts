@@ -16,7 +16,7 @@ import {
   contextOf,
   countsOf,
   isForeseen,
-  itemsIn,
+  otherTerminating,
   type Rule,
   type RuleResult,
   resultId,
@@ -27,6 +27,7 @@ import { buildGraph } from './graph.ts';
 import { movementOf, movementWithoutFinding } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
 import { withQueue } from './queue.ts';
+import { remember } from './remember.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
@@ -87,6 +88,10 @@ interface Explained {
   movement: Movement;
 }
 
+function blocks({ blocksNamespace }: RuleResult): boolean {
+  return blocksNamespace !== undefined;
+}
+
 function isWithoutMovement({ kind }: Movement): boolean {
   return kind === 'none' || kind === 'unknown';
 }
@@ -96,7 +101,7 @@ function linkToOtherNamespace(
   results: readonly RuleResult[],
   { context, ...other }: Explained,
 ): RuleResult[] {
-  const blocking = other.results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const blocking = other.results.filter(blocks);
   const ends = blocking.length > 0 ? blocking : [unexplainedHang(context)];
   const placeholder = behindId(context.now.namespace.name);
   const inner = [...other.results, ...ends].map((result) => ({
@@ -109,11 +114,10 @@ function linkToOtherNamespace(
     waitsFor: result.waitsFor?.flatMap((link) =>
       link.id !== placeholder
         ? [link]
-        : ends.map((end) => {
-            const there =
-              end.blocksNamespace === undefined ? '' : `; there, ${end.blocksNamespace}`;
-            return { id: resultId(end), because: link.because + there };
-          }),
+        : ends.map((end) => ({
+            id: resultId(end),
+            because: `${link.because}; there, ${end.blocksNamespace}`,
+          })),
     ),
   }));
 }
@@ -122,11 +126,11 @@ function linkToOtherNamespace(
 function explain(now: Snapshot, before: Snapshot | undefined): Explained {
   const context = contextOf(now, before);
   const found = RULES.flatMap((rule) => rule(context));
-  const isHeld = found.some(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const isHeld = found.some(blocks);
   const deleting = contentDeleting(context);
   const results = withServers([...found, ...deleting]);
   const moving = movementOf(context, isHeld);
-  const blocking = results.filter(({ blocksNamespace }) => blocksNamespace !== undefined);
+  const blocking = results.filter(blocks);
   // Without a request for the deletion no controller has begun.
   const isAsked = !isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
   const trying =
@@ -195,25 +199,17 @@ function contradictionsOf({ now }: Context): string[] {
 }
 
 /** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */
-function alsoHeld({ now }: Context, roots: readonly Finding[]): HeldNamespace[] {
-  return itemsIn(now.cluster.namespaces)
-    .filter(({ name }) => name !== now.namespace.name)
-    .flatMap((other) => {
-      const since = other.deletionTimestamp;
-      const isHeld = since !== undefined && roots.some((root) => waitsFor(other, root));
-      return isHeld ? [heldNamespace(other, since)] : [];
-    })
+function alsoHeld(context: Context, roots: readonly Finding[]): HeldNamespace[] {
+  return otherTerminating(context)
+    .filter((other) => roots.some((root) => waitsFor(other, root)))
+    .flatMap(heldNamespace)
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns one shared object for all diagnoses: a thousand of them may name a thousand other namespaces. */
-function heldNamespace(other: NamespaceFacts, since: string): HeldNamespace {
-  const held = heldNamespaces.get(other) ?? { name: other.name, since };
-  heldNamespaces.set(other, held);
-  return held;
-}
-
-const heldNamespaces = new WeakMap<NamespaceFacts, HeldNamespace>();
+const heldNamespace = remember(({ name, deletionTimestamp: since }: NamespaceFacts) =>
+  since === undefined ? [] : [{ name, since }],
+);
 
 function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }: Finding): boolean {
   const said = parseConditions(other.conditions);

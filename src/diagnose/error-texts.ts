@@ -26,11 +26,7 @@ type ErrorDetail =
   /** A dry run refused for a webhook's side effects, which proves nothing about the real request. */
   | { kind: 'dry-run-unsupported'; webhook: string }
   | { kind: 'policy-denied'; policy: string; binding: string | undefined; message: string }
-  | ({
-      kind: 'conversion-failed';
-      group: string;
-      objectKind: string;
-    } & WebhookCall)
+  | ({ kind: 'conversion-failed'; group: string; objectKind: string } & WebhookCall)
   | {
       kind: 'forbidden';
       /** Absent when an admission plugin (quota, Pod Security) refused, and not authorization. */
@@ -51,16 +47,14 @@ type ErrorDetail =
       name: string | undefined;
     }
   | { kind: 'not-found'; resource: string; group: string; name: string }
-  | { kind: 'new-finalizers-refused' }
-  | { kind: 'invalid' }
-  | { kind: 'unavailable' }
-  | { kind: 'timeout' }
-  | { kind: 'other' };
+  | { kind: 'new-finalizers-refused' | 'invalid' | 'unavailable' | 'timeout' | 'other' };
 
 export type ContentError = ErrorDetail & {
   /** The original text; several resource types may fail alike. */
   text: string;
 };
+
+export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
 const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaining: /;
 
@@ -277,13 +271,14 @@ const TIERS: readonly Signature[][] = [
     {
       literal: 'forbidden: ',
       read: (_, message, target) => {
-        const { user, verb, resource, group } = FORBIDDEN.exec(message)?.groups ?? {};
+        const said = FORBIDDEN.exec(message)?.groups ?? {};
+        const { resource = target?.resource ?? '', group = target?.group ?? '' } = said;
         return {
           kind: 'forbidden',
-          user,
-          verb,
-          resource: resource ?? target?.resource ?? '',
-          group: group ?? target?.group ?? '',
+          user: said['user'],
+          verb: said['verb'],
+          resource,
+          group,
           message,
         };
       },
@@ -301,12 +296,7 @@ const TIERS: readonly Signature[][] = [
       read: (_, __, target) =>
         target?.name === undefined
           ? undefined
-          : {
-              kind: 'not-found',
-              resource: target.resource,
-              group: target.group,
-              name: target.name,
-            },
+          : { kind: 'not-found', ...target, name: target.name },
     },
   ],
   signaturesOf(
@@ -407,10 +397,7 @@ export function callFailure(text: string): CallFailure {
   return FAILURES.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-export type AdmissionError = Extract<
-  ContentError,
-  { kind: 'webhook-unreachable' | 'webhook-denied' | 'policy-denied' }
->;
+export type AdmissionError = ErrorOf<'webhook-unreachable' | 'webhook-denied' | 'policy-denied'>;
 
 /** Reports whether admission refused the request. */
 export function isAdmissionError(error: ContentError): error is AdmissionError {

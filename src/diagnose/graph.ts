@@ -7,7 +7,7 @@ import {
   NAMESPACE_NODE,
   type Remedy,
 } from '../model/finding.ts';
-import { type RuleResult, resultId, type Ties } from './context.ts';
+import { type RuleResult, resultId } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -20,15 +20,13 @@ export type WaitForGraph = Pick<
  * the rules found them makes no difference.
  */
 export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
-  const byId = new Map<string, RuleResult>();
-  for (const result of results) {
-    const id = resultId(result);
-    const known = byId.get(id);
-    byId.set(id, known === undefined ? result : mergeResults(known, result));
-  }
-  const rank = rankBy(byId);
-  const ids = [...byId.keys()].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-  const edges = edgesOf(ids, byId);
+  const byId = new Map(
+    [...Map.groupBy(results, resultId)]
+      .map(([id, same]) => [id, same.reduce(mergeResults)] as const)
+      .sort(([a, one], [b, other]) => rankOf(one) - rankOf(other) || (a < b ? -1 : 1)),
+  );
+  const ids = [...byId.keys()];
+  const edges = edgesOf(byId);
   const next = adjacency(edges);
   const reachable = reachableFrom(NAMESPACE_NODE, next);
   const rootCauses = rootCausesOf(ids, next).filter(
@@ -37,8 +35,7 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const deadlocks = deadlocksOf(ids, next).filter((circle) =>
     circle.some((id) => reachable.has(id)),
   );
-  const findings = ids.map((id) => {
-    const result = byId.get(id) as RuleResult;
+  const findings = [...byId].map(([id, result]) => {
     const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
     const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
     return toFinding(id, { ...result, remedies }, targets(next, id));
@@ -46,15 +43,14 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };
 }
 
-function edgesOf(ids: readonly string[], byId: ReadonlyMap<string, RuleResult>): Edge[] {
+function edgesOf(byId: ReadonlyMap<string, RuleResult>): Edge[] {
   const edges = new Map<string, Edge>();
   const add = (from: string, to: string, because: string): void => {
     const key = `${from}\n${to}`;
     // A finding never waits for itself, and two rules may have found the same link.
     if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
   };
-  for (const id of ids) {
-    const result = byId.get(id) as RuleResult;
+  for (const [id, result] of byId) {
     if (result.blocksNamespace !== undefined) add(NAMESPACE_NODE, id, result.blocksNamespace);
     for (const { id: to, because } of result.waitsFor ?? []) {
       if (byId.has(to)) add(id, to, because);
@@ -94,17 +90,14 @@ function reachableFrom(start: string, next: ReadonlyMap<string, string[]>): Set<
  */
 function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
   const inner = new Map(ids.map((id) => [id, targets(next, id)]));
-  const place = new Map(ids.map((id, index) => [id, index]));
   const ends = componentsOf(ids, inner).filter((members) => {
     const within = new Set(members);
     return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
   });
-  const first = (members: readonly string[]): number =>
-    members.reduce((least, id) => Math.min(least, place.get(id) as number), ids.length);
-  return ends
-    .map(first)
-    .sort((a, b) => a - b)
-    .map((index) => ids[index] as string);
+  const endOf = new Map(ends.flatMap((members) => members.map((id) => [id, members])));
+  const byEnd = Map.groupBy(ids, (id) => endOf.get(id));
+  byEnd.delete(undefined);
+  return [...byEnd.values()].flatMap(([first]) => first ?? []);
 }
 
 /**
@@ -126,14 +119,12 @@ function withoutNamespace(
 ): string[][] {
   const within = new Set(members.filter((id) => id !== NAMESPACE_NODE));
   const links = [...within].flatMap((from) =>
-    targets(next, from).flatMap((to) =>
-      within.has(to)
-        ? [
-            { from, to },
-            { from: to, to: from },
-          ]
-        : [],
-    ),
+    targets(next, from)
+      .filter((to) => within.has(to))
+      .flatMap((to) => [
+        { from, to },
+        { from: to, to: from },
+      ]),
   );
   return componentsOf([...within], adjacency(links)).map((part) => {
     const members = new Set(part);
@@ -146,60 +137,60 @@ function withoutNamespace(
  * each in the order of the walk.
  */
 function componentsOf(nodes: readonly string[], next: ReadonlyMap<string, string[]>): string[][] {
-  const index = new Map<string, number>();
-  const low = new Map<string, number>();
-  const stack: string[] = [];
-  const onStack = new Set<string>();
+  const visits = new Map<string, Visit>();
+  const open: Visit[] = [];
   const components: string[][] = [];
+  const enter = (id: string): Visit => {
+    const visit = { id, at: 0, index: visits.size, low: visits.size, isOpen: true };
+    visits.set(id, visit);
+    open.push(visit);
+    return visit;
+  };
   for (const root of nodes) {
-    if (index.has(root)) continue;
-    const work: { id: string; at: number }[] = [{ id: root, at: 0 }];
-    while (work.length > 0) {
-      const frame = work[work.length - 1] as { id: string; at: number };
-      if (frame.at === 0) {
-        low.set(frame.id, index.size);
-        index.set(frame.id, index.size);
-        stack.push(frame.id);
-        onStack.add(frame.id);
-      }
-      const to = next.get(frame.id)?.[frame.at++];
+    const work = visits.has(root) ? [] : [enter(root)];
+    for (let visit = work.at(-1); visit !== undefined; visit = work.at(-1)) {
+      const to = next.get(visit.id)?.[visit.at++];
       if (to !== undefined) {
-        if (!index.has(to)) work.push({ id: to, at: 0 });
-        else if (onStack.has(to)) lowerTo(low, frame.id, index.get(to) as number);
+        const known = visits.get(to);
+        if (known === undefined) work.push(enter(to));
+        else if (known.isOpen) visit.low = Math.min(visit.low, known.index);
         continue;
       }
       work.pop();
-      const parent = work[work.length - 1];
-      if (parent !== undefined) lowerTo(low, parent.id, low.get(frame.id) as number);
-      if (low.get(frame.id) === index.get(frame.id)) {
-        const component = stack.splice(stack.lastIndexOf(frame.id));
-        for (const id of component) onStack.delete(id);
-        components.push(component);
-      }
+      const parent = work.at(-1);
+      if (parent !== undefined) parent.low = Math.min(parent.low, visit.low);
+      if (visit.low < visit.index) continue;
+      const component = open.splice(open.lastIndexOf(visit));
+      for (const member of component) member.isOpen = false;
+      components.push(component.map(({ id }) => id));
     }
   }
   return components;
 }
 
-function lowerTo(low: Map<string, number>, id: string, value: number): void {
-  if (value < (low.get(id) ?? Number.POSITIVE_INFINITY)) low.set(id, value);
+/** The state of a finding in the walk. `at`: its next link; `low`: the first open finding that a link leads back to. */
+interface Visit {
+  id: string;
+  at: number;
+  index: number;
+  low: number;
+  isOpen: boolean;
 }
 
-const TIES: readonly string[] = [
-  'blocksNamespace',
-  'waitsFor',
-  'waitsForNamespace',
-  'servedBy',
-  'isCut',
-  'wayOut',
-] satisfies (keyof Ties)[];
-
-/** Omits undefined properties. */
+/** Omits undefined properties and the links, which are in the graph. */
 function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
-  const told = Object.entries(result).filter(
-    ([key, value]) => value !== undefined && !TIES.includes(key),
-  );
-  return { id, ...(Object.fromEntries(told) as Omit<Finding, 'id' | 'waitsFor'>), waitsFor };
+  const {
+    blocksNamespace,
+    waitsForNamespace,
+    waitsFor: _,
+    servedBy,
+    isCut,
+    wayOut,
+    ...own
+  } = result;
+  const told = Object.entries(own).filter(([, value]) => value !== undefined);
+  const properties = Object.fromEntries(told) as Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
+  return { id, scope: 'cluster', ...properties, waitsFor };
 }
 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
@@ -212,9 +203,8 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),
   ) as [RuleResult, RuleResult];
-  const duties = b.remedies.filter(isDuty).filter((duty) => {
-    return !a.remedies.some((known) => remedyKey(known) === remedyKey(duty));
-  });
+  const known = new Set(a.remedies.map(remedyKey));
+  const duties = b.remedies.filter((one) => isDuty(one) && !known.has(remedyKey(one)));
   const last = a.remedies.findLastIndex(isDuty) + 1;
   return {
     ...a,
@@ -235,11 +225,7 @@ function isDuty({ role = 'now' }: Remedy): boolean {
   return role === 'now';
 }
 
-/** Sorts by the order of the codes, and within a code by count, the largest first. */
-function rankBy(byId: ReadonlyMap<string, RuleResult>): (id: string) => number {
-  const ranks = new Map<string, number>();
-  for (const [id, { code, count = 1 }] of byId) {
-    ranks.set(id, FINDING_CODES.indexOf(code) - (1 - 1 / count));
-  }
-  return (id) => ranks.get(id) ?? FINDING_CODES.length;
+/** Returns the rank by the order of the codes, and within a code by count, the largest first. */
+function rankOf({ code, count = 1 }: RuleResult): number {
+  return FINDING_CODES.indexOf(code) - (1 - 1 / count);
 }

@@ -188,11 +188,8 @@ export function realRequests(
 ): [AdmissionRequest, ...AdmissionRequest[]] {
   const object = { name, namespace: place, labels, annotations };
   const request = { operation, type, object, namespaceLabels: namespace.labels };
-  const [first, ...others] = sendersOf(`${operation} ${typeName(type)}`);
-  return [
-    { ...request, requester: first },
-    ...others.map((requester) => ({ ...request, requester })),
-  ];
+  const [requester, ...others] = sendersOf(`${operation} ${typeName(type)}`);
+  return [{ ...request, requester }, ...others.map((other) => ({ ...request, requester: other }))];
 }
 
 /** Returns who may send a request: anyone deletes a Namespace, and any controller removes a finalizer. */

@@ -98,11 +98,7 @@ interface Shrinking {
 }
 
 /** Types whose objects expire and are renewed independently of the namespace. */
-const TRANSIENT: ReadonlySet<string> = new Set([
-  'events',
-  'events.events.k8s.io',
-  'leases.coordination.k8s.io',
-]);
+const TRANSIENT = new Set(['events', 'events.events.k8s.io', 'leases.coordination.k8s.io']);
 
 /**
  * Returns groups of equal objects (type, set of finalizers) that exist in both snapshots and became fewer, or whose
@@ -194,6 +190,6 @@ function lastingOf(now: Snapshot): number {
   return sum(countsOf(now).map(({ type, total }) => (TRANSIENT.has(typeName(type)) ? 0 : total)));
 }
 
-function sum(values: readonly number[]): number {
+export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }

@@ -2,6 +2,7 @@ import { TOKENS } from '../model/facts.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { accountText, actorsOf } from './actors.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
+import { remember } from './remember.ts';
 
 /** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
@@ -53,39 +54,28 @@ interface Grant {
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
 
-const GRANTS = new WeakMap<Context, Grant[]>();
-
-function grantsOf(context: Context): Grant[] {
-  const { cluster, places, namespace } = context.now;
+const grantsOf = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
   const place = places[namespace.name];
-  const grants =
-    GRANTS.get(context) ??
-    joinGrants(
-      [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],
-      [...itemsIn(cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
-    );
-  GRANTS.set(context, grants);
-  return grants;
-}
+  return joinGrants(
+    [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],
+    [...itemsIn(cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
+  );
+});
 
 function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
-  const keyOf = (kind: string, namespace: string | undefined, name: string): string =>
-    `${kind} ${kind === 'Role' ? namespace : ''} ${name}`;
-  const rules = new Map(
-    roles.map(({ namespace, name, rules: own }) => [
-      keyOf(namespace === undefined ? 'ClusterRole' : 'Role', namespace, name),
-      own,
-    ]),
-  );
+  // A ClusterRole has no namespace.
+  const keyOf = (namespace: string | undefined, name: string): string => `${namespace}/${name}`;
+  const rules = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role.rules]));
   return bindings.flatMap(({ name, namespace, role, subjects }) =>
-    (rules.get(keyOf(role.kind, namespace, role.name)) ?? []).flatMap((rule) =>
-      subjects.map((subject) => ({
-        subject,
-        namespace,
-        rule,
-        binding: name,
-        because: `${role.kind} ${role.name}, bound by ${namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding'} ${name}`,
-      })),
+    (rules.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name)) ?? []).flatMap(
+      (rule) =>
+        subjects.map((subject) => ({
+          subject,
+          namespace,
+          rule,
+          binding: name,
+          because: `${role.kind} ${role.name}, bound by ${namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding'} ${name}`,
+        })),
     ),
   );
 }
@@ -108,46 +98,45 @@ export function rightsOf(
   names: readonly string[],
   subresource?: string,
 ): Rights {
-  const rights: Rights = { ...NO_RIGHTS, because: [] };
   const changed =
     subresource === undefined
       ? [...waysToChange(type), '*']
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
-  const granted: { right: string; isNamed: boolean; isGlobal: boolean; because: string }[] = [];
-  for (const { subject, namespace, rule, because } of grantsOf(context)) {
-    if (!isFor(subject, namespace, account)) continue;
-    rights.impersonates ||= rule.verbs.includes('impersonate');
-    rights.worksElsewhere ||= rule.apiGroups.some(
-      (group) => group !== type.group && !isBuiltIn(group),
-    );
-    const namesGroup = rule.apiGroups.includes(type.group);
-    if (!namesGroup && !rule.apiGroups.includes('*')) continue;
+  const own = grantsOf(context).filter((grant) => isFor(grant, account));
+  const ofGroup = own.filter(({ rule }) => isAboutGroup(rule, type));
+  const granted = ofGroup.flatMap(({ subject, namespace, rule, because }) => {
+    const { apiGroups, resources, resourceNames } = rule;
     // What every account may do distinguishes none.
-    const isNamed = namesGroup && !EVERYBODY.includes(subject.name);
-    rights.reachesGroup = true;
+    const isNamed = apiGroups.includes(type.group) && !EVERYBODY.includes(subject.name);
     const isAboutThem =
-      rule.resourceNames.length === 0 || names.some((name) => rule.resourceNames.includes(name));
-    if (!isAboutThem) continue;
-    const isChanged = rule.resources.some((name) => changed.includes(name));
-    const isSeen = [type.resource, '*'].some((name) => rule.resources.includes(name));
+      resourceNames.length === 0 || names.some((name) => resourceNames.includes(name));
+    if (!isAboutThem) return [];
     const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
-    const changes = isChanged ? verbs.filter((verb) => CHANGING.includes(verb)) : [];
-    for (const right of [...(isSeen ? verbs : []), ...changes.map(() => 'change')]) {
-      granted.push({ right, isNamed, isGlobal: namespace === undefined, because });
-    }
-  }
-  rights.because = [...new Set(granted.map((grant) => grant.because))];
+    const isSeen = [type.resource, '*'].some((name) => resources.includes(name));
+    const changes = resources.some((name) => changed.includes(name)) && canChange({ verbs });
+    return [...(isSeen ? verbs : []), ...(changes ? ['change'] : [])].map((right) => ({
+      ...{ right, because, isNamed },
+      isGlobal: namespace === undefined,
+    }));
+  });
   const has = (...wanted: string[]): Rights['change'] => {
     const isGranted = (among: typeof granted): boolean =>
       wanted.every((one) => among.some(({ right }) => right === one));
     if (isGranted(granted.filter((grant) => grant.isNamed))) return 'named';
     return isGranted(granted) ? 'everything' : undefined;
   };
-  rights.change = has('change');
-  rights.watch = has('list', 'watch');
   const changing = granted.filter(({ right }) => right === 'change');
-  rights.isLocal = rights.change !== undefined && changing.every(({ isGlobal }) => !isGlobal);
-  return rights;
+  return {
+    change: has('change'),
+    watch: has('list', 'watch'),
+    impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
+    reachesGroup: ofGroup.length > 0,
+    worksElsewhere: own.some(({ rule }) =>
+      rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
+    ),
+    isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
+    because: [...new Set(granted.map(({ because }) => because))],
+  };
 }
 
 /**
@@ -159,34 +148,38 @@ export function waysToChange(type: ResourceType): string[] {
   return typeName(type) === 'services' ? ['services', 'services/status'] : [type.resource];
 }
 
+function isAboutGroup({ apiGroups }: RuleFacts, { group }: ResourceType): boolean {
+  return apiGroups.includes(group) || apiGroups.includes('*');
+}
+
 /** Reports whether a rule is about all objects of the type, with any verbs. */
-function coversType({ apiGroups, resources }: RuleFacts, type: ResourceType): boolean {
-  return (
-    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
-    [type.resource, '*'].some((resource) => resources.includes(resource))
-  );
+function coversType(rule: RuleFacts, type: ResourceType): boolean {
+  const { resources } = rule;
+  return isAboutGroup(rule, type) && [type.resource, '*'].some((name) => resources.includes(name));
+}
+
+function canChange({ verbs }: Pick<RuleFacts, 'verbs'>): boolean {
+  return verbs.some((verb) => CHANGING.includes(verb));
 }
 
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
 /** Returns the account that a binding names, unless that is a group: a ServiceAccount is a user as well. */
-function accountOf({ kind, namespace, name }: Grant['subject'], home: string | undefined): Account {
+function accountOf({
+  subject: { kind, namespace, name },
+  namespace: home,
+}: Pick<Grant, 'subject' | 'namespace'>): Account {
   if (kind === 'ServiceAccount') return { namespace: namespace ?? home, name };
   const [, place, own = name] = /^system:serviceaccount:([^:]+):(.+)$/.exec(name) ?? [];
   return { namespace: place, name: own };
 }
 
 /** Compares with the user and the groups of a ServiceAccount (apiserver pkg/authentication/serviceaccount/util.go). */
-function isFor(
-  subject: Grant['subject'],
-  bindingNamespace: string | undefined,
-  account: Account,
-): boolean {
-  if (subject.kind !== 'Group') {
-    return isSameAccount(accountOf(subject, bindingNamespace), account);
-  }
+function isFor(grant: Grant, account: Account): boolean {
+  const { kind, name } = grant.subject;
+  if (kind !== 'Group') return isSameAccount(accountOf(grant), account);
   const groups = [...EVERYBODY, `system:serviceaccounts:${account.namespace}`];
-  return account.namespace !== undefined && groups.includes(subject.name);
+  return account.namespace !== undefined && groups.includes(name);
 }
 
 /**
@@ -209,9 +202,7 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
   if (!isByRoles || !isRbacRead(context)) return true;
   return NAMESPACE_CONTROLLERS.some((account) => {
     const granted = grantsOf(context)
-      .filter(
-        (grant) => isFor(grant.subject, grant.namespace, account) && coversType(grant.rule, type),
-      )
+      .filter((grant) => isFor(grant, account) && coversType(grant.rule, type))
       .flatMap(({ rule }) => (rule.verbs.includes('*') ? verbs : rule.verbs));
     return verbs.every((verb) => granted.includes(verb));
   });
@@ -223,9 +214,7 @@ export function ableAccounts(
   type: ResourceType,
 ): { accounts: Account[]; namespaces: string[]; everywhere: boolean } {
   const able = grantsOf(context).filter(({ rule }) => coversType(rule, type));
-  const accounts = able
-    .map(({ subject, namespace }) => accountOf(subject, namespace))
-    .filter(({ namespace }) => namespace !== undefined);
+  const accounts = able.map(accountOf).filter(({ namespace }) => namespace !== undefined);
   const groups = able.map(({ subject }) => subject.name);
   return {
     accounts: [...new Map(accounts.map((one) => [`${one.namespace}/${one.name}`, one])).values()],
@@ -260,7 +249,10 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
 export function othersWhoMayChange(context: Context, type: ResourceType, own: Account): string[] {
   const { cluster, namespace, self } = context.now;
   const homes = itemsIn(cluster.namespaces).map(({ name }) => name);
-  const gate = self?.ok === true ? accountOf({ kind: 'User', name: self.value }, undefined) : own;
+  const gate =
+    self?.ok === true
+      ? accountOf({ subject: { kind: 'User', name: self.value }, namespace: undefined })
+      : own;
   // A workload that stays may run as the gate's account; the gate itself runs in a Job, or outside.
   const isShared = actorsOf(context).some(
     ({ account, kind }) => isSameAccount(account, gate) && !/^(?:Job|CronJob|Pod)$/.test(kind),
@@ -271,26 +263,23 @@ export function othersWhoMayChange(context: Context, type: ResourceType, own: Ac
     if (account.namespace === namespace.name || !homes.includes(account.namespace)) return false;
     return account.namespace !== 'kube-system' || !because.startsWith('ClusterRole system:');
   };
-  const found = [...grantsOf(context), ...departedGrants(context)].flatMap(
-    ({ subject, namespace: home, rule, because }) => {
-      if (!changesType(rule, type) && !borrowsRights(rule)) return [];
-      if (subject.kind === 'Group') {
-        return ADMINISTRATORS.test(subject.name) ? [] : [`group ${subject.name}`];
-      }
-      const account = accountOf(subject, home);
-      return isOther(account, because) ? [accountText(account)] : [];
-    },
-  );
+  const found = [...grantsOf(context), ...departedGrants(context)].flatMap((grant) => {
+    const { subject, rule, because } = grant;
+    if (!changesType(rule, type) && !borrowsRights(rule)) return [];
+    if (subject.kind === 'Group') {
+      return ADMINISTRATORS.test(subject.name) ? [] : [`group ${subject.name}`];
+    }
+    const account = accountOf(grant);
+    return isOther(account, because) ? [accountText(account)] : [];
+  });
   return [...new Set(found)];
 }
 
 /** Reports whether a rule is about changes of the type. The status of a built-in type carries its metadata as well. */
-function changesType({ apiGroups, resources, verbs }: RuleFacts, type: ResourceType): boolean {
-  return (
-    [type.group, '*'].some((group) => apiGroups.includes(group)) &&
-    resources.some((name) => ['*', type.resource].includes(name.split('/')[0] ?? '')) &&
-    verbs.some((verb) => CHANGING.includes(verb))
-  );
+function changesType(rule: RuleFacts, type: ResourceType): boolean {
+  const types = rule.resources.map((name) => name.split('/')[0]);
+  const isAboutIt = types.includes('*') || types.includes(type.resource);
+  return isAboutGroup(rule, type) && isAboutIt && canChange(rule);
 }
 
 /** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
@@ -327,13 +316,11 @@ export function departedGrant(
   type?: ResourceType,
   isNamed = false,
 ): string | undefined {
-  const own = departedGrants(context).filter(({ subject, namespace }) =>
-    isFor(subject, namespace, account),
-  );
   const letsChange = ({ rule }: Grant): boolean =>
     type === undefined ||
     (coversType(rule, type) &&
       (!isNamed || rule.apiGroups.includes(type.group)) &&
-      rule.verbs.some((verb) => CHANGING.includes(verb)));
-  return own.find(letsChange)?.binding;
+      canChange(rule));
+  return departedGrants(context).find((grant) => isFor(grant, account) && letsChange(grant))
+    ?.binding;
 }

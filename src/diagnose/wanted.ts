@@ -1,7 +1,14 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { Forecast, ObjectFacts, ResourceType, Snapshot, Wanted } from '../model/snapshot.ts';
-import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import type {
+  Forecast,
+  ObjectFacts,
+  PodFacts,
+  ResourceType,
+  Snapshot,
+  Wanted,
+} from '../model/snapshot.ts';
+import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import { isWorkloadOf } from './catalogue.ts';
 import { namedInTexts, namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
 import {
@@ -19,7 +26,7 @@ import {
   valueIn,
   webhooksOf,
 } from './context.ts';
-import type { ContentError } from './error-texts.ts';
+import { type ContentError, isAdmissionError } from './error-texts.ts';
 import {
   ADMISSION_SOURCES,
   closedWebhooks,
@@ -43,7 +50,7 @@ import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
-import { isSameVersion } from './rules/apis.ts';
+import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
 import { isOverdue, terminatingPods } from './rules/pods.ts';
@@ -71,15 +78,11 @@ const MAX_BEHIND = 5;
 
 function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
-  const { nowMs } = context;
   const wanted: Wanted = {
     cluster: [],
     places: [],
     nodes: terminatingPods(context)
-      .filter(
-        (pod) =>
-          isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > LONG_GRACE_SECONDS,
-      )
+      .filter((pod) => isOverdue(pod, context.nowMs) || hasLongGrace(pod))
       .flatMap(({ nodeName }) => nodeName ?? []),
     definitions: [],
     details: [],
@@ -102,8 +105,10 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   return wanted;
 }
 
-/** A grace period longer than the time in which a silent node is noticed. */
-const LONG_GRACE_SECONDS = 60;
+/** Reports whether the grace period is longer than the time in which a silent node is noticed. */
+function hasLongGrace({ deletionGracePeriodSeconds: seconds = 0 }: PodFacts): boolean {
+  return seconds > 60;
+}
 
 /** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
 const BASIS = ['namespaces', 'leases'] as const;
@@ -126,14 +131,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
     type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
-      : [
-          ...wantedNamesakes(held, type),
-          ...wantedSamples(
-            context,
-            type,
-            of.map(({ object }) => object),
-          ),
-        ],
+      : [...wantedNamesakes(held, type), ...wantedSamples(context, type, of)],
   );
   for (const { type, object, key } of samples) {
     wantServers(context, wanted, 'DELETE', type, object);
@@ -168,30 +166,19 @@ function wantServers(
   }
 }
 
-/** Reports whether an extension API server may have caused the error. */
-const OF_AN_API: ReadonlySet<ContentError['kind']> = new Set<ContentError['kind']>([
-  'unexpected-items',
-  'other',
-  'forbidden',
-  'unavailable',
-  'timeout',
-]);
+/** Errors that an extension API server may have caused. */
+const OF_AN_API = /^(?:unexpected-items|other|forbidden|unavailable|timeout)$/;
 
 /** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
 function wantForApis(context: Context, wanted: Wanted): void {
   const { now, conditions } = context;
   const errors = conditions.contentFailure?.errors ?? [];
-  const has = (...kinds: ContentError['kind'][]): boolean =>
-    errors.some(({ kind }) => kinds.includes(kind));
-  const failing = [
-    ...(valueIn(now.discovery)?.failedGroups ?? []),
-    ...conditions.discoveryFailures,
-  ];
+  const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
+  const failing = [...failedGroups, ...conditions.discoveryFailures];
   const failsDiscovery = !now.discovery.ok || failing.length > 0;
   const failsLists = now.content.some(
     ({ read }) =>
-      !read.ok &&
-      ['server-error', 'throttled', 'unreadable', 'timeout'].includes(read.failure.kind),
+      !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
   );
   const isAlone = isUnexplainedByContent(context);
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
@@ -201,10 +188,10 @@ function wantForApis(context: Context, wanted: Wanted): void {
     wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
     wantEnd(context, wanted);
   }
-  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.has(kind))) {
+  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind))) {
     wanted.cluster.push('apiServices');
   }
-  const isRefused = has('webhook-unreachable', 'webhook-denied', 'policy-denied');
+  const isRefused = errors.some(isAdmissionError);
   if (isRefused) wanted.cluster.push(...ADMISSION_SOURCES);
   for (const { type, sample } of isRefused ? countsOf(now) : []) {
     if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
@@ -227,16 +214,11 @@ function wantBackends(
   context: Context,
   wanted: Wanted,
   errors: readonly ContentError[],
-  failing: Parameters<typeof isSameVersion>[1][],
+  failing: readonly GroupVersion[],
 ): void {
-  const named = errors.flatMap((error) =>
-    error.kind === 'webhook-unreachable' || error.kind === 'conversion-failed'
-      ? (error.service?.namespace ?? [])
-      : [],
-  );
-  const apis = extensionApis(context).filter((one) =>
-    failing.some((other) => isSameVersion(one, other)),
-  );
+  const named = errors.flatMap((error) => ('service' in error && error.service?.namespace) || []);
+  const isFailing = (api: GroupVersion): boolean => failing.some((one) => isSameVersion(api, one));
+  const apis = extensionApis(context).filter(isFailing);
   const calls = [...apis, ...conversionsOf(definitionsOf(context))];
   const namespaces = new Set([...named, ...calls.map(({ service }) => service.namespace)]);
   wanted.places.push(...[...namespaces].map(backendsIn));
@@ -273,14 +255,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wantTrial(context, one, wanted);
     const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
-    for (const namespace of [
-      ...able.accounts.flatMap((account) => account.namespace ?? []),
-      ...able.namespaces,
-      ...placesOfServers(context, one),
-      ...homes,
-    ]) {
-      places.add(namespace);
-    }
+    const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
+    const servers = placesOfServers(context, one);
+    for (const place of [...accounts, ...able.namespaces, ...servers, ...homes]) places.add(place);
     wanted.partners.push(...syncsOf(context, one, homes));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
@@ -298,11 +275,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   const existing = now.cluster.namespaces;
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
   const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
-  wanted.places.push(
-    ...[...places]
-      .filter((namespace) => names.includes(namespace))
-      .map((namespace) => ({ namespace, sources: OWNER_SOURCES.elsewhere })),
-  );
+  for (const namespace of places.intersection(new Set(names))) {
+    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
+  }
 }
 
 const MAX_SUSPECTS = 5;
@@ -318,31 +293,23 @@ function isRead({ now }: Context, { cluster }: Wanted): boolean {
  */
 function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
   const found = held.map((one) => ({ type: one.type, ...findOwner(context, one) }));
-  wanted.siblings.push(
-    ...found.filter(({ dependsOnSiblings }) => dependsOnSiblings).map(({ type }) => type),
-  );
+  wanted.siblings.push(...found.flatMap((one) => (one.dependsOnSiblings ? one.type : [])));
   if (context.now.logs === undefined) return;
-  const suspects = new Set(
-    [...found.map(({ owner }) => owner), ...found.flatMap(({ suspects }) => suspects)]
-      .flatMap((suspect) => suspect?.actor ?? [])
-      .filter(isAlive),
-  );
-  wanted.logs.push(
-    ...[...suspects].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor)),
-  );
+  const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
+  const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
+  for (const actor of [...actors].slice(0, MAX_SUSPECTS)) {
+    wanted.logs.push(...logSources(context, actor));
+  }
 }
 
 /** Returns workloads with the name of the writer or of the well-known product, in any namespace. */
 function placesOfNamesakes(context: Context, held: Held): string[] {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
-  return actorsOf(context)
-    .filter(
-      (actor) =>
-        names.some((name) => hasProgramName(actor, name)) ||
-        (known !== undefined && isWorkloadOf(known, actor.name)),
-    )
-    .map(({ namespace }) => namespace);
+  const isNamesake = (actor: Actor): boolean =>
+    names.some((name) => hasProgramName(actor, name)) ||
+    (known !== undefined && isWorkloadOf(known, actor.name));
+  return actorsOf(context).flatMap((actor) => (isNamesake(actor) ? actor.namespace : []));
 }
 
 /** Reads webhooks where a controller has no pods: one that does not respond may refuse them. */
@@ -362,20 +329,15 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
   const total = count?.total ?? inside.length;
   wanted.details.push(...inside.map((object) => ({ type, object, total })));
-  if (typeName(type) === 'persistentvolumeclaims') {
-    wanted.cluster.push('volumeAttachments');
-  }
+  if (typeName(type) === 'persistentvolumeclaims') wanted.cluster.push('volumeAttachments');
 }
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
 function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
   const named = objectsNamedBy(context, held.objects);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  wanted.partners.push(
-    ...named,
-    ...objectsNamedBy(context, between),
-    ...parametersFor(context, held),
-  );
+  const further = [...objectsNamedBy(context, between), ...parametersFor(context, held)];
+  wanted.partners.push(...named, ...further);
 }
 
 /** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
@@ -385,12 +347,7 @@ function wantTrial(context: Context, held: Held, wanted: Wanted): void {
   const { finalizer, objects, type } = held;
   for (const object of oneForEachGuard(context, type, objects)) {
     const asked = guardsAsked(context, 'UPDATE', type, object);
-    const admission = asked?.map(({ text }) => text).join(' ');
-    wanted.trials.push({
-      type,
-      object,
-      finalizer,
-      ...(admission === undefined ? {} : { admission }),
-    });
+    const admission = asked && { admission: asked.map(({ text }) => text).join(' ') };
+    wanted.trials.push({ type, object, finalizer, ...admission });
   }
 }

@@ -1,12 +1,12 @@
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import { objectFacts, typeName } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { contentConditions, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
+import { ALL_TYPES, heldText, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
 import type { ForceRun } from './step.ts';
 import { checkNamespace } from './steps.ts';
 
@@ -22,7 +22,6 @@ export interface Leftovers {
   unread: NotInspected[];
 }
 
-const ALL_TYPES = 'the list of resource types';
 /** The limit for the answer of readyz: "ok", or an error that names the failed checks. */
 const MAX_READY_BYTES = 4_096;
 
@@ -83,27 +82,18 @@ async function listLeftovers(
 export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | undefined> {
   const left = await listLeftovers(run);
   const now = await checkNamespace(run);
-  const conditions = now.ok && now.value ? contentConditions(namespaceFacts(now.value)) : [];
-  const namesWith = (more: (orphan: Orphan) => string): string[] =>
-    left.objects.map(([type, orphan]) => {
-      const held = orphan.finalizers.length === 0 ? '' : ` (${orphan.finalizers.join(', ')})`;
-      return `${type}/${orphan.name}${more(orphan)}${held}`;
-    });
-  const remains = remainsText(
-    namesWith(() => ''),
-    [
-      ...left.unread.map(({ what, reason }) => `${what} (${reason})`),
-      ...(left.objects.length === 0 ? conditions : []),
-    ],
-  );
+  const names = left.objects.map(([type, one]) => `${type}/${one.name}${heldText(one)}`);
+  const remains = remainsText(names, left.unread, now.ok ? now.value : undefined);
   if (remains === undefined) return left;
   if (run.plan.orphans === 'refuse') {
     run.journal.refuse(namespaceTarget(run.plan.namespace.name), orphanRefusal(remains));
     return undefined;
   }
   // The log has the orphans before the write that orphans them, in case this process ends now.
-  const lines = [...namesWith(({ uid }) => ` uid ${uid}`), remains];
-  run.log.group(`May be left behind: ${left.objects.length} objects`, lines);
+  const lines = left.objects.map(
+    ([type, one]) => `${type}/${one.name} uid ${one.uid}${heldText(one)}`,
+  );
+  run.log.group(`May be left behind: ${left.objects.length} objects`, [...lines, remains]);
   return left;
 }
 

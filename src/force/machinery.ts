@@ -1,6 +1,6 @@
 import { listNames } from '../diagnose/context.ts';
 import { isOnlyFor, type LabelRequirement, type MatchRule } from '../model/facts.ts';
-import type { ServiceRef } from '../model/snapshot.ts';
+import type { ServiceRef, WebhookFacts } from '../model/snapshot.ts';
 import { CLUSTER_SOURCES, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';
 
@@ -27,16 +27,15 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
     if (list.ok) found.all.push(...list.value.map(of));
     else found.unread.push(`${source.label}: ${list.failure.message}`);
   };
-  const webhooks = [CLUSTER_SOURCES.validatingWebhooks, CLUSTER_SOURCES.mutatingWebhooks].map(
-    (source) =>
-      from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
-        ...webhook,
-        service: webhook.service ?? webhook.serviceInUrl,
-        what: `${kind} ${of} (${name})`,
-      })),
-  );
+  const fromWebhooks = (source: Source<WebhookFacts>): Promise<void> =>
+    from(source, ({ configuration: { kind, name: of }, name, ...webhook }) => ({
+      ...webhook,
+      service: webhook.service ?? webhook.serviceInUrl,
+      what: `${kind} ${of} (${name})`,
+    }));
   await Promise.all([
-    ...webhooks,
+    fromWebhooks(CLUSTER_SOURCES.validatingWebhooks),
+    fromWebhooks(CLUSTER_SOURCES.mutatingWebhooks),
     from(CLUSTER_SOURCES.apiServices, ({ name, service }) => ({
       what: `APIService ${name}`,
       service,
@@ -55,27 +54,21 @@ export async function readRegistrations(deps: Reading): Promise<Registrations> {
  * restored.
  */
 export function machineryReasons(namespace: string, { all, unread }: Registrations): string[] {
-  const used = all.filter(
-    (one) => one.service?.namespace === namespace && !isOnlyForObjectsIn(namespace, one),
-  );
-  return [
-    ...(used.length > 0
-      ? [`it holds the Service of ${listNames(used.map(({ what }) => what))}; delete that first`]
-      : []),
-    // An unread source does not exclude a dependency.
-    ...(unread.length > 0
-      ? [
-          `whether it holds the Service of a webhook, APIService or CRD conversion could not be read (${listNames(unread)})`,
-        ]
-      : []),
-  ];
-}
-
-/** A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them. */
-function isOnlyForObjectsIn(
-  namespace: string,
-  { rules, namespaceSelector = [] }: Registration,
-): boolean {
-  const isNamespaced = rules?.every(({ scope }) => scope === 'Namespaced') === true;
-  return isNamespaced && isOnlyFor(namespace, namespaceSelector);
+  // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
+  const isOnlyForItsObjects = ({ rules, namespaceSelector = [] }: Registration): boolean =>
+    rules?.every(({ scope }) => scope === 'Namespaced') === true &&
+    isOnlyFor(namespace, namespaceSelector);
+  const used = all
+    .filter((one) => one.service?.namespace === namespace && !isOnlyForItsObjects(one))
+    .map(({ what }) => what);
+  const reasons: string[] = [];
+  if (used.length > 0)
+    reasons.push(`it holds the Service of ${listNames(used)}; delete that first`);
+  // An unread source does not exclude a dependency.
+  if (unread.length > 0) {
+    reasons.push(
+      `whether it holds the Service of a webhook, APIService or CRD conversion could not be read (${listNames(unread)})`,
+    );
+  }
+  return reasons;
 }

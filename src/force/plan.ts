@@ -2,8 +2,14 @@ import { leakOf } from '../diagnose/catalogue.ts';
 import { groupOf, isBuiltIn, itemsIn, listNames } from '../diagnose/context.ts';
 import { isKubeletReporting } from '../diagnose/movement.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
-import { KUBERNETES_FINALIZER, typeName } from '../model/facts.ts';
-import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
+import {
+  FINALIZE,
+  KUBERNETES_FINALIZER,
+  NAMESPACE_TYPE,
+  POD_TYPE,
+  typeName,
+} from '../model/facts.ts';
+import { type Diagnosis, type Finding, findingsOf, type NotInspected } from '../model/finding.ts';
 import {
   type ActivePolicy,
   type ForceMode,
@@ -39,36 +45,29 @@ export interface ForcePlan {
   wouldLeave: string | undefined;
 }
 
-type ObjectAction = FinalizerAction | PodAction;
-export type ForceAction = ObjectAction | NamespaceAction;
-
-interface Planned {
+/** A change to every terminating object of one type that needs it, or to the namespace itself. */
+export interface ForceAction {
+  /**
+   * The removal of one finalizer; the deletion, with grace period 0, of the overdue pods of a node that cannot confirm
+   * their end; or the removal of one entry of the namespace's own lists.
+   */
+  step: 'object-finalizer' | 'overdue-pods' | 'namespace-finalizer' | 'namespace-spec-finalizer';
   /** The object or type, written like an argument of kubectl. */
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;
+  /** Empty unless pods are deleted. */
+  node: string;
   /** External resources that may be leaked; undefined if unknown. */
   leaves: string | undefined;
   /** Evidence about the owner, if only the exact name in force-finalizers permits the removal. */
   despite?: string | undefined;
-}
-
-/** The removal of one finalizer from every terminating object of one type that has it. */
-export interface FinalizerAction extends Planned {
-  step: 'object-finalizer';
+  /** The permission that the action needs, in terms of RBAC. */
+  verb: 'patch' | 'update' | 'delete';
   type: ResourceType;
-}
-
-/** The deletion, with grace period 0, of the overdue pods of a node that cannot confirm their end. */
-export interface PodAction extends Planned {
-  step: 'overdue-pods';
-  node: string;
-  nodeState: string;
-}
-
-/** The removal of one entry of the namespace's own lists. */
-export interface NamespaceAction extends Planned {
-  step: 'namespace-finalizer' | 'namespace-spec-finalizer';
+  /** The mode that takes this action. */
+  needs: Exclude<ForceMode, 'plan'>;
+  text: string;
 }
 
 interface PlanInput {
@@ -103,25 +102,20 @@ export function planForce(input: PlanInput): ForcePlan {
   refuseQueued(snapshot, plan);
   planNamespace(input, plan);
   const target = namespaceTarget(plan.namespace.name);
-  const reasons = NAMESPACE_REFUSALS.flatMap((reason) => reason(input) ?? []);
+  const reasons = namespaceRefusals(input);
   if (reasons.length === 0) return plan;
   const refused = [...reasons.map((reason) => ({ target, reason })), ...plan.refused];
   return { ...plan, actions: [], refused, wouldLeave: undefined };
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
-export function actionKey(action: ForceAction): string {
-  const type = 'type' in action ? typeName(action.type) : '';
-  const node = 'node' in action ? action.node : '';
-  return [action.step, type, node, action.finalizer].join(' ');
+export function actionKey({ step, type, node, finalizer }: ForceAction): string {
+  return [step, typeName(type), node, finalizer].join(' ');
 }
 
-export function isObjectAction(action: ForceAction): action is ObjectAction {
-  return action.step === 'object-finalizer' || action.step === 'overdue-pods';
-}
-
-export function isNamespaceAction(action: ForceAction): action is NamespaceAction {
-  return !isObjectAction(action);
+/** Reports whether the action removes the entry `kubernetes`, which ends the namespace whatever it contains. */
+export function isLastEntry({ step, finalizer }: ForceAction): boolean {
+  return step === 'namespace-spec-finalizer' && finalizer === KUBERNETES_FINALIZER;
 }
 
 export function namespaceTarget(name: string): string {
@@ -138,37 +132,34 @@ export function manyTarget(type: string, names: readonly string[], count = names
 }
 
 /**
- * The reasons against forcing a namespace at all: first those that no input removes. All that apply are reported, so
- * that people have to try again only once.
+ * Returns the reasons against forcing a namespace at all: first those that no input removes. All that apply are
+ * reported, so that people have to try again only once.
  */
-const NAMESPACE_REFUSALS: readonly ((input: PlanInput) => string | string[] | undefined)[] = [
-  ({ snapshot: { namespace }, ownNamespace }) => {
-    const why = protectedBecause(namespace.name, ownNamespace);
-    return why && `it is protected: ${why}; no input overrides that`;
-  },
-  ({ snapshot: { namespace }, startUid }) =>
-    namespace.uid === startUid && startUid !== ''
-      ? undefined
-      : `it is not the namespace this run began with: its UID was ${startUid} and is ${namespace.uid}`,
-  ({ snapshot: { namespace } }) =>
-    namespace.deletionTimestamp !== undefined && namespace.phase === 'Terminating'
-      ? undefined
-      : 'its deletion was not requested: only a Terminating namespace is forced',
-  ({ machinery }) => machinery,
-  ({ policy: { label, namespaces }, snapshot: { namespace } }) => {
-    const matching = namespaces.filter((one) => permissionFor([one], namespace.name));
-    if (matching.length === 0) {
-      return `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`;
-    }
-    return label === undefined && matching.every((pattern) => /^\**$/.test(pattern))
-      ? 'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well'
-      : undefined;
-  },
-  ({ policy: { label }, snapshot: { namespace } }) =>
-    label === undefined || namespace.labels[label.key] === label.value
-      ? undefined
-      : `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${namespace.labels[label.key] ?? '(no such label)'}`,
-];
+function namespaceRefusals(input: PlanInput): string[] {
+  const { machinery, ownNamespace, startUid } = input;
+  const { name, uid, deletionTimestamp, phase, labels } = input.snapshot.namespace;
+  const { label, namespaces } = input.policy;
+  const why = protectedBecause(name, ownNamespace);
+  const isSame = uid === startUid && startUid !== '';
+  const isTerminating = deletionTimestamp !== undefined && phase === 'Terminating';
+  const matching = namespaces.filter((one) => permissionFor([one], name));
+  const isForAll = label === undefined && matching.every((pattern) => /^\**$/.test(pattern));
+  const reasons = [
+    why && `it is protected: ${why}; no input overrides that`,
+    !isSame && `it is not the namespace this run began with: its UID was ${startUid} and is ${uid}`,
+    !isTerminating && 'its deletion was not requested: only a Terminating namespace is forced',
+    ...machinery,
+    matching.length === 0 &&
+      `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`,
+    matching.length > 0 &&
+      isForAll &&
+      'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
+    label !== undefined &&
+      labels[label.key] !== label.value &&
+      `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${labels[label.key] ?? '(no such label)'}`,
+  ];
+  return reasons.filter((reason) => typeof reason === 'string');
+}
 
 /** Plans every finalizer of terminating objects, one action per type and finalizer, so that no object is missed. */
 function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
@@ -178,23 +169,27 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
     for (const finalizer of new Set(terminating.flatMap(({ finalizers }) => finalizers))) {
       const groups = terminating.filter(({ finalizers }) => finalizers.includes(finalizer));
       const target = groupTarget(type, groups);
-      const held = input.diagnosis.findings.filter(
-        ({ code, finalizer: name, subject }) =>
-          code === 'object-finalizer' &&
-          name === finalizer &&
-          subject.namespace === input.snapshot.namespace.name &&
-          subject.kind === type.kind &&
-          groupOf(subject.apiVersion) === type.group,
+      const { reason, despite } = permissionToRemove(
+        { step: 'object-finalizer', finalizer },
+        ({ apiVersion, kind, namespace }) =>
+          namespace === input.snapshot.namespace.name &&
+          kind === type.kind &&
+          groupOf(apiVersion) === type.group,
+        input,
       );
-      const { reason, despite } = permissionToRemove(finalizer, input, held);
       const because =
         reason ??
         unreachableReason(input.snapshot, type) ??
         refusedByAdmission(input, groups, finalizer);
-      const leaves = leakOf(finalizer, type);
-      const action = { target, type, finalizer, despite, leaves };
-      if (because !== undefined) refused.push({ target, reason: because });
-      else actions.push({ step: 'object-finalizer', ...action });
+      if (because !== undefined) {
+        refused.push({ target, reason: because });
+        continue;
+      }
+      actions.push({
+        ...{ step: 'object-finalizer', needs: 'objects', verb: 'patch', type },
+        ...{ target, finalizer, node: '', despite, leaves: leakOf(finalizer, type) },
+        text: `remove finalizer ${finalizer} from ${target}, where terminating`,
+      });
     }
   }
 }
@@ -206,16 +201,19 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
 }
 
 /**
- * Decides whether force-finalizers permits the removal of this finalizer from the objects of these findings. The
+ * Decides whether force-finalizers permits the removal of this finalizer from the objects that are meant. The
  * exact name is a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted
  * with the namespace.
  */
 function permissionToRemove(
-  finalizer: string,
+  { step, finalizer }: Pick<ForceAction, 'step' | 'finalizer'>,
+  isMeant: (subject: Finding['subject']) => boolean,
   { policy, diagnosis }: PlanInput,
-  held: readonly Finding[],
 ): { reason?: string; despite?: string } {
   const permission = permissionFor(policy.finalizers, finalizer);
+  const held = diagnosis.findings.filter(
+    (one) => one.code === step && one.finalizer === finalizer && isMeant(one.subject),
+  );
   const causes = held.map(({ waitsFor }) => findingsOf(diagnosis, waitsFor));
   const owners = causes.map((found) => found.filter((one) => one.finalizer === finalizer));
   // A pattern needs this proof: no list of signs that an owner still exists is ever complete.
@@ -263,9 +261,8 @@ function refusedByAdmission(
   groups: readonly ObjectGroup[],
   finalizer: string,
 ): string | undefined {
-  const answers = groups
-    .flatMap(({ examples }) => examples)
-    .map(({ uid }) => trials[trialKey(uid, finalizer)]);
+  const objects = groups.flatMap(({ examples }) => examples);
+  const answers = objects.map(({ uid }) => trials[trialKey(uid, finalizer)]);
   if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
   const refusal = answers.find((one) => one?.answer === 'refused' || one?.answer === 'undone');
   if (refusal === undefined) return undefined;
@@ -293,14 +290,19 @@ function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePl
     const names = pods.map(({ name }) => name);
     const target = manyTarget('pods', names);
     const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
-    if (!lost) refused.push({ target, reason: `overdue on node ${node}, but ${text}` });
-    else if (!policy.pods) {
-      const reason = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
+    if (!lost || !policy.pods) {
+      const reason = lost
+        ? `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`
+        : `overdue on node ${node}, but ${text}`;
       refused.push({ target, reason });
-    } else {
-      const leaves = `containers that still run on node ${node}, and the volumes attached to it`;
-      actions.push({ step: 'overdue-pods', target, finalizer: '', node, nodeState: text, leaves });
+      continue;
     }
+    actions.push({
+      ...{ step: 'overdue-pods', needs: 'objects', verb: 'delete', type: POD_TYPE },
+      ...{ target, finalizer: '', node },
+      leaves: `containers that still run on node ${node}, and the volumes attached to it`,
+      text: `delete ${target} with grace period 0: overdue, and node ${node} ${text}`,
+    });
   }
 }
 
@@ -350,29 +352,42 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
   const { name, finalizers, specFinalizers } = snapshot.namespace;
   const target = namespaceTarget(name);
   const refuse = (reason: string): unknown => plan.refused.push({ target, reason });
-  const isKubernetes = (finalizer: string): boolean => finalizer === KUBERNETES_FINALIZER;
-  const foreign = [
-    ...finalizers.map((finalizer) => ['namespace-finalizer', finalizer] as const),
-    ...specFinalizers.map((finalizer) => ['namespace-spec-finalizer', finalizer] as const),
-  ].filter(([step, finalizer]) => step === 'namespace-finalizer' || !isKubernetes(finalizer));
-  const own: NamespaceAction[] = [];
-  for (const [step, finalizer] of foreign) {
-    if (policy.mode === 'objects') {
+  const base = { needs: 'namespace', target, node: '', leaves: undefined } as const;
+  const all: ForceAction[] = [
+    ...finalizers.map(
+      (finalizer): ForceAction => ({
+        ...{ ...base, step: 'namespace-finalizer', verb: 'patch', type: NAMESPACE_TYPE, finalizer },
+        text: `if it is still there: remove ${finalizer} from the namespace's metadata.finalizers`,
+      }),
+    ),
+    ...specFinalizers.map(
+      (finalizer): ForceAction => ({
+        ...{ ...base, step: 'namespace-spec-finalizer', verb: 'update', type: FINALIZE, finalizer },
+        text: `if it is still there: remove ${finalizer} from the namespace's spec.finalizers, by PUT to /finalize`,
+      }),
+    ),
+  ];
+  const foreign = all.filter((action) => !isLastEntry(action));
+  if (policy.mode === 'objects') {
+    for (const { finalizer } of foreign) {
       refuse(
         `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
       );
-      continue;
     }
-    const held = diagnosis.findings.filter(
-      ({ code, subject, finalizer: held }) =>
-        code === step && held === finalizer && subject.name === name,
-    );
-    const { reason, despite } = permissionToRemove(finalizer, input, held);
-    const leaves = leakOf(finalizer, { kind: 'Namespace', group: '' });
-    if (reason !== undefined) refuse(reason);
-    else own.push({ step, target, finalizer, leaves, despite });
+    return;
   }
-  if (policy.mode !== 'objects' && specFinalizers.some(isKubernetes)) {
+  const own: ForceAction[] = [];
+  for (const action of foreign) {
+    const isOwn = (subject: Finding['subject']): boolean => subject.name === name;
+    const { reason, despite } = permissionToRemove(action, isOwn, input);
+    if (reason !== undefined) refuse(reason);
+    else {
+      const leaves = leakOf(action.finalizer, { kind: 'Namespace', group: '' });
+      own.push({ ...action, leaves, despite });
+    }
+  }
+  const last = all.find(isLastEntry);
+  if (last !== undefined) {
     const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
     const moving = isExact ? undefined : movingReason(diagnosis);
     if (own.length < foreign.length) {
@@ -383,8 +398,7 @@ function planNamespace(input: PlanInput, plan: ForcePlan): void {
       refuse(`${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`);
     } else {
       // The report lists every object that this leaves behind.
-      const entry = { target, finalizer: KUBERNETES_FINALIZER, leaves: undefined };
-      own.push({ step: 'namespace-spec-finalizer', ...entry });
+      own.push(last);
     }
   }
   const remains = own.length > 0 ? remainsAfter(snapshot, plan.actions) : undefined;
@@ -409,41 +423,41 @@ function remainsAfter(
   { discovery, content, namespace }: Snapshot,
   earlier: readonly ForceAction[],
 ): string | undefined {
-  const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean =>
-    finalizers.length === 0
-      ? // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
-        typeName(type) === 'pods' && earlier.some(({ step }) => step === 'overdue-pods')
-      : finalizers.every((name) =>
-          earlier.some(
-            (action) =>
-              action.step === 'object-finalizer' &&
-              action.finalizer === name &&
-              typeName(action.type) === typeName(type),
-          ),
-        );
+  const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean => {
+    const mine = earlier.filter((action) => typeName(action.type) === typeName(type));
+    // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
+    return finalizers.length === 0
+      ? mine.some(({ step }) => step === 'overdue-pods')
+      : finalizers.every((name) => mine.some(({ finalizer }) => finalizer === name));
+  };
   const left: string[] = [];
-  const unread: string[] = [];
-  if (!discovery.ok) unread.push(`the list of resource types (${discovery.failure.message})`);
+  const unread: NotInspected[] = [];
+  if (!discovery.ok) unread.push({ what: ALL_TYPES, reason: discovery.failure.message });
   for (const { group, version, reason } of discovery.ok ? discovery.value.failedGroups : []) {
-    unread.push(`${group}/${version} (${reason})`);
+    unread.push({ what: `${group}/${version}`, reason });
   }
   for (const { type, read } of content) {
     if (!read.ok) {
-      unread.push(`${typeName(type)} (${read.failure.message})`);
+      unread.push({ what: typeName(type), reason: read.failure.message });
       continue;
     }
     const { terminating, queued } = read.value;
     for (const group of terminating.filter((one) => !isFreed(type, one))) {
-      const held = group.finalizers.length === 0 ? '' : ` (${group.finalizers.join(', ')})`;
-      left.push(`${groupTarget(type, [group])}${held}`);
+      left.push(`${groupTarget(type, [group])}${heldText(group)}`);
     }
     if (queued > 0 && earlier.length === 0)
       left.push(`${typeName(type)} (${queued} not terminating)`);
   }
   // The conditions still count objects that the plan frees.
-  if (left.length === 0 && earlier.length === 0) unread.push(...contentConditions(namespace));
-  return remainsText(left, unread);
+  return remainsText(left, unread, earlier.length === 0 ? namespace : undefined);
 }
+
+/** Writes the finalizers of an object, if any, for behind its name. */
+export function heldText({ finalizers }: Pick<ObjectGroup, 'finalizers'>): string {
+  return finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`;
+}
+
+export const ALL_TYPES = 'the list of resource types';
 
 /**
  * Returns conditions by which the namespace controller reports remaining content, or that it could not list it.
@@ -459,11 +473,19 @@ export function contentConditions({ conditions }: Pick<NamespaceFacts, 'conditio
 /** Describes the remaining content; undefined if everything was read and the namespace is empty. */
 export function remainsText(
   content: readonly string[],
-  unread: readonly string[],
+  unread: readonly NotInspected[],
+  namespace: Pick<NamespaceFacts, 'conditions'> | undefined,
 ): string | undefined {
+  const isEmpty = content.length === 0;
+  const unknown = [
+    ...unread.map(({ what, reason }) => `${what} (${reason})`),
+    ...(isEmpty && namespace ? contentConditions(namespace) : []),
+  ];
   const parts = [
-    ...(content.length > 0 ? [`content remains: ${listNames(content, MAX_NAMES)}`] : []),
-    ...(unread.length > 0 ? [`not everything could be read: ${listNames(unread, MAX_NAMES)}`] : []),
+    ...(isEmpty ? [] : [`content remains: ${listNames(content, MAX_NAMES)}`]),
+    ...(unknown.length > 0
+      ? [`not everything could be read: ${listNames(unknown, MAX_NAMES)}`]
+      : []),
   ];
   return parts.length === 0 ? undefined : parts.join('; ');
 }
@@ -473,12 +495,11 @@ export function renderPlan(plan: ForcePlan): string[] {
   const { name, uid } = plan.namespace;
   const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
   if (plan.actions.length === 0) lines.push('  nothing will be changed');
-  plan.actions.forEach((action, index) => {
-    const needs = isObjectAction(action) ? 'objects' : 'namespace';
+  plan.actions.forEach(({ needs, text, despite, leaves }, index) => {
     const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
-    lines.push(`  ${index + 1}. ${actionText(action)}${mode}`);
-    if (action.despite !== undefined) lines.push(`     although: ${action.despite}`);
-    if (action.leaves !== undefined) lines.push(`     may be left behind: ${action.leaves}`);
+    lines.push(`  ${index + 1}. ${text}${mode}`);
+    if (despite !== undefined) lines.push(`     although: ${despite}`);
+    if (leaves !== undefined) lines.push(`     may be left behind: ${leaves}`);
   });
   if (plan.wouldLeave !== undefined) {
     lines.push(`  would be left behind, as it looks now: ${plan.wouldLeave}`);
@@ -487,19 +508,6 @@ export function renderPlan(plan: ForcePlan): string[] {
   for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);
   if (plan.mode === 'plan') lines.push('  This is the plan only; nothing is changed.');
   return lines;
-}
-
-function actionText(action: ForceAction): string {
-  switch (action.step) {
-    case 'object-finalizer':
-      return `remove finalizer ${action.finalizer} from ${action.target}, where terminating`;
-    case 'overdue-pods':
-      return `delete ${action.target} with grace period 0: overdue, and node ${action.node} ${action.nodeState}`;
-    case 'namespace-finalizer':
-      return `if it is still there: remove ${action.finalizer} from the namespace's metadata.finalizers`;
-    case 'namespace-spec-finalizer':
-      return `if it is still there: remove ${action.finalizer} from the namespace's spec.finalizers, by PUT to /finalize`;
-  }
 }
 
 /** Writes the plan for a report from before the first write. */

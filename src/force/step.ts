@@ -1,26 +1,43 @@
 import type { Log } from '../base/log.ts';
 import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import { classifyErrorText } from '../diagnose/error-texts.ts';
-import type { KubernetesApi, Mutation } from '../kubernetes/api.ts';
+import type { Mutation } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import { inParallel } from '../observe/collections.ts';
+import { inParallel, type Reading } from '../observe/collections.ts';
 import { actionKey, type ForceAction, type ForcePlan, manyTarget } from './plan.ts';
 
-/** Dependencies of every step of a plan. */
-export interface ForceRun {
-  api: KubernetesApi;
+/** A plan, and the observation on which it is based. */
+export interface CurrentPlan extends ForcePlan {
+  /** The time at which its facts were read, in ms since the epoch. */
+  readAt: number;
+  /** Whether no content is being deleted and the cause is known, so that waiting does not help. */
+  isStuck: boolean;
+}
+
+export interface ForceDeps extends Reading {
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
-  /** When aborted, running requests are cancelled. */
-  signal: AbortSignal;
+  /** When forcing began, in ms since the epoch. */
+  startedAt: number;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
   stopReason(): string | undefined;
+  /**
+   * Reads, diagnoses and plans again; undefined if the namespace was deleted or cannot be read. `compare`: compares with
+   * the observation before. Not after writes of the gate: their effects would look like the work of a controller.
+   */
+  planAgain(compare: boolean): Promise<CurrentPlan | undefined>;
+  /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
+  isDeletedBy(untilMs: number): Promise<boolean>;
+}
+
+/** A plan that is being carried out. */
+export interface ForceRun extends ForceDeps {
   /** Returns why no write to the namespace may begin now: the answer of `stopReason`, or a change of the namespace or cluster. */
   guard(): Promise<string | undefined>;
   /** The latest plan. */
-  plan: ForcePlan;
+  plan: CurrentPlan;
   journal: Journal;
 }
 
@@ -34,11 +51,6 @@ interface Done {
   /** Whether the object now has the intended state. */
   reached: boolean;
   result: string;
-}
-
-/** Reports whether this run made the change, so that it has to report leftovers. */
-function isDoneByThisRun({ wrote, reached }: Done): boolean {
-  return wrote && reached;
 }
 
 /** A record of all changes, refusals and leftovers, as they happen. */
@@ -55,9 +67,11 @@ export class Journal {
   changedAt = 0;
   /** Writes that failed, by action and UID; a later round does not try them again. */
   readonly givenUp = new Set<string>();
-  private readonly run: Pick<ForceRun, 'api' | 'clock' | 'log'>;
+  /** Results of actions, by key; a later plan need not try those that are finished again. */
+  readonly tried = new Map<string, 'again' | 'finished'>();
+  private readonly run: Pick<ForceDeps, 'api' | 'clock' | 'log'>;
 
-  constructor(run: Pick<ForceRun, 'api' | 'clock' | 'log'>) {
+  constructor(run: Pick<ForceDeps, 'api' | 'clock' | 'log'>) {
     this.run = run;
   }
 
@@ -76,21 +90,6 @@ export class Journal {
     const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
     this.timeline.push({ at: serverTimestamp(this.run), event });
     this.run.log.line(event);
-  }
-
-  /** Records results of single objects of a type; many equal results are one row. */
-  noteResults(
-    { finalizer, leaves }: ForceAction,
-    type: string,
-    done: Iterable<Done & Named>,
-  ): void {
-    for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
-      const isOurs = isDoneByThisRun(group[0] as Done) && leaves !== undefined;
-      const text = isOurs ? `${result}; may be left behind: ${leaves}` : result;
-      const names = group.map(({ name }) => name);
-      const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
-      for (const row of rows) this.note(manyTarget(type, row), text, finalizer);
-    }
   }
 }
 
@@ -131,17 +130,18 @@ export async function runStep<T extends Named>(
 ): Promise<'again' | 'finished'> {
   const { journal } = run;
   const { action } = step;
+  const { target, finalizer, leaves } = action;
   const idOf = (uid: string): string => `${actionKey(action)} ${uid}`;
   const listed = await step.read();
   if (!listed.ok) {
-    journal.note(action.target, `not done: ${listed.failure.message}`, action.finalizer);
+    journal.note(target, `not done: ${listed.failure.message}`, finalizer);
     return 'finished';
   }
   const wanting = listed.value.filter((object) => step.wants(object));
   const todo = wanting.filter(({ uid }) => !journal.givenUp.has(idOf(uid)));
   if (wanting.length === 0) {
     journal.changed();
-    journal.note(action.target, 'nothing to do: it no longer exists', action.finalizer);
+    journal.note(target, 'nothing to do: it no longer exists', finalizer);
   }
   const vetoes = todo.flatMap((object) => step.veto?.(object) ?? []);
   /** Why no further write of the step may begin. */
@@ -152,16 +152,22 @@ export async function runStep<T extends Named>(
     if (one.wrote || one.reached) journal.changed();
     return { name: object.name, uid: object.uid, ...one };
   });
-  const mine = done.filter(isDoneByThisRun);
+  /** Changes that this run made, so that it has to report what they leave behind. */
+  const mine = done.filter(({ wrote, reached }) => wrote && reached);
   const again = mine.length > 0 ? await step.read() : undefined;
   for (const one of mine) {
     if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
     const object = again?.ok ? again.value.find(({ uid }) => uid === one.uid) : undefined;
     const result = object && step.afterwards(object);
     if (result !== undefined) Object.assign(one, { reached: false, result });
+    else if (leaves !== undefined) one.result += `; may be left behind: ${leaves}`;
   }
   for (const { reached, uid } of done) if (!reached) journal.givenUp.add(idOf(uid));
-  journal.noteResults(action, step.type, done);
+  for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
+    const names = group.map(({ name }) => name);
+    const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
+    for (const row of rows) journal.note(manyTarget(step.type, row), result, finalizer);
+  }
   return end.reason === undefined && mine.length > 0 ? 'again' : 'finished';
 }
 

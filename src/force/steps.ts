@@ -1,4 +1,4 @@
-import { arrayAt, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import { arrayAt, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import { serverTime } from '../base/time.ts';
 import { isOverdue } from '../diagnose/rules/pods.ts';
 import { collectItems, type Mutation } from '../kubernetes/api.ts';
@@ -10,8 +10,8 @@ import {
   objectPath,
 } from '../kubernetes/paths.ts';
 import {
-  finalizerWriters,
   KUBERNETES_FINALIZER,
+  type NamespaceFacts,
   namespaceFacts,
   type ObjectFacts,
   objectFacts,
@@ -27,12 +27,10 @@ import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.t
 import { readNode } from '../observe/observe.ts';
 import {
   contentConditions,
-  type FinalizerAction,
   type ForceAction,
-  type NamespaceAction,
+  isLastEntry,
   nodeState,
   orphanRefusal,
-  type PodAction,
 } from './plan.ts';
 import { atMostEvery, type ForceRun, runStep, type Step } from './step.ts';
 
@@ -82,7 +80,7 @@ async function readObjects<T extends ObjectFacts>(
 }
 
 /** Removes the finalizer from every terminating object of the type, with one JSON Patch per object. */
-function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts> {
+function finalizerStep(run: ForceRun, action: ForceAction): Step<ObjectFacts> {
   const { type, finalizer } = action;
   const wants = ({ deletionTimestamp, finalizers }: ObjectFacts): boolean =>
     deletionTimestamp !== undefined && finalizers.includes(finalizer);
@@ -108,7 +106,7 @@ function finalizerStep(run: ForceRun, action: FinalizerAction): Step<ObjectFacts
 }
 
 /** Deletes the overdue pods of one node with grace period 0, while the node is still lost. */
-function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
+function podStep(run: ForceRun, action: ForceAction): Step<PodFacts> {
   const { api, clock, signal } = run;
   const isNodeBack = atMostEvery(GUARD_MS, clock, async () => {
     const { value: node } = await readNode(action.node, { api, signal });
@@ -118,7 +116,7 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   const done = 'deleted with grace period 0';
   return {
     action,
-    type: typeName(POD_TYPE),
+    type: 'pods',
     read: (name) => readObjects(run, POD_TYPE, podFacts, false, name),
     wants: (pod) =>
       pod.deletionTimestamp !== undefined &&
@@ -138,8 +136,13 @@ function podStep(run: ForceRun, action: PodAction): Step<PodFacts> {
   };
 }
 
+/** The namespace that is forced, as just read. */
+interface Own extends NamespaceFacts {
+  object: JsonObject;
+}
+
 /**
- * Reads the namespace and checks everything again that can have changed since the plan. Returns the object,
+ * Reads the namespace and checks everything again that can have changed since the plan. Returns the namespace,
  * undefined if it was deleted, or why it may not be written to. A person who removes the label
  * stops the gate.
  */
@@ -147,7 +150,7 @@ export async function checkNamespace({
   plan: { namespace, label },
   api,
   signal,
-}: ForceRun): Promise<Read<JsonObject | undefined>> {
+}: ForceRun): Promise<Read<Own | undefined>> {
   const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
     readFailed({ kind, message });
   const why = protectedBecause(namespace.name, api.target.ownNamespace);
@@ -158,7 +161,8 @@ export async function checkNamespace({
       ? readOk(undefined)
       : refuse(`the namespace could not be read again: ${got.failure.message}`);
   }
-  const { uid, deletionTimestamp, labels, phase } = namespaceFacts(got.value);
+  const own = { ...namespaceFacts(got.value), name: namespace.name, object: got.value };
+  const { uid, deletionTimestamp, labels, phase } = own;
   if (uid !== namespace.uid) {
     return refuse(`another namespace has the name now (UID ${uid || 'unknown'})`, 'not-found');
   }
@@ -168,20 +172,15 @@ export async function checkNamespace({
   if (label !== undefined && labels[label.key] !== label.value) {
     return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
   }
-  return got;
-}
-
-interface Own {
-  name: string;
-  uid: string;
-  object: JsonObject;
+  return readOk(own);
 }
 
 /** Removes one entry of the namespace's own lists, with the checked object as precondition. */
-function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
-  const { name, uid } = run.plan.namespace;
+function removeEntryStep(run: ForceRun, action: ForceAction): Step<Own> {
   const { step, finalizer } = action;
-  const wants = ({ object }: Own): boolean => entriesOf(object, step).includes(finalizer);
+  const isInSpec = step === 'namespace-spec-finalizer';
+  const wants = ({ finalizers, specFinalizers }: Own): boolean =>
+    (isInSpec ? specFinalizers : finalizers).includes(finalizer);
   return {
     action,
     type: 'namespaces',
@@ -189,75 +188,55 @@ function removeEntryStep(run: ForceRun, action: NamespaceAction): Step<Own> {
       const now = await checkNamespace(run);
       // Another namespace has the name: the intended one was deleted.
       if (!now.ok) return now.failure.kind === 'not-found' ? readOk([]) : now;
-      return readOk(now.value === undefined ? [] : [{ name, uid, object: now.value }]);
+      return readOk(now.value === undefined ? [] : [now.value]);
     },
     wants,
-    request: ({ object }) => requestFor(run, action, object),
-    doing: `removing ${finalizer} from the ${step === 'namespace-finalizer' ? 'metadata' : 'spec'}.finalizers of`,
+    request: (own) =>
+      isInSpec ? finalizeRequest(own, finalizer) : patchRequest(run, own, finalizer),
+    doing: `removing ${finalizer} from the ${isInSpec ? 'spec' : 'metadata'}.finalizers of`,
     done: 'removed',
-    afterwards: (own) =>
-      wants(own)
-        ? `removed, and added again by manager ${managerOf(own.object, action) ?? 'unknown'}`
-        : undefined,
+    afterwards: (own) => {
+      if (!wants(own)) return undefined;
+      // The whole list in the spec has one field manager; each entry in the metadata has its own.
+      const entry = arrayAt(own.object, 'metadata', 'managedFields').findLast(
+        (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
+      );
+      const manager = isInSpec
+        ? stringAt(entry, 'manager')
+        : own.writers.find((writer) => writer.finalizer === finalizer)?.manager;
+      return `removed, and added again by manager ${manager ?? 'unknown'}`;
+    },
     stop: async () => run.stopReason(),
-    veto: ({ object }) => {
-      if (step !== 'namespace-spec-finalizer' || finalizer !== KUBERNETES_FINALIZER)
-        return undefined;
-      const others = [...entriesOf(object, 'namespace-finalizer'), ...entriesOf(object, step)]
-        .filter((entry) => entry !== KUBERNETES_FINALIZER)
-        .join(', ');
-      if (others !== '')
-        return `${others} would still hold the namespace, and its content would never be deleted`;
+    veto: (own) => {
+      if (!isLastEntry(action)) return undefined;
+      const others = [...own.finalizers, ...own.specFinalizers].filter(
+        (entry) => entry !== KUBERNETES_FINALIZER,
+      );
+      if (others.length > 0)
+        return `${others.join(', ')} would still hold the namespace, and its content would never be deleted`;
       // The write is pinned to the version with these conditions.
-      const [said] = run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(object)) : [];
+      const [said] = run.plan.orphans === 'refuse' ? contentConditions(own) : [];
       return said && orphanRefusal(said);
     },
   };
 }
 
-function requestFor(
-  { plan: { namespace, label } }: ForceRun,
-  { step, finalizer }: NamespaceAction,
-  object: JsonObject,
-): Mutation {
-  const path = namespacePath(namespace.name);
-  if (step === 'namespace-finalizer') {
-    const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
-    // The patch itself tests the label, so that no time passes between test and write.
-    const test =
-      label === undefined
-        ? []
-        : [{ op: 'test', path: `/metadata/labels/${key}`, value: label.value }];
-    const own = { uid: namespace.uid, finalizers: entriesOf(object, step) };
-    const removal = removalPatch(own, [finalizer]);
-    return { method: 'PATCH', path, body: [...test, ...removal] };
-  }
-  // The body is the object as read, with UID and resourceVersion, without this entry: labels, annotations and
-  // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
-  // would remove them unnoticed.
-  const spec = valueAt(object, 'spec') as JsonObject;
-  const finalizers = arrayAt(object, 'spec', 'finalizers').filter((entry) => entry !== finalizer);
-  return {
-    method: 'PUT',
-    path: `${path}/finalize`,
-    body: { ...object, spec: { ...spec, finalizers } },
-  };
-}
-
-function entriesOf(object: JsonObject, step: NamespaceAction['step']): string[] {
-  return stringsAt(object, step === 'namespace-finalizer' ? 'metadata' : 'spec', 'finalizers');
+function patchRequest({ plan: { label } }: ForceRun, own: Own, finalizer: string): Mutation {
+  const key = label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
+  // The patch itself tests the label, so that no time passes between test and write.
+  const test = label && { op: 'test', path: `/metadata/labels/${key}`, value: label.value };
+  const body = [...(test ? [test] : []), ...removalPatch(own, [finalizer])];
+  return { method: 'PATCH', path: namespacePath(own.name), body };
 }
 
 /**
- * Returns the field manager of an entry: spec.finalizers has one for the whole list, metadata.finalizers one per
- * entry.
+ * The body is the object as read, with UID and resourceVersion, without this entry: labels, annotations and
+ * metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body
+ * would remove them unnoticed.
  */
-function managerOf(object: JsonObject, { step, finalizer }: NamespaceAction): string | undefined {
-  if (step === 'namespace-finalizer') {
-    return finalizerWriters(object).find((writer) => writer.finalizer === finalizer)?.manager;
-  }
-  const entry = arrayAt(object, 'metadata', 'managedFields').findLast(
-    (one) => valueAt(one, 'fieldsV1', 'f:spec', 'f:finalizers') !== undefined,
-  );
-  return stringAt(entry, 'manager');
+function finalizeRequest({ name, object }: Own, finalizer: string): Mutation {
+  const spec = valueAt(object, 'spec') as JsonObject;
+  const finalizers = arrayAt(spec, 'finalizers').filter((entry) => entry !== finalizer);
+  const body = { ...object, spec: { ...spec, finalizers } };
+  return { method: 'PUT', path: `${namespacePath(name)}/finalize`, body };
 }

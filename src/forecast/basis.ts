@@ -22,8 +22,7 @@ const MAX_FINALIZERS = 50;
 export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
   const context = contextOf(predict(now));
   const guarded = countsOf(now).flatMap((count) => [...count.guarded, ...count.terminating]);
-  const held = everythingHeld(context);
-  const lives = held.map((one) => ({
+  const lives = everythingHeld(context).map((one) => ({
     ...expectedOwner(context, one),
     objects: Math.max(1, one.count),
   }));
@@ -67,7 +66,7 @@ function oldest(lives: readonly OwnerLife[]): OwnerLife {
 function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'> {
   if (isOfControllerManager(held)) {
     const { aliveAt, evidence } = controllerManager(context);
-    return { owner: 'kube-controller-manager', evidence, ...aliveSince(aliveAt) };
+    return ownerLife('kube-controller-manager', evidence, aliveAt);
   }
   const { owner } = findOwner(context, held);
   const actor = owner?.actor;
@@ -80,29 +79,23 @@ function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'>
   const wrote = `the status of such an object was written at ${written}`;
   if (actor === undefined) {
     const known = isOfTheCloud(held) ? knownFinalizer(held) : undefined;
-    const nobody = `no workload could be named that removes ${held.finalizer}`;
     return known === undefined
-      ? { owner: 'unknown', evidence: nobody }
-      : {
-          ...{ owner: known.owner, evidence: `not visible in the cluster; ${wrote}` },
-          ...aliveSince(written),
-        };
+      ? ownerLife('unknown', `no workload could be named that removes ${held.finalizer}`)
+      : ownerLife(known.owner, `not visible in the cluster; ${wrote}`, written);
   }
   const lease = itemsIn(context.now.cluster.leases).find((one) => isHolder(actor, one));
-  const [latest] = [
-    {
-      at: lease?.renewTime,
-      sign: `its Lease ${lease?.namespace}/${lease?.name} was renewed at ${lease?.renewTime}`,
-    },
+  const renewed = lease?.renewTime;
+  const signs = [
+    { at: renewed, sign: `its Lease ${lease?.namespace}/${lease?.name} was renewed at ${renewed}` },
     { at: written, sign: wrote },
-  ]
+  ];
+  const [latest = { at: undefined, sign: 'no dated sign that it works on these objects' }] = signs
     .filter(({ at }) => at !== undefined)
     .sort((a, b) => ((a.at ?? '') > (b.at ?? '') ? -1 : 1));
-  const sign = latest?.sign ?? 'no dated sign that it works on these objects';
-  const evidence = `${actor.ready} of ${actor.wanted} ready; ${sign}`;
-  return { owner: actorText(actor), evidence, ...aliveSince(latest?.at) };
+  const evidence = `${actor.ready} of ${actor.wanted} ready; ${latest.sign}`;
+  return ownerLife(actorText(actor), evidence, latest.at);
 }
 
-function aliveSince(aliveAt: string | undefined): Pick<OwnerLife, 'aliveAt'> {
-  return aliveAt === undefined ? {} : { aliveAt };
+function ownerLife(owner: string, evidence: string, aliveAt?: string): Omit<OwnerLife, 'objects'> {
+  return { owner, evidence, ...(aliveAt === undefined ? {} : { aliveAt }) };
 }

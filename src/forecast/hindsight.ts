@@ -1,4 +1,4 @@
-import { type Finding, findingsOf } from '../model/finding.ts';
+import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis, Hindsight, NamespaceResult } from '../model/result.ts';
 
 /** The report of an earlier forecast about one namespace. */
@@ -38,17 +38,11 @@ export function hindsightOf(
       ? judge('not-foreseen', `it said would-hang (${findingTexts(named)}), ${then}`)
       : judge('open', `it left the question open, ${then}`);
   }
-  const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
   const all = diagnosis?.findings ?? [];
   const shared = named.find((root) => all.some((one) => isSameCause(one, root)));
-  if (shared !== undefined) {
-    return judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${findingTexts([shared])}`);
-  }
-  const because =
-    said === 'would-hang'
-      ? `it named ${findingTexts(named)}, and what holds it now is ${findingTexts(found)}`
-      : whyUnforeseen(found, all, forecast);
-  return judge('not-foreseen', because);
+  return shared === undefined
+    ? judge('not-foreseen', whyUnforeseen(named, diagnosis, forecast))
+    : judge(said === 'would-hang' ? 'foreseen' : 'open', `it named ${findingTexts([shared])}`);
 }
 
 /**
@@ -63,21 +57,26 @@ function isSameCause(one: Finding, root: Finding): boolean {
 }
 
 function whyUnforeseen(
-  found: readonly Finding[],
-  all: readonly Finding[],
+  named: readonly Finding[],
+  diagnosis: Diagnosis | undefined,
   { basis, outcome }: EarlierForecast,
 ): string {
-  const finalizers = [...found, ...all].flatMap(({ finalizer }) => finalizer ?? []);
+  const found = diagnosis === undefined ? [] : findingsOf(diagnosis, diagnosis.rootCauses);
+  const texts = findingTexts(found);
+  if (outcome === 'would-hang')
+    return `it named ${findingTexts(named)}, and what holds it now is ${texts}`;
+  const finalizers = [...found, ...(diagnosis?.findings ?? [])].flatMap(
+    ({ finalizer }) => finalizer ?? [],
+  );
   const fresh = finalizers.find((name) => basis?.finalizers.includes(name) === false);
   if (fresh !== undefined) return `nothing in the namespace had finalizer ${fresh} at that time`;
   const owner = found.find(({ code }) => code.startsWith('owner-'))?.subject;
   const expected = basis?.owners.find((one) => owner && one.owner.endsWith(`/${owner.name}`));
   if (expected !== undefined) return `it expected ${expected.owner} to act: ${expected.evidence}`;
-  if (outcome === 'inconclusive')
-    return `it left other questions open; now it is ${findingTexts(found)}`;
+  if (outcome === 'inconclusive') return `it left other questions open; now it is ${texts}`;
   return found.length === 0
     ? 'nothing explains the hang now either'
-    : `nothing showed ${findingTexts(found)} at that time`;
+    : `nothing showed ${texts} at that time`;
 }
 
 function findingTexts(findings: readonly Finding[]): string {

@@ -5,6 +5,7 @@ import {
   contextOf,
   conversionsOf,
   countsOf,
+  detailOf,
   extensionApis,
   itemsIn,
   listWords,
@@ -20,7 +21,7 @@ import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
-import type { NamespaceResult } from '../model/result.ts';
+import type { OrderEntry } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
@@ -51,17 +52,43 @@ function wholeTypeStep(type: ResourceType, why: string): Unplaced {
  */
 export function orderOf(now: Snapshot): OrderStep[] {
   const context = contextOf(predict(now));
+  const { steps, seen } = unplacedSteps(context);
+  const spared = reachingElsewhere(context);
+  return inDeletionOrder(
+    context,
+    steps.flatMap((step) => withoutObjects(step, spared)),
+    seen,
+  );
+}
+
+/**
+ * Returns the commands that an order leaves to a person: a GitOps object's deletion also deletes what it deployed to
+ * another namespace.
+ */
+export function commandsElsewhere(now: Snapshot): OrderEntry[] {
+  const context = contextOf(predict(now));
+  const kinds = unplacedSteps(context).steps.map(({ type }) => type.kind);
+  return reachingElsewhere(context)
+    .filter(({ type }) => kinds.includes(type.kind))
+    .map(({ object: { kind, name, namespace }, type, place }) => ({
+      why: `${kind} ${name} names Namespace ${place}: its controller deletes what it deployed there, too`,
+      command: kubectl('delete', typeName(type), name, '-n', namespace, '--wait'),
+    }));
+}
+
+function unplacedSteps(context: Context): { steps: Unplaced[]; seen: ObjectFacts[] } {
+  const { now } = context;
   const present = (now.forecast?.present.content ?? []).filter(
     ({ read }) => read.ok && read.value.total > 0,
   );
   const whole = present.flatMap((content) => wholeType(context, content));
-  const byType = Map.groupBy(
-    heldObjects(context).filter((held) => dependencyOnNamespace(context, held) !== undefined),
-    ({ type }) => typeName(type),
-  );
-  const children = [...byType.values()].map((held) => guardedStep(context, held, present));
-  const objects = [...byType.values()].flatMap((held) => held.flatMap((one) => one.objects));
-  if (whole.length + children.length === 0) return [];
+  const dependent = heldObjects(context).flatMap((held): Dependent[] => {
+    const why = dependencyOnNamespace(context, held);
+    return why === undefined ? [] : [{ ...held, why }];
+  });
+  const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
+  const children = Array.from(byType, (held) => guardedStep(held, present));
+  if (whole.length + children.length === 0) return { steps: [], seen: [] };
   const recreating = present
     .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
     .map(({ type }) => wholeTypeStep(type, 'they would create again what is deleted'));
@@ -69,14 +96,48 @@ export function orderOf(now: Snapshot): OrderStep[] {
     ...groups.flatMap(({ examples }) => examples),
     ...(sample ? [sample] : []),
   ]);
+  const objects = dependent.flatMap((held) => held.objects);
   const seen = [...objects, ...known];
   const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
-  return inDeletionOrder(
-    context,
-    [...Map.groupBy(all, ({ type }) => typeName(type)).values()].map(mergedStep),
-    seen,
-  );
+  const steps = Map.groupBy(all, ({ type }) => typeName(type)).values();
+  return { steps: Array.from(steps, mergedStep), seen };
+}
+
+/** Leaves objects out of a step. */
+function withoutObjects(step: Unplaced, spared: readonly Reaching[]): Unplaced[] {
+  const mine = spared.filter(({ object }) => object.kind === step.type.kind);
+  if (mine.length === 0) return [step];
+  const uids = new Set(mine.map(({ object }) => object.uid));
+  const names = step.names.filter((name) => mine.every(({ object }) => object.name !== name));
+  if (names.length === 0) return [];
+  const matches = (object: ObjectFacts): boolean => step.matches(object) && !uids.has(object.uid);
+  return [{ ...step, names, isWhole: false, matches }];
+}
+
+/** A GitOps object whose deletion also deletes what it deployed to another namespace. */
+interface Reaching {
+  object: ObjectFacts;
+  type: ResourceType;
+  /** The other namespace. */
+  place: string;
+}
+
+/** Returns the GitOps objects with finalizers that name another namespace. */
+function reachingElsewhere(context: Context): Reaching[] {
+  const { now } = context;
+  const others = itemsIn(now.cluster.namespaces)
+    .map(({ name }) => name)
+    .filter((name) => name !== now.namespace.name);
+  return heldObjects(context)
+    .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
+    .flatMap(({ objects, type }) =>
+      objects.flatMap((object) => {
+        const { mentions = [] } = detailOf(context, object) ?? {};
+        const place = others.find((name) => mentions.includes(name));
+        return place === undefined ? [] : [{ object, type, place }];
+      }),
+    );
 }
 
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */
@@ -91,22 +152,22 @@ function mergedStep(steps: readonly Unplaced[]): Unplaced {
   };
 }
 
-function guardedStep(
-  context: Context,
-  held: readonly Held[],
-  present: readonly TypeContent[],
-): Unplaced {
-  const [{ type }] = held as [Held];
+/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
+interface Dependent extends Held {
+  why: string;
+}
+
+function guardedStep(held: readonly Dependent[], present: readonly TypeContent[]): Unplaced {
+  const [{ type }] = held as [Dependent];
   const content = present.find((one) => typeName(one.type) === typeName(type));
   const total = content?.read.ok === true ? content.read.value.total : 0;
   const count = held.reduce((most, one) => Math.max(most, one.count), 0);
-  const why = new Set(held.flatMap((one) => dependencyOnNamespace(context, one) ?? []));
   return {
     type,
     matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
     isWhole: count >= total,
-    why: listWords([...why]),
+    why: listWords([...new Set(held.map(({ why }) => why))]),
   };
 }
 
@@ -271,10 +332,7 @@ function inDeletionOrder(
  * cluster, so a person decides. A webhook in the namespace is one of them if it guards objects that cannot be
  * deleted before its own pods.
  */
-export function commandsFirst(
-  now: Snapshot,
-  diagnosis: Diagnosis,
-): NonNullable<NamespaceResult['order']> {
+export function commandsFirst(now: Snapshot, diagnosis: Diagnosis): OrderEntry[] {
   const context = contextOf(predict(now));
   const types = (now.forecast?.present.content ?? []).map(({ type }) => type);
   const last = [...types.filter((type) => FOUNDATIONS.has(typeName(type))), NAMESPACE_TYPE];

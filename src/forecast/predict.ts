@@ -1,5 +1,5 @@
 import { dictionary } from '../base/json.ts';
-import { type Context, contextOf, servedType, subjectOf } from '../diagnose/context.ts';
+import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
 import { afterDeletion, isAboutPods, terminated } from '../diagnose/queue.ts';
@@ -24,25 +24,19 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   // Without kube-controller-manager nothing would be deleted.
   if (controllerManager(contextOf(now)).state === 'stale') return asked;
   const context = contextOf(asked);
-  const pods: Snapshot['pods'] = now.pods.ok
-    ? readOk(
-        now.pods.value
-          .filter((pod) => cannotEnd(context, pod))
-          // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
-          .map((pod) =>
-            terminated(
-              pod,
-              now.takenAt,
-              isNodeLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 },
-            ),
-          ),
-      )
-    : now.pods;
+  const pods = itemsIn(now.pods)
+    .filter((pod) => cannotEnd(context, pod))
+    // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
+    .map((pod) => {
+      const ended = isNodeLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 };
+      return terminated(pod, now.takenAt, ended);
+    });
   const content = now.content.map(({ type, read: count }) => ({
     type,
     read: onlyPods && typeName(type) !== 'pods' ? count : afterDeletion(count, now.takenAt),
   }));
-  return { ...asked, pods, content, partners: partnersAfterDeletion(now) };
+  const partners = partnersAfterDeletion(now);
+  return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content, partners };
 }
 
 /**

@@ -32,10 +32,8 @@ export async function readAnchor({ api, signal }: Reading): Promise<Anchor | und
 export interface ConfirmDeps extends Reading {
   clock: Clock;
   anchor: Anchor | undefined;
-  /**
-   * Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`.
-   */
-  marks: ReadonlySet<string>;
+  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
+  marks: Set<string>;
 }
 
 /**
@@ -63,22 +61,19 @@ export async function confirmEnds(
   deps: ConfirmDeps,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const { anchor, api, clock, marks, signal } = deps;
+  if (ended.length === 0) return new Map();
   if (ended.some(({ isDeletionWatched }) => isDeletionWatched !== true))
     await clock.sleep(REPEAT_MS, signal);
   let anchorMark: string | undefined;
   const onAnchor = (mark: string | undefined): void => {
     anchorMark = mark;
   };
-  const all = (answer: Read<never>) => new Map(ended.map(({ name }) => [name, answer]));
   if (anchor !== undefined) {
     const got = await api.get(namespacePath(anchor.name), { signal, onAnswer: onAnchor });
-    if (!got.ok) return all(got);
-    const uid = stringAt(got.value, 'metadata', 'uid') ?? '';
-    if (uid !== anchor.uid) {
-      return all(
-        otherClusterFailure(`namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`),
-      );
-    }
+    const uid = got.ok ? (stringAt(got.value, 'metadata', 'uid') ?? '') : undefined;
+    const was = `namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`;
+    const answer = got.ok ? otherClusterFailure(was) : got;
+    if (uid !== anchor.uid) return new Map(ended.map(({ name }) => [name, answer]));
   }
   const confirm = async (name: string): Promise<Read<NamespaceFacts | undefined>> => {
     let mark: string | undefined;
@@ -99,6 +94,5 @@ export async function confirmEnds(
     }
     return now;
   };
-  const answers = await inParallel(ended, ({ name }) => confirm(name));
-  return new Map(ended.map(({ name }, index) => [name, answers[index] as (typeof answers)[0]]));
+  return new Map(await inParallel(ended, async ({ name }) => [name, await confirm(name)] as const));
 }

@@ -1,7 +1,7 @@
 import { ActionError } from '../base/errors.ts';
 import { serverTimestamp } from '../base/time.ts';
 import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
-import { commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
+import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
 import { collectItems, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
@@ -36,11 +36,9 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
   const baselines = await readBaselines(names, run);
   for (const target of asked) target.baseline = baselines.get(target.name);
   // All deletions are tried before the first one. If one is refused, the others continue.
-  const accepted = new Set<Existing>();
-  await inParallel(asked, async (target) => {
-    if (await isAccepted(target, run)) accepted.add(target);
-  });
-  if (inputs.delete === 'ordered') await deleteInOrder([...accepted], run);
+  const answers = await inParallel(asked, (target) => isAccepted(target, run));
+  const accepted = asked.filter((_, index) => answers[index]);
+  if (inputs.delete === 'ordered') await deleteInOrder(accepted, run);
   // Deletions inside the namespace do not change the Namespace object itself.
   await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
 }
@@ -112,7 +110,28 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
     // already".
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) break;
-    if (!now.ok) {
+    if (now.ok) {
+      // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
+      if (now.value?.uid !== first.uid) {
+        target.isAsked = true;
+        break;
+      }
+      target.first = now.value;
+      if (sent.ok) break;
+      const { kind, message } = sent.failure;
+      if (now.value.deletionTimestamp !== undefined) {
+        if (kind === 'conflict') event = 'another client has requested its deletion';
+        break;
+      }
+      const isPassing =
+        UNSURE.test(kind) &&
+        !classifyErrorText(message).some(isAdmissionError) &&
+        clock.now() < startedAt + inputs.timeoutMs;
+      if (attempt >= MAX_DELETE_TRIES || !isPassing) {
+        target.refusal = message;
+        return;
+      }
+    } else {
       const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
       if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined) {
         target.first = answered;
@@ -124,31 +143,8 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
         target.isAsked = true;
         break;
       }
-      await clock.sleep(RETRY_MS, signal);
-      continue;
     }
-    // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
-    if (now.value?.uid !== first.uid) {
-      target.isAsked = true;
-      break;
-    }
-    target.first = now.value;
-    if (sent.ok) break;
-    if (now.value.deletionTimestamp !== undefined) {
-      if (sent.failure.kind === 'conflict') event = 'another client has requested its deletion';
-      break;
-    }
-    const { kind, message } = sent.failure;
-    const isPassing =
-      UNSURE.test(kind) &&
-      !classifyErrorText(message).some(isAdmissionError) &&
-      clock.now() < startedAt + inputs.timeoutMs;
-    if (attempt < MAX_DELETE_TRIES && isPassing) {
-      await clock.sleep(RETRY_MS, signal);
-      continue;
-    }
-    target.refusal = message;
-    return;
+    await clock.sleep(RETRY_MS, signal);
   }
   log.line(`${name}: ${event}`);
 }
@@ -156,13 +152,24 @@ async function requestDeletion(target: Existing, run: Run): Promise<void> {
 const MAX_ROUNDS = 3;
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
+/** The run, and the state of an ordered deletion in one namespace. */
+interface OrderedRun extends Run, Ordered {
+  namespace: NamespaceFacts;
+  /** Types whose failed reads were logged. */
+  unread: Set<string>;
+  /** Logs an event and records it. */
+  note(event: string): void;
+  /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
+  timeLeft(): number;
+}
+
 /**
  * Deletes the objects that need a running controller, inside these namespaces only, and waits until they are deleted.
  * Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a precondition.
  * Objects that remain are explained while their controller still runs, and the teardown continues.
  */
 async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<void> {
-  const { clock, inputs, startedAt } = run;
+  const { clock, inputs, signal, startedAt } = run;
   const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
   const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, {
     isPodsFirst: deletesPodsFirst(run),
@@ -171,45 +178,36 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
+  const timeLeft = (): number => (signal.aborted ? 0 : Math.max(0, deadline - clock.now()));
   await inParallel([...targets.entries()], async ([index, target]) => {
     const { snapshot, diagnosis } = seen[index] as Examination;
     const { namespace } = snapshot;
-    target.ordered = { deletions: new Map(), timeline: [] };
-    const ordered = { ...run, ...target.ordered, namespace, deadline, unread: new Set<string>() };
+    const ordered: Ordered = { deletions: new Map(), timeline: [] };
+    target.ordered = ordered;
+    const note = (event: string): void => {
+      run.log.line(`${namespace.name}: ${event}`);
+      ordered.timeline.push({ at: serverTimestamp(run), event });
+    };
     for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
-      logAndRecord(ordered, `not done, because it is cluster-scoped: ${command} (${why})`);
+      note(`not done, because it is cluster-scoped: ${command} (${why})`);
     }
-    await runOrderSteps(orderOf(snapshot), ordered);
+    for (const { command, why } of commandsElsewhere(snapshot)) {
+      note(`not done, because it reaches beyond this namespace: ${command} (${why})`);
+    }
+    const state = { ...ordered, namespace, unread: new Set<string>(), note, timeLeft };
+    await runOrderSteps(orderOf(snapshot), { ...run, ...state });
   });
 }
 
-/** The run, and the state of an ordered deletion in one namespace. */
-interface OrderedRun extends Run, Ordered {
-  namespace: NamespaceFacts;
-  /** Deadline in milliseconds since the epoch. */
-  deadline: number;
-  /** Types whose failed reads were logged. */
-  unread: Set<string>;
-}
-
-function logAndRecord(run: OrderedRun, event: string): void {
-  run.log.line(`${run.namespace.name}: ${event}`);
-  run.timeline.push({ at: serverTimestamp(run), event });
-}
-
-function isTimeOver({ clock, deadline, signal }: OrderedRun): boolean {
-  return signal.aborted || clock.now() >= deadline;
-}
-
 async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
-  if (steps.length === 0) logAndRecord(run, 'no object in it has to be deleted first');
+  if (steps.length === 0) run.note('no object in it has to be deleted first');
   // Objects that were created again meanwhile are deleted in the next round.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
     for (const together of Map.groupBy(steps, (step) => step.place).values()) {
-      if (isTimeOver(run)) {
+      if (run.timeLeft() === 0) {
         const types = together.map(({ type }) => typeName(type)).join(', ');
-        return logAndRecord(run, `no time is left to delete ${types} first`);
+        return run.note(`no time is left to delete ${types} first`);
       }
       const end = await deleteObjectsOf(together, round > 0, run);
       if (end === 'stayed') return;
@@ -217,10 +215,7 @@ async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Prom
     }
     if (isDone) return;
   }
-  logAndRecord(
-    run,
-    'the objects are created again each time they are deleted; the teardown continues',
-  );
+  run.note('the objects are created again each time they are deleted; the teardown continues');
 }
 
 /**
@@ -232,17 +227,13 @@ async function deleteObjectsOf(
   isAgain: boolean,
   run: OrderedRun,
 ): Promise<'nothing' | 'gone' | 'stayed'> {
-  const { clock, deadline, signal } = run;
   /** UIDs of the objects that are deleted; undefined in the first round. */
   let deleting: ReadonlySet<string> | undefined;
   for (let pause = POLL_MS.first; ; ) {
     const now = await readNamespace(run.namespace.name, run);
     // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
     if (now.ok && now.value?.uid !== run.namespace.uid) {
-      logAndRecord(
-        run,
-        'the namespace was deleted or replaced meanwhile: nothing more is deleted in it',
-      );
+      run.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
       return 'stayed';
     }
     const left: ObjectFacts[] = [];
@@ -255,8 +246,7 @@ async function deleteObjectsOf(
       const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
       if (deleting === undefined && mine.length > 0) {
         const what = `${asked.length || mine.length} ${typeName(step.type)}`;
-        logAndRecord(
-          run,
+        run.note(
           asked.length === 0
             ? `waiting for ${what}, which are being deleted already`
             : isAgain
@@ -264,35 +254,32 @@ async function deleteObjectsOf(
               : `first ${what}, because ${step.why}`,
         );
       }
-      const sent = now.ok
-        ? await inParallel(asked, (object) => deleteObject(object, step, run))
-        : [];
-      forbidden += sent.filter((answer) => answer === 'forbidden').length;
+      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
+      if (now.ok) forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
       left.push(...mine);
     }
     const isFirst = deleting === undefined;
     if (isFirst && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
-      logAndRecord(
-        run,
+      run.note(
         'this identity is not allowed to delete any of them, so the gate does not wait for them',
       );
       return 'nothing';
     }
     if (isKnown && left.length === 0) {
-      logAndRecord(run, 'they were deleted');
+      run.note('they were deleted');
       return 'gone';
     }
     if (isFirst || (isKnown && left.length < (deleting?.size ?? 0))) {
-      if (!isFirst) logAndRecord(run, `${left.length} of them are left`);
+      if (!isFirst) run.note(`${left.length} of them are left`);
       deleting = new Set(left.map(({ uid }) => uid));
     }
     if (isFirst) continue;
-    if (isTimeOver(run)) {
+    if (run.timeLeft() === 0) {
       await explainRemaining(left, run);
       return 'stayed';
     }
-    await clock.sleep(Math.min(pause, Math.max(0, deadline - clock.now())), signal);
+    await run.clock.sleep(Math.min(pause, run.timeLeft()), run.signal);
     pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
   }
 }
@@ -302,43 +289,32 @@ async function deleteObjectsOf(
  */
 async function listObjects(
   { type }: OrderStep,
-  run: OrderedRun,
+  { api, namespace, note, signal, unread }: OrderedRun,
 ): Promise<ObjectFacts[] | undefined> {
-  const { api, namespace, signal, unread } = run;
   const path = collectionPath(type, namespace.name);
-  const options = { signal, metadataOnly: true };
-  const listed = await api.list(
-    path,
-    collectItems((item) => objectFacts(item, type)),
-    options,
-  );
+  const begin = collectItems((item) => objectFacts(item, type));
+  const listed = await api.list(path, begin, { signal, metadataOnly: true });
   if (listed.ok) return listed.value.kept;
   if (!signal.aborted && !unread.has(typeName(type))) {
-    logAndRecord(run, `${typeName(type)} could not be listed: ${listed.failure.message}`);
+    note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
     unread.add(typeName(type));
   }
   return undefined;
 }
 
-async function deleteObject(
+/** Requests the deletion of one object, and reports whether this identity lacks the permission. */
+async function requestObjectDeletion(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
-  run: OrderedRun,
-): Promise<'forbidden' | undefined> {
-  const { api, deletions, log, namespace, signal } = run;
-  if (signal.aborted) return undefined;
+  { api, deletions, log, namespace, note, signal }: OrderedRun,
+): Promise<boolean> {
+  if (signal.aborted) return false;
   const { kind } = type;
   // The log has the deletion before it is sent, because the run may end before the answer arrives.
   log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
-  const entry = deletions.get(uid) ?? {
-    apiVersion: apiVersionOf(type),
-    kind,
-    name,
-    uid,
-    result: '',
-  };
-  const before = entry.result;
-  entry.result = 'deletion requested, without an answer';
+  const before = deletions.get(uid)?.result;
+  const result = 'deletion requested, without an answer';
+  const entry = { apiVersion: apiVersionOf(type), kind, name, uid, result };
   deletions.set(uid, entry);
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
@@ -348,13 +324,12 @@ async function deleteObject(
   else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
   else if (!signal.aborted) {
     entry.result = sent.failure.message;
-    if (before !== entry.result)
-      logAndRecord(run, `${kind} ${name} cannot be deleted: ${entry.result}`);
+    if (before !== entry.result) note(`${kind} ${name} cannot be deleted: ${entry.result}`);
     // A webhook may accept a second request; a missing permission does not change.
     const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
-    if (sent.failure.kind === 'forbidden' && !isByAdmission) return 'forbidden';
+    return sent.failure.kind === 'forbidden' && !isByAdmission;
   }
-  return undefined;
+  return false;
 }
 
 /** Logs why objects remain, while their controller still runs and its log can be read. */
@@ -371,5 +346,5 @@ async function explainRemaining(
   const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, run);
   const cause = seen && causeText(seen.diagnosis);
   const why = cause === undefined ? '' : `: ${cause}`;
-  logAndRecord(run, `${which} could not be deleted in time${why}; the teardown continues`);
+  run.note(`${which} could not be deleted in time${why}; the teardown continues`);
 }

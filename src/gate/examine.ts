@@ -115,11 +115,9 @@ export function examinationTimes(
 ): number[] {
   if (timeoutMs === 0) return [];
   const compareAt = startedAt + Math.max(timeoutMs - COMPARE_MS, timeoutMs / 3);
-  if (!failFast) return [compareAt];
   const times: number[] = [];
-  for (let at = startedAt + FAIL_FAST.everyMs; at < compareAt; at += FAIL_FAST.everyMs) {
-    times.push(at);
-  }
+  const { everyMs } = FAIL_FAST;
+  for (let at = startedAt + everyMs; failFast && at < compareAt; at += everyMs) times.push(at);
   return [...times, compareAt];
 }
 

@@ -1,6 +1,7 @@
-import { carryOut, FRESH_MS, LAST_WRITE_MS, type PlanAndObservation } from '../force/carry-out.ts';
+import { carryOut, FRESH_MS, LAST_WRITE_MS } from '../force/carry-out.ts';
 import { machineryReasons, readRegistrations } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
+import type { CurrentPlan, ForceDeps } from '../force/step.ts';
 import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
@@ -14,16 +15,13 @@ const BUDGET_MS = 120_000;
 const COMPARE_MS = 10_000;
 
 /** State that all namespaces share while they are forced. */
-interface Forcing {
+interface Forcing extends Pick<ForceDeps, 'startedAt' | 'stopReason'> {
   /**
    * Run whose signal also aborts when the time for forcing is over; `cancelled` aborts only with the run itself.
    */
   run: Run;
   cancelled: AbortSignal;
   policy: ActivePolicy;
-  startedAt: number;
-  /** Returns why no further write may begin, or undefined. */
-  stopReason(): string | undefined;
   examine(one: Examined): Promise<Examination>;
 }
 
@@ -78,16 +76,16 @@ async function planOne(
   const { api, clock, log, signal } = run;
   const { name, uid } = one.result;
   let last = one.examinations.at(-1) as Examination;
-  const plan = (): PlanAndObservation => {
+  const plan = (): CurrentPlan => {
     const { snapshot, diagnosis, at, cost } = last;
     const { ownNamespace } = api.target;
     return {
-      plan: planForce({ snapshot, diagnosis, policy, startUid: uid, ownNamespace, machinery }),
-      at: at + cost.ms,
+      ...planForce({ snapshot, diagnosis, policy, startUid: uid, ownNamespace, machinery }),
+      readAt: at + cost.ms,
       isStuck: isHanging(diagnosis),
     };
   };
-  const planAgain = async (compare: boolean): Promise<PlanAndObservation | undefined> => {
+  const planAgain = async (compare: boolean): Promise<CurrentPlan | undefined> => {
     const now = await readNamespace(name, run);
     if (!now.ok || now.value?.uid !== uid) return undefined;
     const before = compare ? last.snapshot : undefined;
@@ -111,11 +109,11 @@ async function planOne(
   const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
   if (isUnsure) {
     log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
-    await clock.sleep(Math.max(0, first.at + COMPARE_MS - clock.now()), signal);
+    await clock.sleep(Math.max(0, first.readAt + COMPARE_MS - clock.now()), signal);
   }
-  if (isUnsure || clock.now() - first.at > FRESH_MS) first = (await planAgain(true)) ?? first;
-  for (const line of renderPlan(first.plan)) log.line(line);
-  one.result = { ...one.result, forced: recordPlan(first.plan) };
+  if (isUnsure || clock.now() - first.readAt > FRESH_MS) first = (await planAgain(true)) ?? first;
+  for (const line of renderPlan(first)) log.line(line);
+  one.result = { ...one.result, forced: recordPlan(first) };
   return async () => {
     const done = await carryOut(first, { ...run, ...forcing, planAgain, isDeletedBy });
     const { result } = one;
@@ -146,22 +144,18 @@ const GATHER_MS = 200;
  * combined into one.
  */
 function examinerFor(run: Run): Forcing['examine'] {
-  let waiting: Examined[] = [];
-  let next: Promise<Examination[]> | undefined;
-  let busy: Promise<unknown> = Promise.resolve();
-  const examineWaiting = async (): Promise<Examination[]> => {
-    await busy;
+  let batch: Examined[] = [];
+  let turn = Promise.resolve<Examination[]>([]);
+  const examineBatch = async (busy: Promise<unknown>): Promise<Examination[]> => {
+    await busy.catch(() => undefined);
     await run.clock.sleep(GATHER_MS, run.signal);
-    const batch = waiting;
-    waiting = [];
-    next = undefined;
-    const seen = examine(batch, EXAMINE_LIMIT_MS, run);
-    busy = seen.catch(() => undefined);
-    return seen;
+    const together = batch;
+    batch = [];
+    return examine(together, EXAMINE_LIMIT_MS, run);
   };
   return async (one) => {
-    const index = waiting.push(one) - 1;
-    next ??= examineWaiting();
-    return (await next)[index] as Examination;
+    const index = batch.push(one) - 1;
+    if (index === 0) turn = examineBatch(turn);
+    return (await turn)[index] as Examination;
   };
 }

@@ -1,5 +1,5 @@
 import { basisOf } from '../forecast/basis.ts';
-import { orderCommand, orderOf } from '../forecast/order.ts';
+import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
 import { typeName } from '../model/facts.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
@@ -18,22 +18,23 @@ export async function forecastAll(
   run: Run,
 ): Promise<NamespaceResult[]> {
   const there = targets.flatMap(({ first }) => first ?? []);
-  const found = await examine(
-    there.map((namespace) => ({ namespace })),
-    EXAMINE_LIMIT_MS,
-    run,
-    { isPodsFirst: deletesPodsFirst(run) },
-  );
-  const results = targets.map(({ name, first }) => {
-    const seen = first && found[there.indexOf(first)];
+  const examined = there.map((namespace) => ({ namespace }));
+  const found = await examine(examined, EXAMINE_LIMIT_MS, run, {
+    isPodsFirst: deletesPodsFirst(run),
+  });
+  const results = targets.map((target) => {
+    const seen = target.first && found[there.indexOf(target.first)];
     return seen === undefined
-      ? resultOf(name, undefined, 'not-found', 'it does not exist', run)
+      ? resultOf(target, undefined, 'not-found', 'it does not exist', run)
       : forecastResult(seen, run);
   });
+  const claims = new Map(
+    found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)]),
+  );
   await addLeftBehind(
     results.filter(({ uid }) => uid !== ''),
+    claims,
     run,
-    new Map(found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)])),
   );
   return results;
 }
@@ -58,13 +59,16 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
     : `if it were deleted now: ${outcome}`;
   run.log.line(`${name}: ${event}`);
   return {
-    ...resultOf(name, namespace, outcome, event, run),
+    ...resultOf({ name }, namespace, outcome, event, run),
     diagnosis,
     examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
-    order: orderOf(snapshot).map((step) => ({
-      why: step.why,
-      command: orderCommand(name, step),
-    })),
+    order: [
+      ...commandsElsewhere(snapshot),
+      ...orderOf(snapshot).map((step) => ({
+        why: step.why,
+        command: orderCommand(name, step),
+      })),
+    ],
   };
 }

@@ -23,9 +23,9 @@ import {
   startProgress,
   startProgressLog,
 } from './progress.ts';
-import { type GateDeps, logStart, type Run, resultOf, runResult, startRun } from './run.ts';
+import { type GateDeps, type Run, resultOf, runResult, startRun } from './run.ts';
 import { cannotStartError, findTargets, type Target, type Waiting } from './targets.ts';
-import { Follower, follow, type WaitEnd } from './wait.ts';
+import { allOver, Follower, follow } from './wait.ts';
 
 /**
  * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
@@ -35,33 +35,30 @@ import { Follower, follow, type WaitEnd } from './wait.ts';
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const run = await startRun(inputs, deps);
   const targets = await findTargets(run);
-  logStart(run);
+  const { server, context } = run.api.target;
+  run.log.line(
+    `namespace-teardown-gate ${run.gateVersion} · ${server} (Kubernetes ${run.cluster.version}), context ${context}`,
+  );
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
   const progressLog = startProgressLog(run.startedAt, targets.length, run);
   const cases = targets.map((target) => beginFollowing(target, progressLog, run));
   const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
-  const conclude = (): RunResult =>
-    runResult(
-      cases.map(({ result }) => result),
-      run,
-    );
+  const resultsOf = (some: typeof cases): NamespaceResult[] => some.map(({ result }) => result);
+  const conclude = (): RunResult => runResult(resultsOf(cases), run);
   try {
     readEarlyBaselines(waiting, run);
     follow(followers, { ...run, idle: inputs.timeoutMs === 0 && !isActive(inputs.force) });
     await waitForAll(waiting, run);
     progressLog.flush();
     await forceAll(waiting, run, conclude);
-    const ended = waiting
-      .map(({ result }) => result)
-      .filter(({ outcome }) => ['deleted', 'forced', 'recreated'].includes(outcome));
-    if (ended.length > 0) run.concluded?.(conclude());
-    await addLeftBehind(
-      ended,
-      run,
-      new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)])),
+    const ended = resultsOf(waiting).filter(({ outcome }) =>
+      ['deleted', 'forced', 'recreated'].includes(outcome),
     );
+    if (ended.length > 0) run.concluded?.(conclude());
+    const claims = new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)]));
+    await addLeftBehind(ended, claims, run);
   } finally {
     progressLog.flush();
     for (const follower of followers) follower.stop();
@@ -97,12 +94,9 @@ function beginFollowing(
 ): Waiting | Pick<Waiting, 'result'> {
   const { inputs, signal } = run;
   const { name, first, refusal, isAsked } = target;
-  const settled = (outcome: Outcome, event: string) => {
-    const result = resultOf(name, first, outcome, event, run);
-    const timeline = [...(target.ordered?.timeline ?? []), ...result.timeline];
-    const given = refusal === undefined ? {} : { refusal };
-    return { result: { ...result, timeline, ...deletionsOf(target), ...given } };
-  };
+  const settled = (outcome: Outcome, event: string) => ({
+    result: resultOf(target, first, outcome, event, run),
+  });
   if (first === undefined) return settled('not-found', 'it does not exist');
   if (first.deletionTimestamp === undefined && isAsked !== true) {
     if (signal.aborted) return settled('cancelled', 'the run was cancelled');
@@ -117,19 +111,14 @@ function beginFollowing(
   const start = describeStart(first);
   run.log.line(`${name}: ${start}${wait}`);
   const progress = startProgress(first, progressLog, run, target.ordered?.timeline);
-  const follower = new Follower(first, (last, trouble) => progress.changed(last, trouble), signal);
-  const result = { ...resultOf(name, first, 'stuck', start, run), ...deletionsOf(target) };
+  const follower = new Follower(first, progress.changed, signal);
+  const result = resultOf(target, first, 'stuck', start, run);
   const one: Waiting = { target, result, progress, follower, examinations: [] };
   void follower.ended.then((ended) => {
     one.endedAt = run.clock.now();
-    if (ended.how === 'deleted' || ended.how === 'recreated') progress.note(endedText(ended));
+    if ('event' in ended) progress.note(ended.event);
   });
   return one;
-}
-
-/** Returns the deletions inside the namespace, which are reported however the run ends. */
-function deletionsOf({ ordered }: Target): Pick<NamespaceResult, 'deletions'> {
-  return ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] };
 }
 
 /**
@@ -140,8 +129,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   const { clock, inputs, startedAt } = run;
   if (waiting.length === 0) return;
   const deadline = startedAt + inputs.timeoutMs;
-  const allOver = new AbortController();
-  void Promise.all(waiting.map(({ follower }) => follower.ended)).then(() => allOver.abort());
+  const over = allOver(waiting.map(({ follower }) => follower));
   const times = examinationTimes(inputs, startedAt);
   for (const { follower, progress } of waiting.length <= MAX_QUIET_NOTES ? waiting : []) {
     void logRemainingWhenQuiet(follower, progress, times[0] ?? deadline, run);
@@ -150,10 +138,10 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
   const open = (): Waiting[] =>
     waiting.filter((one) => !done.has(one) && !one.follower.over.aborted);
   for (const at of times) {
-    await clock.sleep(Math.max(0, at - clock.now()), allOver.signal);
+    await clock.sleep(Math.max(0, at - clock.now()), over);
     if (open().length === 0) break;
     const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now());
-    if (latest > 0) await examineOpen(open(), latest, allOver.signal, run);
+    if (latest > 0) await examineOpen(open(), latest, over, run);
     for (const one of open()) {
       const last = one.examinations.at(-1);
       if (last !== undefined) one.progress.examined(last.diagnosis);
@@ -163,8 +151,8 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
     }
   }
   if (open().length > 0) {
-    await clock.sleep(Math.max(0, deadline - clock.now()), allOver.signal);
-    await examineOpen(open(), EXAMINE_LIMIT_MS, allOver.signal, run);
+    await clock.sleep(Math.max(0, deadline - clock.now()), over);
+    await examineOpen(open(), EXAMINE_LIMIT_MS, over, run);
   }
   const hasDeleted = waiting.some(({ target }) => (target.ordered?.deletions.size ?? 0) > 0);
   await Promise.all(waiting.map((one) => namespaceResult(one, hasDeleted, run)));
@@ -212,10 +200,9 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
   }
   const finish = (outcome: Outcome, event: string): void => {
     one.result = {
-      ...resultOf(target.name, namespace, outcome, event, run),
+      ...resultOf(target, namespace, outcome, event, run),
       elapsedMs: (one.endedAt ?? run.clock.now()) - run.startedAt,
       timeline: progress.end(event),
-      ...deletionsOf(target),
       ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
         ? {}
         : { diagnosis: last.diagnosis, examination: last.cost }),
@@ -230,7 +217,7 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
   switch (ended.how) {
     case 'deleted':
     case 'recreated':
-      return finish(ended.how, endedText(ended));
+      return finish(ended.how, ended.event);
     case 'unauthorized':
       // An error has no report, but deletions inside the namespace must be reported.
       if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
@@ -238,10 +225,4 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }
-}
-
-function endedText(ended: Extract<WaitEnd, { how: 'deleted' | 'recreated' }>): string {
-  return ended.how === 'deleted'
-    ? 'deleted'
-    : `deleted; a new namespace with the same name has UID ${ended.uid}`;
 }

@@ -10,19 +10,13 @@ const LIMIT_MS = 10_000;
 const SECOND_SEARCH_MS = 4_000;
 
 /**
- * What a namespace became. `replaced`: another namespace has its name, and objects that point to the name belong
- * to the new one.
- */
-type Fate = 'expected' | 'gone' | 'replaced';
-
-/**
  * Finds objects outside of these namespaces that still point, or would point, into them. They are read once for
  * all namespaces. `claims`: the known PersistentVolumeClaims, by the name of the namespace.
  */
 export async function addLeftBehind(
   results: readonly NamespaceResult[],
-  { api, clock, inputs, signal }: Run,
   claims: ReadonlyMap<string, readonly Identity[]>,
+  { api, clock, inputs, signal }: Run,
 ): Promise<void> {
   if (results.length === 0 || signal.aborted) return;
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
@@ -30,15 +24,17 @@ export async function addLeftBehind(
   const search = async () => {
     const { pointers, unread } = await readPointers(results, deps);
     const now = inputs.forecast ? undefined : await readNamespaces(results, deps);
-    const fateOf = ({ name, outcome }: NamespaceResult): Fate => {
-      if (now === undefined) return 'expected';
-      const there = now.get(name);
-      const isReplaced = outcome === 'recreated' || (there?.ok && there.value !== undefined);
-      return isReplaced ? 'replaced' : 'gone';
-    };
-    const left = results.map((result) =>
-      leftBehind(result, fateOf(result), claims.get(result.name) ?? [], pointers),
-    );
+    const left = results.map((result) => {
+      const there = now?.get(result.name);
+      const isReplaced = result.outcome === 'recreated' || (there?.ok && there.value !== undefined);
+      const staysBehind = (pointer: LeftBehind): boolean => {
+        if (!pointsInto(result, pointer, claims.get(result.name) ?? [])) return false;
+        if (inputs.forecast) return !pointer.isGoing;
+        // Another namespace has the name: objects that point to the name belong to the new one.
+        return !isReplaced || pointer.released !== undefined;
+      };
+      return worstFirst(pointers.filter(staysBehind));
+    });
     return { left, unread };
   };
   let { left, unread } = await search();
@@ -55,28 +51,24 @@ export async function addLeftBehind(
   });
 }
 
-/** Returns the leftovers, the worst first, each object once. */
-function leftBehind(
+/** Reports whether the object points to this namespace, and not to an earlier one of its name. */
+function pointsInto(
   { name: own, createdAt = '' }: NamespaceResult,
-  fate: Fate,
+  { claim, namespace, released }: LeftBehind,
   claims: readonly Identity[],
-  pointers: readonly LeftBehind[],
-): LeftBehind[] {
-  const staysBehind = ({ claim, isGoing, namespace, released }: LeftBehind): boolean => {
-    // The volume was released by a claim of an earlier namespace of this name, or before the namespace was
-    // created again.
-    const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
-    const isAnothers =
-      Boolean(claim?.uid) &&
-      claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
-    if (namespace !== own || isOlder || isAnothers) return false;
-    return fate === 'gone' || (fate === 'replaced' ? released !== undefined : !isGoing);
-  };
-  return pointers
-    .filter(staysBehind)
-    .toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers))
-    .filter(
-      ({ kind, name }, index, all) =>
-        all.findIndex((other) => other.kind === kind && other.name === name) === index,
-    );
+): boolean {
+  // The volume was released by a claim of an earlier namespace of this name, or before the namespace was
+  // created again.
+  const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
+  const isAnothers =
+    Boolean(claim?.uid) &&
+    claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
+  return namespace === own && !isOlder && !isAnothers;
+}
+
+/** Returns the leftovers, the worst first, each object once. */
+function worstFirst(left: readonly LeftBehind[]): LeftBehind[] {
+  const sorted = left.toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
+  const byObject = Map.groupBy(sorted, ({ kind, name }) => `${kind} ${name}`);
+  return Array.from(byObject.values(), ([first]) => first as LeftBehind);
 }

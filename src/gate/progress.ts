@@ -9,14 +9,14 @@ import {
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
 import { isBuiltIn, listNames } from '../diagnose/context.ts';
-import { collectItems } from '../kubernetes/api.ts';
+import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, typeName } from '../model/facts.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
 import { MAX_SINGLE_READS } from '../observe/collections.ts';
-import type { GateDeps } from './run.ts';
+import type { Run } from './run.ts';
 import type { Follower } from './wait.ts';
 
 /**
@@ -33,23 +33,21 @@ export async function logRemainingWhenQuiet(
   follower: Follower,
   progress: Progress,
   nextAt: number,
-  deps: Pick<GateDeps, 'api' | 'clock'>,
+  { api, clock, startedAt }: Pick<Run, 'api' | 'clock' | 'startedAt'>,
 ): Promise<void> {
   for (let quietMs = QUIET_MS; ; ) {
     const newsAt = progress.newsAt();
-    await deps.clock.sleep(Math.max(0, newsAt + quietMs - deps.clock.now()), follower.over);
+    await clock.sleep(Math.max(0, newsAt + quietMs - clock.now()), follower.over);
     if (follower.over.aborted) return;
     if (progress.newsAt() !== newsAt) {
       quietMs = QUIET_MS;
       continue;
     }
-    const left = await describeHeldPod(follower.last, deps, follower.over);
+    const left = await describeHeldPod(follower, api);
     if (follower.over.aborted) return;
-    const quiet = formatDuration(deps.clock.now() - newsAt);
+    const quiet = formatDuration(clock.now() - newsAt);
     const next =
-      nextAt > deps.clock.now()
-        ? `; next examination at ${formatClock(nextAt - progress.startedAt)}`
-        : '';
+      nextAt > clock.now() ? `; next examination at ${formatClock(nextAt - startedAt)}` : '';
     progress.note(`no change for ${quiet}${left === undefined ? '' : `: ${left}`}${next}`);
     quietMs *= 2;
   }
@@ -60,9 +58,8 @@ export async function logRemainingWhenQuiet(
  * the namespace's conditions, whose counts the log already has.
  */
 async function describeHeldPod(
-  { name }: NamespaceFacts,
-  { api }: Pick<GateDeps, 'api'>,
-  signal: AbortSignal,
+  { name, over: signal }: Follower,
+  api: KubernetesApi,
 ): Promise<string | undefined> {
   const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
   const begin = collectItems((item) => objectFacts(item, POD_TYPE));
@@ -114,7 +111,7 @@ export function startProgressLog(
     if (waiting.size === 0) void clock.sleep(MOMENT_MS, moment.signal).then(flush);
     waiting.set(text, [...(waiting.get(text) ?? []), name]);
   };
-  return { startedAt, say, flush };
+  return { say, flush };
 }
 
 function sentence(names: readonly string[], text: string): string {
@@ -174,7 +171,6 @@ export function startProgress(
   record(describeStart(start));
   changed(start, undefined);
   return {
-    startedAt: log.startedAt,
     /** Time of the last change, in milliseconds since the epoch. */
     newsAt: () => newsAt,
     changed,

@@ -8,6 +8,7 @@ import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
+import type { Target } from './targets.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -22,13 +23,11 @@ export interface GateDeps {
 }
 
 /** A run of the gate, with everything that its namespaces share. */
-export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
+export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor' | 'marks'> {
   inputs: Inputs;
   /** Start of the run, in milliseconds since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
-  /** Marks of the API servers that answered when the namespaces were first read; see `CallOptions.onAnswer`. */
-  marks: Set<string>;
   /** Namespaces that a limit excludes from the run. */
   leftOut: NotInspected[];
 }
@@ -48,16 +47,9 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   return { ...deps, inputs, startedAt, anchor, cluster, marks: new Set(), leftOut: [] };
 }
 
-export function logStart({ api, cluster, gateVersion, log }: Run): void {
-  const { server, context } = api.target;
-  log.line(
-    `namespace-teardown-gate ${gateVersion} · ${server} (Kubernetes ${cluster.version}), context ${context}`,
-  );
-}
-
-/** Returns the result of a namespace without an examination. */
+/** Returns the result of a namespace without an examination. What was deleted inside of it is always reported. */
 export function resultOf(
-  name: string,
+  { name, ordered, refusal }: Omit<Target, 'first'>,
   facts: NamespaceFacts | undefined,
   outcome: Outcome,
   event: string,
@@ -73,8 +65,10 @@ export function resultOf(
     verdict: verdictOf(outcome, run.inputs.policy),
     elapsedMs: run.clock.now() - run.startedAt,
     diagnosis: undefined,
-    timeline: [{ at: serverTimestamp(run), event }],
+    timeline: [...(ordered?.timeline ?? []), { at: serverTimestamp(run), event }],
     forced: null,
+    ...(ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] }),
+    ...(refusal === undefined ? {} : { refusal }),
   };
 }
 

@@ -3,7 +3,12 @@ import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts'
 import type { Inputs } from '../inputs.ts';
 import { type CallOptions, collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts.ts';
-import { type Read, type ReadFailure, readOk as readValue } from '../model/read.ts';
+import {
+  type FailureKind,
+  type Read,
+  type ReadFailure,
+  readOk as readValue,
+} from '../model/read.ts';
 import type { Deletion, NamespaceResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
@@ -55,19 +60,18 @@ const MAX_TARGETS = 1_000;
  */
 export async function findTargets(run: Run): Promise<Target[]> {
   const { api, clock, inputs, leftOut, log, marks, signal, startedAt } = run;
-  const onAnswer = (mark: string | undefined): void => {
-    if (mark !== undefined) marks.add(mark);
-  };
+  const onAnswer = (mark: string | undefined): unknown => mark !== undefined && marks.add(mark);
   const selected = await selectNamespaces(run, onAnswer);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  let read = await readNamespaces(wanted, { ...run, onAnswer });
+  const readAll = () => readNamespaces(wanted, { ...run, onAnswer });
+  let read = await readAll();
   const isBusy = (): boolean =>
-    [...read.values()].some((got) => !got.ok && got.failure.kind === 'throttled');
+    read.values().some((got) => !got.ok && got.failure.kind === 'throttled');
   // A server that is too busy exists, and answers later.
   while (isBusy() && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
     await clock.sleep(BUSY_PAUSE_MS, signal);
-    read = await readNamespaces(wanted, { ...run, onAnswer });
+    read = await readAll();
   }
   // The server may have been too busy for this read at the start.
   run.anchor ??= await readAnchor(run);
@@ -75,8 +79,7 @@ export async function findTargets(run: Run): Promise<Target[]> {
     const got = read.get(name);
     return got?.ok && got.value === undefined;
   });
-  const sure = missing.length === 0 ? [] : await confirmEnds(missing, run);
-  for (const [name, got] of sure) read.set(name, got);
+  for (const [name, got] of await confirmEnds(missing, run)) read.set(name, got);
   if (signal.aborted) return [];
   const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, api);
@@ -162,34 +165,27 @@ export function cannotStartError(
   { kind, message }: ReadFailure,
   { target: { context, server } }: KubernetesApi,
 ): ActionError {
-  const error = (code: ErrorCode, hint: string): ActionError =>
-    new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, hint);
-  switch (kind) {
-    case 'forbidden':
-      return error(
-        'kube-forbidden',
-        `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.`,
-      );
-    case 'unauthorized':
-      return error(
-        'kube-unauthorized',
-        `The credentials of context "${context}" are refused: they may have expired, or belong to another cluster.`,
-      );
-    case 'network':
-    case 'timeout':
-      return error(
-        kind === 'timeout' ? 'kube-timeout' : 'kube-unreachable',
-        'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.',
-      );
-    case 'unreadable':
-      return error(
-        'kube-unreachable',
-        'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.',
-      );
-    default:
-      return error(
-        'kube-unreachable',
-        'Try again; if it persists, look at the state of the API server.',
-      );
-  }
+  const unreachable =
+    'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
+  const advice: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
+    forbidden: [
+      'kube-forbidden',
+      `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.`,
+    ],
+    unauthorized: [
+      'kube-unauthorized',
+      `The credentials of context "${context}" are refused: they may have expired, or belong to another cluster.`,
+    ],
+    network: ['kube-unreachable', unreachable],
+    timeout: ['kube-timeout', unreachable],
+    unreadable: [
+      'kube-unreachable',
+      'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.',
+    ],
+  };
+  const [code, hint] = advice[kind] ?? [
+    'kube-unreachable',
+    'Try again; if it persists, look at the state of the API server.',
+  ];
+  return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, hint);
 }

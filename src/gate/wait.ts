@@ -21,8 +21,7 @@ const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 const LASTING_MS = 10_000;
 
 export type WaitEnd =
-  | { how: 'deleted' }
-  | { how: 'recreated'; uid: string }
+  | { how: 'deleted' | 'recreated'; event: string }
   /** The credentials are refused for good, so nothing more can be read. */
   | { how: 'unauthorized'; failure: ReadFailure }
   | { how: 'stopped' };
@@ -76,10 +75,16 @@ export class Follower {
   /** Processes the answer of a read: it ends the wait, updates `last`, or records the failure. */
   handleRead(now: Read<NamespaceFacts | undefined>): void {
     if (this.over.aborted) return;
-    if (!now.ok) this.recordFailure(now.failure);
-    else if (now.value === undefined) this.settle({ how: 'deleted' });
-    else if (now.value.uid !== this.uid) this.settle({ how: 'recreated', uid: now.value.uid });
-    else this.update(now.value, undefined);
+    if (!now.ok) {
+      const late = `no answer within ${CONFIRM_MS / 1_000} s`;
+      const { kind, message } = now.failure;
+      this.update(this.last, { ...now.failure, message: kind === 'aborted' ? late : message });
+    } else if (now.value === undefined) {
+      this.settle({ how: 'deleted', event: 'deleted' });
+    } else if (now.value.uid !== this.uid) {
+      const event = `deleted; a new namespace with the same name has UID ${now.value.uid}`;
+      this.settle({ how: 'recreated', event });
+    } else this.update(now.value, undefined);
   }
 
   /** Processes an event of a watch. Returns true if the namespace has to be read. */
@@ -92,17 +97,12 @@ export class Follower {
   }
 
   private update(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
-    const isNews = this.trouble !== trouble || now.resourceVersion !== this.last.resourceVersion;
+    const isNews =
+      this.trouble?.message !== trouble?.message ||
+      now.resourceVersion !== this.last.resourceVersion;
     this.trouble = trouble;
     this.last = now;
     if (isNews) this.onChange(now, trouble);
-  }
-
-  private recordFailure(failure: ReadFailure): void {
-    const isNews = this.trouble?.message !== failure.message;
-    const late = { ...failure, message: `no answer within ${CONFIRM_MS / 1_000} s` };
-    this.trouble = failure.kind === 'aborted' ? late : failure;
-    if (isNews) this.onChange(this.last, this.trouble);
   }
 }
 
@@ -130,9 +130,7 @@ interface Group extends Omit<ConfirmDeps, 'signal'> {
 export function follow(all: readonly Follower[], deps: FollowDeps): void {
   const { idle, signal } = deps;
   for (const followers of all.length > MAX_SINGLE_READS ? [all] : all.map((one) => [one])) {
-    const allOver = new AbortController();
-    void Promise.all(followers.map(({ ended }) => ended)).then(() => allOver.abort());
-    const running = AbortSignal.any([signal, allOver.signal]);
+    const running = AbortSignal.any([signal, allOver(followers)]);
     const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
     const group: Group = { ...deps, followers, running, ...state, busy: Promise.resolve() };
     // Both end when `running` aborts; neither rejects, since reads are values.
@@ -148,13 +146,15 @@ export function follow(all: readonly Follower[], deps: FollowDeps): void {
   }
 }
 
-function openFollowers(some: Iterable<Follower>): Follower[] {
-  return [...some].filter(({ over }) => !over.aborted);
+/** Returns a signal that aborts when the last of these followers has ended. */
+export function allOver(followers: readonly Follower[]): AbortSignal {
+  const controller = new AbortController();
+  void Promise.all(followers.map(({ ended }) => ended)).then(() => controller.abort());
+  return controller.signal;
 }
 
-function pollNow(some: readonly Follower[], { due, wake }: Group): void {
-  for (const one of some) due.add(one);
-  wake();
+function openFollowers(some: Iterable<Follower>): Follower[] {
+  return [...some].filter(({ over }) => !over.aborted);
 }
 
 /**
@@ -185,7 +185,7 @@ async function readFollowed(
     const got = now.get(name);
     return got?.ok && got.value?.uid !== uid;
   });
-  const sure = new Map(ended.length === 0 ? [] : await confirmEnds(ended, { ...group, signal }));
+  const sure = await confirmEnds(ended, { ...group, signal });
   for (const [name, got] of sure) now.set(name, got);
   if (running.aborted) return;
   const refused = some.filter((one) => {
@@ -225,6 +225,10 @@ async function pollGroup(group: Group): Promise<void> {
 
 async function watchGroup(some: readonly Follower[], group: Group): Promise<void> {
   const { api, clock, running, watched } = group;
+  const pollNow = (followers: readonly Follower[]): void => {
+    for (const one of followers) group.due.add(one);
+    group.wake();
+  };
   const byName = new Map(some.map((one) => [one.name, one]));
   const [only] = some.length === 1 ? some : [];
   const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
@@ -238,17 +242,17 @@ async function watchGroup(some: readonly Follower[], group: Group): Promise<void
         for (const one of some) watched.add(one);
         openedAt = clock.now();
         // Changes before the watch was open are not in it.
-        pollNow(openFollowers(some), group);
+        pollNow(openFollowers(some));
       },
       onEvent: (event) => {
         const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one], group);
+        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one]);
       },
     });
     for (const one of some) watched.delete(one);
     if (signal.aborted) return;
     // The end of the watch may hide the deletion of a namespace.
-    pollNow(openFollowers(some), group);
+    pollNow(openFollowers(some));
     const isForbidden = !result.ok && result.failure.kind === 'forbidden';
     // An identity that may not watch all namespaces may be allowed to watch a single one.
     if (isForbidden && only === undefined) {

@@ -97,12 +97,7 @@ function environmentProxy(url: URL, env: Environment): URL | null | undefined {
   if (text === '') return undefined;
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-  const direct = [
-    'localhost',
-    '127.0.0.0/8',
-    '::1',
-    ...either('NO_PROXY').toLowerCase().split(','),
-  ];
+  const direct = `localhost,127.0.0.0/8,::1,${either('NO_PROXY').toLowerCase()}`.split(',');
   if (direct.some((entry) => bypassesProxy(entry.trim(), host, port))) return undefined;
   // "proxy.example:3128" means an http proxy.
   return URL.parse(text.includes('://') ? text : `http://${text}`);

@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
-import { arrayAt, isObject, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import { isObject, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
@@ -14,7 +14,7 @@ import {
   type Session,
 } from './kubeconfig.ts';
 import { type OidcConfig, validIdToken } from './oidc.ts';
-import { logInByPlugin } from './plugin.ts';
+import { logInByPlugin, variablesOf } from './plugin.ts';
 
 /**
  * Interval for reading a token file again. Bound service account tokens rotate; the kubelet replaces the file
@@ -128,11 +128,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const { Authorization: bearer, ...more } = (given ?? {}) as Record<string, string>;
   const sent = auth == null ? bearer : `Basic ${Buffer.from(auth).toString('base64')}`;
   const authorization = authorizationOf(sent ?? (isFile ? '' : undefined), owner, redactor);
-  const headers = Object.entries({
-    ...more,
-    ...authorization,
-    ...impersonation(access.user.fields),
-  });
+  const headers = Object.entries({ ...more, authorization, ...impersonation(access.user.fields) });
   const trust = {
     ca: pem(options.ca, `the certificate-authority of cluster "${cluster.name}"`),
     cert: pem(options.cert, `the client-certificate of ${owner}`),
@@ -203,10 +199,10 @@ async function userFor(
     );
   }
   const file = String(tokenFile ?? '');
+  const read = readRegularFile(file);
+  const isEmpty = 'problem' in read || read.bytes.length === 0;
   // A token beside the file is used while the file is empty.
-  const isFileUsed = (read: ReturnType<typeof readRegularFile>): boolean =>
-    !token || ('bytes' in read && read.bytes.length > 0);
-  if (file !== '' && isFileUsed(readRegularFile(file))) {
+  if (file !== '' && !(token && isEmpty)) {
     const content = readNamedFile(file, 'tokenFile', access).toString('utf8');
     return { user: { ...user, token: content }, isFile: true };
   }
@@ -232,19 +228,14 @@ const HINTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the Authorization header. client-node would send a token with its final line break, and none for an
+ * Returns the Authorization header, or an empty text for none. client-node would send a token with its final line break, and none for an
  * empty file.
  */
-function authorizationOf(
-  header: string | undefined,
-  owner: string,
-  redactor: Redactor,
-): { authorization?: string } {
-  if (header === undefined) return {};
-  if (header.startsWith('Basic ')) return { authorization: header };
+function authorizationOf(header: string | undefined, owner: string, redactor: Redactor): string {
+  if (header === undefined || header.startsWith('Basic ')) return header ?? '';
   const token = header.replace(/^Bearer /, '').trim();
   redactor.add(token);
-  if (/^[\x21-\x7e]+$/.test(token)) return { authorization: `Bearer ${token}` };
+  if (/^[\x21-\x7e]+$/.test(token)) return `Bearer ${token}`;
   throw configError(
     `the token of ${owner} is empty or has characters in it that no token has`,
     'Check that the token was written as one line, without quotes or control characters',
@@ -293,15 +284,11 @@ function addSecrets(user: JsonObject, env: Environment, { add }: Redactor): void
   }
   if (!isObject(user['exec'])) return;
   // A plugin may repeat its environment in its output, also the variables that the gate sets.
-  const given = arrayAt(user, 'exec', 'env').map((entry) => [
-    stringAt(entry, 'name') ?? '',
-    stringAt(entry, 'value'),
-  ]);
   // The key of a cache is not a secret. Masking it would hide it in the whole job.
   const own = Object.entries(env).filter(
     ([name]) => !/(?<!secret|access|api|private)_key$/i.test(name),
   );
-  for (const [name = '', value] of [...given, ...own]) {
+  for (const [name, value] of [...variablesOf(user['exec']), ...own]) {
     if (SECRET.test(name) && !/^[~.]{0,2}\//.test(value ?? '')) add(value);
   }
   stringsAt(user, 'exec', 'args').forEach((arg, index, args) => {

@@ -1,14 +1,7 @@
-import {
-  arrayAt,
-  isObject,
-  type Json,
-  type JsonObject,
-  stringAt,
-  stringsAt,
-  valueAt,
-} from '../base/json.ts';
-import { type Read, readFailed, readOk } from '../model/read.ts';
+import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import { type Read, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
+import { unreadable } from './failures.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
 /**
@@ -41,7 +34,7 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   if (empty !== -1) {
     const path = empty === 0 ? '/api' : '/apis';
     // No groups at all means an invalid answer, not an empty server.
-    return unreadableDiscovery(
+    return unreadable(
       `the server names no resource types below ${path}, which every API server has`,
     );
   }
@@ -59,10 +52,6 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   return readOk({ types: [...chosen.values()], failedGroups });
 }
 
-function unreadableDiscovery(message: string): Read<never> {
-  return readFailed({ kind: 'unreadable', message });
-}
-
 /** Returns the group-versions of an APIGroupDiscoveryList, in the order of preference. */
 function aggregated(document: JsonObject): GroupVersion[] {
   return arrayAt(document, 'items').flatMap((item) => {
@@ -75,7 +64,7 @@ function aggregated(document: JsonObject): GroupVersion[] {
       return {
         group,
         version,
-        types: isStale ? unreadableDiscovery('freshness: Stale') : readOk(types),
+        types: isStale ? unreadable('freshness: Stale') : readOk(types),
       };
     });
   });
@@ -91,7 +80,7 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
     const group = stringAt(entry, 'name') ?? '';
     const preferred = stringAt(entry, 'preferredVersion', 'version');
     return arrayAt(entry, 'versions')
-      .flatMap((each) => (isObject(each) ? (stringAt(each, 'version') ?? []) : String(each)))
+      .flatMap((each) => stringAt(each, 'version') ?? stringAt(each) ?? [])
       .sort((a, b) => Number(b === preferred) - Number(a === preferred))
       .map((version) => ({ group, version }));
   });
@@ -103,7 +92,7 @@ function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
       const isList = stringAt(answer.value, 'kind') === 'APIResourceList';
       const types = isList
         ? readOk(typesOf(answer.value, group, version))
-        : unreadableDiscovery(`${path} did not answer with an APIResourceList`);
+        : unreadable(`${path} did not answer with an APIResourceList`);
       return { group, version, types };
     }),
   );

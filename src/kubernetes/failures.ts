@@ -40,7 +40,7 @@ export function refusedAnswer(answer: Answer, text: string, nowMs: number): Try<
     ...said,
     status: answer.status,
     again: isBusy ? 'busy' : TRANSIENT.has(answer.status) ? 'maybe' : undefined,
-    retryAfterMs: retryAfterMs(headerOf(answer, 'retry-after'), status, nowMs),
+    retryAfterMs: retryAfterMs(answer, status, nowMs),
   });
 }
 
@@ -97,6 +97,11 @@ export function unreadableAnswer(answer: Answer): Try<never> {
     contentTypeOf(answer) === 'application/json'
       ? `the server at ${answer.server} sent an answer that is not complete JSON`
       : notKubernetes(answer);
+  return unreadable(message);
+}
+
+/** Returns the failure for an answer of another form than an API server sends. */
+export function unreadable(message: string): Try<never> {
   return readFailed({ kind: 'unreadable', message });
 }
 
@@ -125,11 +130,8 @@ export function shortLine(text: string): string {
 /**
  * Returns how long the server asks to wait: from the header (seconds or a date), else from the Status object.
  */
-function retryAfterMs(
-  header = '',
-  status: JsonObject | undefined,
-  nowMs: number,
-): number | undefined {
+function retryAfterMs(answer: Answer, status: JsonObject | undefined, nowMs: number) {
+  const header = headerOf(answer, 'retry-after') ?? '';
   if (/^\d+$/.test(header)) return Number(header) * 1_000;
   const date = Date.parse(header);
   if (!Number.isNaN(date)) return Math.max(0, date - nowMs);
@@ -150,55 +152,46 @@ interface ErrorExplanation {
   end?: 'for good' | 'late';
 }
 
-const closedEarly: ErrorExplanation = {
-  clause: 'the connection was closed before the answer was complete',
+const UNKNOWN_AUTHORITY = 'unknown certificate authority';
+const CLOSED_EARLY = 'the connection was closed before the answer was complete';
+const NO_TLS = 'the server does not speak TLS (https) on this port';
+
+/** Clauses for the error codes of Node and undici: those that another attempt may help, and the others. */
+const PASSING: Record<string, string | undefined> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection reset',
+  ECONNABORTED: 'connection aborted',
+  UND_ERR_SOCKET: CLOSED_EARLY,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: CLOSED_EARLY,
+  Z_BUF_ERROR: CLOSED_EARLY,
+  UND_ERR_PRX_CONN: 'the proxy closed the connection',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'host not found: name resolution does not work at the moment',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
 };
-const serverTooSlow = (clause: string): ErrorExplanation => ({ clause, end: 'late' });
-const cannotSucceed = (clause: string): ErrorExplanation => ({ clause, end: 'for good' });
-const unknownAuthority = cannotSucceed('unknown certificate authority');
-const tooLarge = cannotSucceed(`the answer is larger than ${MAX_BODY_MIB} MiB`);
-const noTls = cannotSucceed('the server does not speak TLS (https) on this port');
-
-/** Explanations of the error codes of Node and undici. */
-const EXPLANATIONS: Record<string, ErrorExplanation | undefined> = {
-  ECONNREFUSED: { clause: 'connection refused' },
-  ECONNRESET: { clause: 'connection reset' },
-  EPIPE: { clause: 'connection reset' },
-  ECONNABORTED: { clause: 'connection aborted' },
-  UND_ERR_SOCKET: closedEarly,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: closedEarly,
-  Z_BUF_ERROR: closedEarly,
-  UND_ERR_PRX_CONN: { clause: 'the proxy closed the connection' },
-  ENOTFOUND: { clause: 'host not found' },
-  EAI_AGAIN: { clause: 'host not found: name resolution does not work at the moment' },
-  EHOSTUNREACH: { clause: 'host unreachable' },
-  ENETUNREACH: { clause: 'network unreachable' },
-
-  UND_ERR_CONNECT_TIMEOUT: serverTooSlow('no connection within 10 s'),
-  ETIMEDOUT: serverTooSlow('connection timed out'),
-
-  CERT_HAS_EXPIRED: cannotSucceed('certificate has expired'),
-  CERT_NOT_YET_VALID: cannotSucceed('certificate is not valid yet'),
-  DEPTH_ZERO_SELF_SIGNED_CERT: cannotSucceed(
-    'unknown certificate authority (self-signed certificate)',
-  ),
-  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
-  UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
-  CERT_SIGNATURE_FAILURE: cannotSucceed('unknown certificate authority (signature does not match)'),
-  CERT_UNTRUSTED: unknownAuthority,
-  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: cannotSucceed(
-    'the server demands a client certificate',
-  ),
-  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN': cannotSucceed(
-    'the server does not accept the client certificate',
-  ),
-  UND_ERR_PRX_TLS: cannotSucceed('the certificate of the proxy is not valid for its name'),
-  Z_DATA_ERROR: cannotSucceed('the answer is damaged (gzip)'),
-  UND_ERR_RES_EXCEEDED_MAX_SIZE: tooLarge,
+const LATE: Record<string, string | undefined> = {
+  UND_ERR_CONNECT_TIMEOUT: 'no connection within 10 s',
+  ETIMEDOUT: 'connection timed out',
+};
+const FOR_GOOD: Record<string, string | undefined> = {
+  CERT_HAS_EXPIRED: 'certificate has expired',
+  CERT_NOT_YET_VALID: 'certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: `${UNKNOWN_AUTHORITY} (self-signed certificate)`,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  CERT_SIGNATURE_FAILURE: `${UNKNOWN_AUTHORITY} (signature does not match)`,
+  CERT_UNTRUSTED: UNKNOWN_AUTHORITY,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'the server demands a client certificate',
+  'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN': 'the server does not accept the client certificate',
+  UND_ERR_PRX_TLS: 'the certificate of the proxy is not valid for its name',
+  Z_DATA_ERROR: 'the answer is damaged (gzip)',
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: `the answer is larger than ${MAX_BODY_MIB} MiB`,
 };
 
 /** Describes a request without an answer, or with half an answer. */
@@ -216,11 +209,16 @@ function explainError(error: Error): ErrorExplanation | undefined {
   const proxy = /^Proxy response \((\d+)\)/.exec(error.message)?.[1];
   if (proxy !== undefined) {
     const clause = `the proxy answered ${proxy} when asked for a connection`;
-    return Number(proxy) >= 500 ? { clause } : cannotSucceed(clause);
+    return Number(proxy) >= 500 ? { clause } : { clause, end: 'for good' };
   }
-  if (error.name === 'HTTPParserError') return cannotSucceed('the answer is not HTTP');
   const code = errorCode(error);
-  if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return EXPLANATIONS[code];
+  if (PASSING[code]) return { clause: PASSING[code] };
+  if (LATE[code]) return { clause: LATE[code], end: 'late' };
+  let clause = FOR_GOOD[code];
+  if (error.name === 'HTTPParserError') clause = 'the answer is not HTTP';
   // Node's own message lists every name in the certificate.
-  return cannotSucceed(`certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`);
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    clause = `certificate is not valid${'host' in error ? ` for ${error.host}` : ''}`;
+  }
+  return clause === undefined ? undefined : { clause, end: 'for good' };
 }

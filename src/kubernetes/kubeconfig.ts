@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
@@ -89,7 +81,7 @@ export function findAccess(search: Search): Access {
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
   if (kubeconfig !== '' && found.length === 0) {
     const hint = 'Check the path; in a container job the file must exist inside the container';
-    throw configError(`cannot read kubeconfig ${files[0]}: no such file`, hint);
+    throw configError(`cannot read kubeconfig ${files[0]}: ${NO_SUCH_FILE}`, hint);
   }
   const hasEntries = ({ document }: Found): boolean =>
     SECTIONS.some((section) => arrayAt(document, section).length > 0);
@@ -136,25 +128,23 @@ interface Found {
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
-type FileRead = { bytes: Buffer } | { problem: string; isMissing: boolean };
+const NO_SUCH_FILE = 'no such file';
 
 /** Reads a file that a person has named. A device, a pipe or a very large file could block the process. */
-export function readRegularFile(path: string): FileRead {
-  const unreadable = (problem: string): FileRead => ({ problem, isMissing: false });
+export function readRegularFile(path: string): { bytes: Buffer } | { problem: string } {
   let descriptor: number | undefined;
   try {
     // Without O_NONBLOCK, opening a pipe waits for its writer. Windows has no such flag.
     descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const stats = fstatSync(descriptor);
-    if (stats.isDirectory()) return unreadable('it is a folder');
-    if (!stats.isFile()) return unreadable('it is a device or a pipe and not a file');
-    if (stats.size > MAX_FILE_BYTES) return unreadable('it is larger than 10 MB');
+    if (stats.isDirectory()) return { problem: 'it is a folder' };
+    if (!stats.isFile()) return { problem: 'it is a device or a pipe and not a file' };
+    if (stats.size > MAX_FILE_BYTES) return { problem: 'it is larger than 10 MB' };
     return { bytes: readFileSync(descriptor) };
   } catch (error) {
     const code = errorCode(error) || 'unknown';
-    if (code === 'ENOENT' || code === 'ENOTDIR')
-      return { problem: 'no such file', isMissing: true };
-    return unreadable(code === 'EACCES' ? 'permission denied' : `the system says ${code}`);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: NO_SUCH_FILE };
+    return { problem: code === 'EACCES' ? 'permission denied' : `the system says ${code}` };
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
@@ -179,7 +169,7 @@ function readKubeconfig(file: string): Found | undefined {
     configError(`cannot read kubeconfig ${file}: ${why}`, hint);
   const read = readRegularFile(file);
   if ('problem' in read) {
-    if (read.isMissing) return undefined;
+    if (read.problem === NO_SUCH_FILE) return undefined;
     throw unreadable(read.problem, 'Write the kubeconfig to a file in a step before');
   }
   const { bytes } = read;
@@ -206,30 +196,20 @@ const SECTIONS = ['clusters', 'users', 'contexts'] as const;
  * mixed. Of two users "red" the second one is ignored as a whole. KubeConfig.mergeConfig refuses a name that
  * occurs twice and uses the last current-context (kubernetes-client/javascript#1306).
  */
-function mergeSection(
-  found: readonly Found[],
-  section: (typeof SECTIONS)[number],
-): Map<string, Entry> {
+function mergeSection(found: readonly Found[], section: string): Map<string, Entry> {
+  const kind = section.slice(0, -1);
   const merged = new Map<string, Entry>();
   for (const { file, document } of found) {
+    const unusable = (problem: string): ActionError =>
+      configError(`cannot use kubeconfig ${file}: ${problem}`);
     const names = new Set<string>();
     for (const item of arrayAt(document, section)) {
       const name = stringAt(item, 'name');
-      if (name === undefined || names.has(name)) {
-        const problem =
-          name === undefined
-            ? `an entry of "${section}" has no name`
-            : `"${section}" has two entries named "${name}"`;
-        throw configError(`cannot use kubeconfig ${file}: ${problem}`);
-      }
+      if (name === undefined) throw unusable(`an entry of "${section}" has no name`);
+      if (names.has(name)) throw unusable(`"${section}" has two entries named "${name}"`);
       names.add(name);
-      const kind = section.slice(0, -1);
-      const entry = {
-        name,
-        file,
-        fields: fieldsOf(valueAt(item, kind), `${kind} "${name}"`, file),
-      };
-      if (!merged.has(name)) merged.set(name, entry);
+      const fields = fieldsOf(valueAt(item, kind), `${kind} "${name}"`, file);
+      if (!merged.has(name)) merged.set(name, { name, file, fields });
     }
   }
   return merged;
@@ -319,6 +299,10 @@ export function safeUrl(text: string, what: string): URL {
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
 /**
  * Returns the service account of the pod as a kubeconfig, which kubectl uses in a pod without any other
  * (client-go, rest.InClusterConfig). KubeConfig.loadFromCluster uses http for the ports 80, 8080 and 8001, and
@@ -327,11 +311,10 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 function serviceAccount({ env, root = '' }: Search): Found | undefined {
   const tokenFile = join(root, SERVICE_ACCOUNT, 'token');
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  const hasToken = statSync(tokenFile, { throwIfNoEntry: false })?.isFile() === true;
-  if (!host || !port || !hasToken) return undefined;
+  if (!host || !port || !isFile(tokenFile)) return undefined;
   const ca = join(root, SERVICE_ACCOUNT, 'ca.crt');
   const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
-  const trust = existsSync(ca) ? { 'certificate-authority': ca } : {};
+  const trust = isFile(ca) ? { 'certificate-authority': ca } : {};
   const [name, user] = ['in-cluster', 'service account of this pod'];
   const document = {
     'current-context': name,
@@ -348,6 +331,6 @@ function serviceAccount({ env, root = '' }: Search): Found | undefined {
  */
 export function ownNamespace({ env, root = '' }: Search): string | undefined {
   const file = join(root, SERVICE_ACCOUNT, 'namespace');
-  if (!env['KUBERNETES_SERVICE_HOST'] || !existsSync(file)) return undefined;
+  if (!env['KUBERNETES_SERVICE_HOST'] || !isFile(file)) return undefined;
   return readFileSync(file, 'utf8').trim() || undefined;
 }

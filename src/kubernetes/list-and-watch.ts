@@ -7,8 +7,9 @@ import {
   parseObject,
   stringAt,
 } from '../base/json.ts';
-import { type Read, readFailed, readOk } from '../model/read.ts';
+import { type Read, readOk } from '../model/read.ts';
 import type { Fold, ListOptions, ListResult, WatchEvent, WatchOptions } from './api.ts';
+import { unreadable } from './failures.ts';
 import { withQuery } from './paths.ts';
 
 /**
@@ -52,7 +53,8 @@ export async function listPages<T>(
       continue;
     }
     const page = answer.value;
-    if (!isList(page)) return notAList(path, 'an answer that is not a list');
+    if (!isList(page))
+      return unreadable(`the server sent an answer that is not a list for ${path}`);
     const items = arrayAt(page, 'items').filter(isObject);
     for (const item of items.slice(0, room)) fold.add(item);
     room -= items.length;
@@ -65,7 +67,8 @@ export async function listPages<T>(
       return readOk({ kept: fold.kept, complete: false, ...remaining });
     }
     if (next === undefined) return readOk({ kept: fold.kept, complete: true });
-    if (next === token) return notAList(path, 'the same page over and over');
+    if (next === token)
+      return unreadable(`the server sent the same page over and over for ${path}`);
     token = next;
   }
 }
@@ -78,10 +81,6 @@ function isList(page: JsonObject): boolean {
   const { items } = page;
   const hasItems = items === null || Array.isArray(items);
   return hasItems && stringAt(page, 'kind')?.endsWith('List') === true;
-}
-
-function notAList(path: string, what: string): Read<never> {
-  return readFailed({ kind: 'unreadable', message: `the server sent ${what} for ${path}` });
 }
 
 /** Time after which the server closes the watch. */
@@ -111,10 +110,7 @@ export async function readEvents(body: Readable, options: WatchOptions): Promise
     options.onOpen?.();
     for await (const line of lines(body)) {
       const event = parseEvent(line);
-      if (event === undefined) {
-        const message = 'the watch sent a line that is not an event';
-        return readFailed({ kind: 'unreadable', message });
-      }
+      if (event === undefined) return unreadable('the watch sent a line that is not an event');
       options.onEvent(event);
       if (options.signal?.aborted || event.type === 'ERROR') break;
     }

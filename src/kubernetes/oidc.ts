@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type Dispatcher, request } from 'undici';
 import { ActionError } from '../base/errors.ts';
-import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
+import { parseObject, stringAt } from '../base/json.ts';
 import { chooseProxy, createDispatcher, tlsOptions } from './connections.ts';
 import { networkFailure, shortLine } from './failures.ts';
 import { configError, readNamedFile, type Session, safeUrl } from './kubeconfig.ts';
@@ -43,11 +43,7 @@ export async function validIdToken(
   const named =
     file && !data ? readNamedFile(file, 'idp-certificate-authority', access) : undefined;
   const ca = data ? Buffer.from(data, 'base64') : named;
-  const ask = async (
-    address: string,
-    form?: Record<string, string>,
-    headers: Record<string, string> = {},
-  ): Promise<{ status: number; body: JsonObject | undefined }> => {
+  const ask = async (address: string, form?: Record<string, string>, authorization?: string) => {
     const url = safeUrl(address, `the login provider of ${owner}`);
     let dispatcher: Dispatcher | undefined;
     try {
@@ -58,7 +54,10 @@ export async function validIdToken(
         dispatcher,
         signal: AbortSignal.any([closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
         method: form === undefined ? 'GET' : 'POST',
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        headers: {
+          'content-type': 'application/x-www-form-urlencoded',
+          ...(authorization === undefined ? {} : { authorization }),
+        },
         body: form === undefined ? null : new URLSearchParams(form).toString(),
       });
       return { status: answer.statusCode, body: parseObject(await answer.body.text()) };
@@ -76,7 +75,7 @@ export async function validIdToken(
   // "invalid_grant" is about the token of a client that was accepted (RFC 6749, 5.2).
   const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
   const login = `${encodeURIComponent(id)}:${encodeURIComponent(secret ?? '')}`;
-  const basic = { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
+  const basic = `Basic ${Buffer.from(login).toString('base64')}`;
   let answer = await ask(endpoint, form, basic);
   if (answer.status !== 200 && stringAt(answer.body, 'error') !== 'invalid_grant') {
     const inForm = { ...form, client_id: id, ...(secret ? { client_secret: secret } : {}) };

@@ -150,6 +150,12 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
   return Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends;
 }
 
+/** Returns the names and values of the environment that a kubeconfig sets for its plugin. */
+export function variablesOf(exec: Json | undefined): [string, string][] {
+  const text = (entry: Json, field: string): string => stringAt(entry, field) ?? '';
+  return arrayAt(exec, 'env').map((entry) => [text(entry, 'name'), text(entry, 'value')]);
+}
+
 /**
  * Masks the settings that the kubeconfig passes to the plugin in a message of the plugin. They may be secrets
  * under any name. Names of flags and paths remain.
@@ -158,7 +164,7 @@ function maskSettings(message: string, exec: Json | undefined): string {
   const settings = createRedactor();
   const texts = [
     ...stringsAt(exec, 'args').filter((arg) => !/^--[\w-]+$/.test(arg)),
-    ...arrayAt(exec, 'env').map((entry) => stringAt(entry, 'value') ?? ''),
+    ...variablesOf(exec).map(([, value]) => value),
   ];
   for (const text of texts) {
     const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
@@ -212,14 +218,10 @@ function environment(
     apiVersion: stringAt(exec, 'apiVersion'),
     spec: { ...(isAsked ? { cluster: cluster() } : {}), interactive: false },
   };
-  const added = arrayAt(exec, 'env').map((entry) => [
-    stringAt(entry, 'name') ?? '',
-    stringAt(entry, 'value') ?? '',
-  ]);
   return {
     // The inputs of the action, among them a GitHub token, must not reach the plugin.
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'))),
-    ...Object.fromEntries(added.filter(([name]) => name !== '')),
+    ...Object.fromEntries(variablesOf(exec).filter(([name]) => name !== '')),
     KUBERNETES_EXEC_INFO: JSON.stringify(info),
   };
 }

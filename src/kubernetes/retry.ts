@@ -76,11 +76,9 @@ export class Throttle {
     else {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.queue.push(resolve);
-      const isTurn = await unlessAborted(promise, signal).then(
-        () => true,
-        () => false,
-      );
-      if (!isTurn) {
+      try {
+        await unlessAborted(promise, signal);
+      } catch {
         this.queue.splice(this.queue.indexOf(resolve), 1);
         return STOPPED_REQUEST;
       }

@@ -3,12 +3,13 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
-import { type JsonObject, parseObject } from '../base/json.ts';
+import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
-import type { CallOptions, Mutation } from './api.ts';
+import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
 import type { Credentials, Login } from './credentials.ts';
+import { discoverTypes } from './discovery.ts';
 import {
   type Answer,
   contentTypeOf,
@@ -17,9 +18,12 @@ import {
   networkFailure,
   refusedAnswer,
   shortLine,
+  unreadable,
   unreadableAnswer,
 } from './failures.ts';
 import type { Session } from './kubeconfig.ts';
+import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
+import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
 /**
@@ -28,6 +32,7 @@ import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } fro
  */
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
+const TOO_LATE = new Error('no answer within the time limit');
 const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
 interface HttpRequest {
@@ -42,12 +47,19 @@ interface HttpRequest {
   isWatch?: true;
 }
 
-/** Reads the body of a success. The body has to be read or destroyed. */
-type ReadBody<T> = (body: Body, answer: Answer) => Promise<Try<T>>;
+interface Call<T> extends HttpRequest {
+  options: CallOptions;
+  /** Reads the body of a success. The body has to be read or destroyed. */
+  readBody: (body: Body, answer: Answer) => Promise<Try<T>>;
+}
 type Body = Dispatcher.ResponseData['body'];
 
 /** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
-export function openTransport(session: Session, credentials: Credentials, proxy: URL | undefined) {
+export function openTransport(
+  session: Session,
+  credentials: Credentials,
+  proxy: URL | undefined,
+): Omit<KubernetesApi, 'target'> {
   const { access, clock, redactor, debug, closing } = session;
   const server = new URL(access.server);
   const via = proxy === undefined ? '' : ` (through the proxy ${proxy.protocol}//${proxy.host})`;
@@ -72,18 +84,11 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return made;
   };
 
-  const send = async <T>(
-    { method, path, accept, body, isWatch }: HttpRequest,
-    { signal, onAnswer, timeoutMs = TIMEOUT_MS }: CallOptions,
-    login: Login,
-    readBody: ReadBody<T>,
-  ): Promise<Try<T>> => {
+  const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
+    const { method, path, accept, body, isWatch, options, readBody } = call;
+    const { signal, onAnswer, timeoutMs = TIMEOUT_MS } = options;
     const ending = new AbortController();
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      ending.abort();
-    }, timeoutMs);
+    const timer = setTimeout(() => ending.abort(TOO_LATE), timeoutMs);
     // AbortSignal.any() would take a tenth of the time of a short request.
     const stop = (): void => ending.abort(signal?.reason);
     if (signal?.aborted) stop();
@@ -119,7 +124,7 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       if (status >= 200 && status < 300) return await readBody(content, answer);
       return refusedAnswer(answer, await textOf(content, answer), clock.now());
     } catch (error) {
-      if (!isLate) throw error;
+      if (ending.signal.reason !== TOO_LATE) throw error;
       return readFailed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
     } finally {
       clearTimeout(timer);
@@ -136,20 +141,16 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return { ...failure, message: failure.message + via };
   };
 
-  const attempt = async <T>(
-    request: HttpRequest,
-    options: CallOptions,
-    readBody: ReadBody<T>,
-  ): Promise<Try<T>> => {
-    const { signal } = options;
+  const attempt = async <T>(call: Call<T>): Promise<Try<T>> => {
+    const { signal } = call.options;
     const startedAt = clock.now();
     let result: Try<T>;
     try {
       const login = await unlessAborted(credentials.current(), signal);
-      result = await send(request, options, login, readBody);
+      result = await send(call, login);
       if (!result.ok && result.failure.status === 401) {
         const other = await unlessAborted(credentials.replaceRejected(login), signal);
-        if (other !== undefined) result = await send(request, options, other, readBody);
+        if (other !== undefined) result = await send(call, other);
       }
     } catch (error) {
       result = readFailed(failureOf(error, signal));
@@ -160,8 +161,8 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
       result = readFailed({ ...result.failure, message });
     }
     const end = result.ok ? 'ok' : result.failure.message;
-    const [path] = request.path.split('?');
-    debug(`${request.method} ${path}: ${end} (${clock.now() - startedAt} ms)`);
+    const [path] = call.path.split('?');
+    debug(`${call.method} ${path}: ${end} (${clock.now() - startedAt} ms)`);
     return result;
   };
 
@@ -169,15 +170,11 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
    * Sends a request with retries. The effect of a mutation without an answer is unknown: it is repeated only if
    * the server refused to process it (429). Reads are always repeated.
    */
-  const call = <T>(
-    request: HttpRequest,
-    options: CallOptions,
-    readBody: ReadBody<T>,
-  ): Promise<Read<T>> => {
-    const { isWatch, method } = request;
+  const run = <T>(call: Call<T>): Promise<Read<T>> => {
+    const { isWatch, method, options } = call;
     const limits = isWatch ? { ...options, retries: 0 } : options;
     const once = async (): Promise<Try<T>> => {
-      const result = await attempt(request, options, readBody);
+      const result = await attempt(call);
       if (result.ok || method === 'GET' || result.failure.again === 'busy') return result;
       return readFailed({ ...result.failure, again: undefined });
     };
@@ -185,43 +182,80 @@ export function openTransport(session: Session, credentials: Credentials, proxy:
     return withRetries(inTurn, limits, session);
   };
 
-  const parse: ReadBody<JsonObject> = async (body, answer) => {
-    const value = parseObject(await textOf(body, answer));
-    return value === undefined ? unreadableAnswer(answer) : readOk(value);
-  };
+  const json = (request: HttpRequest, options: CallOptions) =>
+    run<JsonObject>({
+      ...{ ...request, options },
+      readBody: async (body, answer) => {
+        const value = parseObject(await textOf(body, answer));
+        return value === undefined ? unreadableAnswer(answer) : readOk(value);
+      },
+    });
+  const getJson = (path: string, accept: string, options: CallOptions) =>
+    json({ method: 'GET', path, accept }, options);
+
   return {
-    /** Reads a whole JSON answer. */
-    json: (request: HttpRequest, options: CallOptions) => call(request, options, parse),
-    /** Reads a text. It is redacted here, because a secret that is cut later is not recognized any more. */
-    text: (path: string, options: CallOptions & { maxBytes: number }) =>
-      call<string>(
-        { method: 'GET', path, accept: '*/*' },
-        { ...options, retries: 0 },
-        async (body, answer) => {
+    async get(path, options = {}) {
+      const answer = await getJson(path, PLAIN_JSON, options);
+      if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
+      return unreadable(
+        `the server at ${access.server} did not answer with the object that ${path} names`,
+      );
+    },
+    list: (path, begin, options = {}) =>
+      listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
+    discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
+    send({ method, path, body, dryRun }, options = {}) {
+      const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
+      // A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go).
+      const isInBody = method === 'DELETE' && dryRun === true;
+      const sent = isInBody ? { ...body, dryRun: ['All'] } : body;
+      return json({ method, path: asked, accept: PLAIN_JSON, body: sent }, options);
+    },
+    /** The text is redacted here, because a secret that is cut later is not recognized any more. */
+    text: (path, options) =>
+      run<string>({
+        ...{ method: 'GET', path, accept: '*/*', options: { ...options, retries: 0 } },
+        readBody: async (body, answer) => {
           const text = await textOf(body, answer, options.maxBytes);
           const isText = ['text/plain', ''].includes(contentTypeOf(answer));
           return isText ? readOk(redactor.redact(text)) : unreadableAnswer(answer);
         },
-      ),
-    /** Returns the body of a watch as a stream. The time limit ends with the headers. */
-    watch: (path: string, accept: string, options: CallOptions) =>
-      call<Readable>(
-        { method: 'GET', path, accept, isWatch: true },
+      }),
+    async watch(path, options) {
+      const opened = await run<Readable>({
+        ...{ method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
         options,
-        async (body, answer) => {
+        readBody: async (body, answer) => {
           if (contentTypeOf(answer) === 'application/json') return readOk(body);
           body.on('error', () => undefined).destroy();
           return unreadableAnswer(answer);
         },
-      ),
+      });
+      return opened.ok ? readEvents(opened.value, options) : opened;
+    },
     clockOffsetMs: () => clockOffsetMs,
     requestsSent: () => requestsSent,
-    async close(): Promise<void> {
+    async close() {
       closing.abort();
       const all = [...dispatchers.values()].flatMap((each) => Object.values(each));
       await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
     },
   };
+}
+
+/**
+ * Reports whether an answer is the requested object. JSON alone is no proof: portals and gateways send it too,
+ * and a namespace without UID would look like a new one.
+ */
+function isRequestedObject(answer: JsonObject, path: string): boolean {
+  const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
+  if (version === undefined) return true;
+  const name = objectNameIn(path);
+  return (
+    stringAt(answer, 'kind') !== undefined &&
+    stringAt(answer, 'apiVersion') === version &&
+    (name === undefined || stringAt(answer, 'metadata', 'name') === name)
+  );
 }
 
 function markOf(answer: Answer): string | undefined {

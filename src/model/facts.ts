@@ -10,20 +10,20 @@ import {
   stringsAt,
   valueAt,
 } from '../base/json.ts';
-import { shorten } from '../base/text.ts';
+import { shorten, upperFirst } from '../base/text.ts';
 
 /**
  * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing
  * here throws: a field of an unexpected type is left out.
  */
 type Field<T> = (object: Json | undefined) => T;
-type Value<F> = F extends Field<infer T> ? T : never;
+type Fields = Record<string, Field<unknown>>;
 /** A fact that may be undefined may also be absent, as in snapshots that were recorded earlier. */
-type Shape<S> = { [K in keyof S as undefined extends Value<S[K]> ? never : K]: Value<S[K]> } & {
-  [K in keyof S as undefined extends Value<S[K]> ? K : never]?: Value<S[K]>;
-};
+type Shape<S extends Fields> = {
+  [K in keyof S as undefined extends ReturnType<S[K]> ? never : K]: ReturnType<S[K]>;
+} & { [K in keyof S as undefined extends ReturnType<S[K]> ? K : never]?: ReturnType<S[K]> };
 
-function shape<S extends Record<string, Field<unknown>>>(fields: S): Field<Shape<S>> {
+function shape<S extends Fields>(fields: S): Field<Shape<S>> {
   const entries = Object.entries(fields);
   return (object) => {
     const facts: Record<string, unknown> = {};
@@ -54,15 +54,7 @@ const textOfEach = (path: string, key: string) =>
 const NAME = { name: text('metadata.name') };
 const PLACED = { namespace: text('metadata.namespace'), ...NAME };
 
-export interface Condition {
-  type: string;
-  status: string;
-  reason: string;
-  message: string;
-  lastTransitionTime?: string | undefined;
-  observedGeneration?: number | undefined;
-}
-
+export type Condition = ReturnType<typeof condition>;
 const condition = shape({
   type: text('type'),
   status: text('status'),
@@ -114,17 +106,14 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
 export function finalizerWriters(object: Json | undefined) {
   const finalizers = stringsAt(object, 'metadata', 'finalizers');
   if (finalizers.length === 0) return [];
-  const entries = managedFields(object);
-  const authors = entries.filter((entry) =>
+  const authors = managedFields(object).filter((entry) =>
     Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some(
       (key) => !/^f:(?:metadata|status)$/.test(key),
     ),
   );
   return [...new Set(finalizers)].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
-    const owner = entries.findLast(
-      (entry) => valueAt(entry, 'fieldsV1', 'f:metadata', 'f:finalizers', key) !== undefined,
-    );
+    const owner = lastWrite(object, 'f:metadata', 'f:finalizers', key);
     if (owner === undefined) return [];
     const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
     return {
@@ -135,10 +124,8 @@ export function finalizerWriters(object: Json | undefined) {
   });
 }
 
-const write = (entry: Json): { manager: string; time: string | undefined } => ({
-  manager: stringAt(entry, 'manager') ?? '',
-  time: stringAt(entry, 'time'),
-});
+const write = shape({ manager: text('manager'), time: textIfAny('time') });
+const writes = (object: Json | undefined) => managedFields(object).map(write);
 
 function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
   return managedFields(object)
@@ -170,21 +157,17 @@ function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
-const USEFUL_ANNOTATIONS =
-  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
 const MAX_ANNOTATION_CHARS = 200;
 
-function shortAnnotations(object: Json | undefined, isKept = (_: string) => true) {
-  const all = Object.entries(recordAt(object, 'metadata', 'annotations'));
-  return dictionary(
-    all.filter(([key, value]) => isKept(key) && value.length <= MAX_ANNOTATION_CHARS),
-  );
-}
+const shortAnnotations = fieldAt('metadata.annotations', (all) =>
+  Object.entries(recordAt(all)).filter(([, value]) => value.length <= MAX_ANNOTATION_CHARS),
+);
 
-/** Keeps the annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
-function usefulAnnotations(object: Json | undefined): Record<string, string> {
-  return shortAnnotations(object, (key) => USEFUL_ANNOTATIONS.test(key));
-}
+/** Annotations that show the installer (Helm, OLM, Argo CD) or that pause a controller. */
+const USEFUL_ANNOTATIONS =
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$/i;
+const usefulAnnotations: Field<Record<string, string>> = (object) =>
+  dictionary(shortAnnotations(object).filter(([key]) => USEFUL_ANNOTATIONS.test(key)));
 
 const METADATA = {
   uid: text('metadata.uid'),
@@ -208,7 +191,7 @@ export const namespaceFacts = shape({
   annotations: (object) =>
     stringAt(object, 'metadata', 'deletionTimestamp') === undefined
       ? undefined
-      : shortAnnotations(object),
+      : dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
   /**
    * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
@@ -275,18 +258,11 @@ const objectMetadata = shape({
   statusWriters,
   managers: managersOf,
   /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
-  lateWriters: writersSinceDeletion,
+  lateWriters: (object) => {
+    const since = stringAt(object, 'metadata', 'deletionTimestamp');
+    return since === undefined ? undefined : writes(object).filter(({ time = '' }) => time > since);
+  },
 });
-
-export type ObjectFacts = { apiVersion: string; kind: string } & ReturnType<typeof objectMetadata>;
-
-function writersSinceDeletion(object: Json | undefined) {
-  const since = stringAt(object, 'metadata', 'deletionTimestamp');
-  if (since === undefined) return undefined;
-  return managedFields(object)
-    .map(write)
-    .filter(({ time = '' }) => time > since);
-}
 
 /** An object of the same type as a held one, anywhere in the cluster. A controller that writes it still handles the type. */
 export type Sibling = ReturnType<typeof siblingFacts>;
@@ -294,8 +270,10 @@ export const siblingFacts = shape({
   ...PLACED,
   finalizers: texts('metadata.finalizers'),
   /** The last write of each field manager, whatever it wrote. */
-  writes: (object) => managedFields(object).map(write),
+  writes,
 });
+
+export type ObjectFacts = ReturnType<typeof objectFacts>;
 
 /**
  * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
@@ -304,7 +282,7 @@ export const siblingFacts = shape({
 export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
-): ObjectFacts {
+) {
   return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
 }
 
@@ -326,19 +304,15 @@ export function removalPatch(
   ];
 }
 
-/** Facts of a pod template, or of a pod, that show which controller it runs. */
-type TemplateFacts = ReturnType<typeof templateFacts>;
-
+/** Reads the facts of a pod template, or of a pod, that show which controller it runs. */
 function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const containers = arrayAt(template, 'spec', 'containers');
-  const settings = containers.map((container) => settingsOf(container, template, namespace));
-  const selectors = settings
-    .flat()
+  const settingsIn = (container: Json): Setting[] => settingsOf(container, template, namespace);
+  const selectors = containers
+    .flatMap(settingsIn)
     .flatMap((setting) => selectorIn(setting, namespace))
     .toSorted();
-  const controllers = controllersAmong(containers, template, name).map(
-    (container) => settings[containers.indexOf(container)] ?? [],
-  );
+  const controllers = controllersAmong(containers, template, name).map(settingsIn);
   const watches = controllers.flatMap((own) => {
     const found = own.flatMap((setting) => watchesBy(setting, namespace));
     return found.length === 0 ? '*' : found;
@@ -399,11 +373,11 @@ interface Setting {
   word?: string;
 }
 
-/** Returns the arguments and variables of a container. A value that the object does not show is `*`. */
+/** Returns the arguments and variables of a container. */
 function settingsOf(container: Json, template: Json | undefined, own: string): Setting[] {
   const variables = arrayAt(container, 'env').map((entry): [string, string] => [
     stringAt(entry, 'name') ?? '',
-    variableOf(entry, template, own) ?? '*',
+    variableOf(entry, template, own),
   ]);
   const known = new Map(variables);
   const inserted = (value: string): string =>
@@ -470,16 +444,15 @@ function selectorIn({ name, value, word }: Setting, own: string): string[] {
 const IGNORED =
   /^(?:--?)?(?:\w+[-_])?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)[-_]namespaces?|namespaces?[-_](?:deny-?list|black-?list|exclude[ds]?))$/i;
 
-/** Returns the value of a variable, or undefined if it comes from a source that the object does not show. */
-function variableOf(entry: Json, template: Json | undefined, own: string): string | undefined {
+/** Returns the value of a variable, or `*` if it comes from a source that the object does not show. */
+function variableOf(entry: Json, template: Json | undefined, own: string): string {
   const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
   if (field === 'metadata.namespace') return own;
   const annotation = /^metadata\.annotations\['([^']+)'\]$/.exec(field ?? '')?.[1];
   if (annotation !== undefined) {
     return recordAt(template, 'metadata', 'annotations')[annotation] ?? '';
   }
-  if (isObject(valueAt(entry, 'valueFrom'))) return undefined;
-  return stringAt(entry, 'value') ?? '';
+  return isObject(valueAt(entry, 'valueFrom')) ? '*' : (stringAt(entry, 'value') ?? '');
 }
 
 /** Returns the containers of a pod whose logs can be read. Absent in snapshots that were recorded earlier. */
@@ -521,9 +494,8 @@ const podState = shape({
   ],
 });
 
-export type PodFacts = ObjectFacts & TemplateFacts & ReturnType<typeof podState>;
-
-export function podFacts(pod: JsonObject): PodFacts {
+export type PodFacts = ReturnType<typeof podFacts>;
+export function podFacts(pod: JsonObject) {
   const facts = objectFacts(pod, POD_TYPE);
   return { ...facts, ...templateFacts(pod, facts.namespace, facts.name), ...podState(pod) };
 }
@@ -540,8 +512,7 @@ function containerTexts(state: string, detail: Json | undefined): string[] {
   if (!isObject(detail)) return [];
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
-  const isNormal =
-    words.length === 1 && /^(?:ContainerCreating|PodInitializing)$/.test(`${words[0]}`);
+  const isNormal = /^(?:ContainerCreating|PodInitializing)$/.test(words.join(': '));
   if (exitCode === 0 || words.length === 0 || isNormal) return [];
   const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
   return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
@@ -597,11 +568,10 @@ export function workloadFacts(apiVersion: string, kind: string) {
 
 /** Returns how many replicas, nodes or runs are wanted and ready. */
 function replicasOf(
-  object: JsonObject,
+  { spec, status }: JsonObject,
   kind: string,
   conditions: readonly Condition[],
 ): [wanted: number, ready: number] {
-  const { spec, status } = object;
   const count = (value: Json | undefined, key: string, otherwise = 0): number =>
     numberAt(value, key) ?? otherwise;
   if (valueAt(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
@@ -625,16 +595,15 @@ function replicasOf(
 /** Labels and annotations that name the installation. */
 const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnotations };
 
-/** A CRD without its schemas. */
-type DefinitionFacts = ReturnType<typeof definitionFacts>;
-export const definitionFacts = shape({
+const DEFINITION = {
   /** A name such as `widgets.example.com`. */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
   /** The object that created the type: a Crossplane XRD, for example. */
   madeBy: controllerOf,
-});
+};
+export const definitionFacts = shape(DEFINITION);
 
 const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
@@ -642,8 +611,10 @@ const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
 export type ServiceRef = ReturnType<typeof serviceRef>;
 const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
-export type DefinitionDetail = DefinitionFacts & ReturnType<typeof definitionSpec>;
-const definitionSpec = shape({
+/** A CRD without its schemas. */
+export type DefinitionDetail = ReturnType<typeof definitionDetail>;
+export const definitionDetail = shape({
+  ...DEFINITION,
   group: text('spec.group'),
   kind: text('spec.names.kind'),
   versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
@@ -652,10 +623,6 @@ const definitionSpec = shape({
   conditions: conditionsOf,
   conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
-
-export function definitionDetail(object: JsonObject): DefinitionDetail {
-  return { ...definitionFacts(object), ...definitionSpec(object) };
-}
 
 /** Status, conditions and references of a held object. */
 export interface ObjectDetail {
@@ -813,10 +780,9 @@ function isOutdated(
   beside: Json | undefined,
 ): boolean {
   const isPart = field !== `status.${key}`;
-  const times = Object.entries(isObject(beside) ? beside : {}).flatMap(([name, value]) => {
-    const isOwn = isPart || (name.startsWith(key) && name !== key);
-    return isOwn && TIME.test(name) && typeof value === 'string' ? [Date.parse(value)] : [];
-  });
+  const times = Object.entries(recordAt(beside))
+    .filter(([name]) => isPart || (name.startsWith(key) && name !== key))
+    .flatMap(([name, value]) => (TIME.test(name) ? [Date.parse(value)] : []));
   const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';
   return times.length > 0 && Math.max(...times) < Date.parse(deletion);
 }
@@ -842,10 +808,10 @@ const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
 
 /** Returns the first state of this kind, such as `phase: DeleteFailed`; the texts beside it explain it. */
 function firstState(status: Json, kind: RegExp): string | undefined {
-  return Object.entries(isObject(status) ? status : {})
-    .flatMap(([key, value]) => (/(?:phase|state|status)$/i.test(key) ? [value] : []))
-    .filter((value) => typeof value === 'string')
-    .find((value) => kind.test(value));
+  const states = Object.entries(recordAt(status));
+  return states.find(
+    ([key, value]) => /(?:phase|state|status)$/i.test(key) && kind.test(value),
+  )?.[1];
 }
 
 function addMention(detail: ObjectDetail, value: string): void {
@@ -916,8 +882,8 @@ function inputKind(kind: string | undefined): string | undefined {
 
 /** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
 function kindOfKey(key: string): string | undefined {
-  const [, first, rest] = /^([a-z])(\w+)Ref(?:erence)?$/.exec(key) ?? [];
-  return first === undefined ? undefined : `${first.toUpperCase()}${rest}`;
+  const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
+  return kind === undefined ? undefined : upperFirst(kind);
 }
 
 /** Returns the kind of object that a field such as `credentialsSecretName` names. */
@@ -971,11 +937,12 @@ const ruleFacts = shape({
   },
 });
 
+/** Name and namespace of an object of RBAC; without a namespace for a ClusterRole or ClusterRoleBinding. */
+const RBAC_OBJECT = { ...NAME, namespace: textIfAny('metadata.namespace') };
+
 export type RoleFacts = ReturnType<typeof roleFacts>;
 export const roleFacts = shape({
-  ...NAME,
-  /** Namespace; undefined for a ClusterRole. */
-  namespace: textIfAny('metadata.namespace'),
+  ...RBAC_OBJECT,
   ...INSTALLED,
   rules: (role) =>
     arrayAt(role, 'rules')
@@ -985,9 +952,7 @@ export const roleFacts = shape({
 
 export type BindingFacts = ReturnType<typeof bindingFacts>;
 export const bindingFacts = shape({
-  ...NAME,
-  /** Namespace; undefined for a ClusterRoleBinding. */
-  namespace: textIfAny('metadata.namespace'),
+  ...RBAC_OBJECT,
   role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
   subjects: each(
     'subjects',
@@ -1095,24 +1060,13 @@ export function lockFacts(object: Json | undefined) {
   return pods.length === 0 ? [] : [{ name, namespace, pods }];
 }
 
-export interface WebhookFacts extends ReturnType<typeof webhook> {
-  configuration: Identity & {
-    kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration';
-  };
-  /** Position in the list. */
-  index: number;
-}
-
-export function webhookFacts(
-  kind: WebhookFacts['configuration']['kind'],
-): (object: JsonObject) => WebhookFacts[] {
-  return (object) => {
+/** A webhook; `index` is its position in the configuration. */
+export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
+export function webhookFacts(kind: string) {
+  return (object: JsonObject) => {
     const configuration = { kind, ...identity(object) };
-    return arrayAt(object, 'webhooks').map((entry, index) => ({
-      configuration,
-      index,
-      ...webhook(entry),
-    }));
+    const entries = arrayAt(object, 'webhooks');
+    return entries.map((entry, index) => ({ configuration, index, ...webhook(entry) }));
   };
 }
 
@@ -1134,12 +1088,9 @@ const policy = shape({
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
-export interface PolicyFacts extends ReturnType<typeof policy> {
-  kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy';
-}
-
-export function policyFacts(kind: PolicyFacts['kind']): (object: JsonObject) => PolicyFacts {
-  return (object) => ({ kind, ...policy(object) });
+export type PolicyFacts = ReturnType<ReturnType<typeof policyFacts>>;
+export function policyFacts(kind: string) {
+  return (object: JsonObject) => ({ kind, ...policy(object) });
 }
 
 export type PolicyBindingFacts = ReturnType<typeof policyBindingFacts>;

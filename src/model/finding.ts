@@ -156,11 +156,7 @@ export interface HeldNamespace {
   since: string;
 }
 
-export interface QueuedContent {
-  apiVersion: string;
-  kind: string;
-  count: number;
-}
+export type QueuedContent = Pick<Subject, 'apiVersion' | 'kind'> & { count: number };
 
 /** A source that was needed and could not be read. */
 export interface NotInspected {

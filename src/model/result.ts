@@ -1,5 +1,5 @@
 import type { TimelineEntry } from '../base/time.ts';
-import type { Diagnosis, NotInspected } from './finding.ts';
+import type { Diagnosis, NotInspected, Subject } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Condition, Identity } from './snapshot.ts';
 
@@ -30,10 +30,7 @@ export interface RunResult {
 }
 
 /** An object outside of a namespace that still points into it. The fields of report.json come first. */
-export interface LeftBehind {
-  apiVersion: string;
-  kind: string;
-  name: string;
+export interface LeftBehind extends Subject {
   /** The field that points there, and what that means. */
   why: string;
   /** The namespace that it points into. */
@@ -59,7 +56,7 @@ export interface Deletion {
 }
 
 /** Objects that have to be deleted before the namespace, and why. */
-interface OrderEntry {
+export interface OrderEntry {
   why: string;
   command: string;
 }

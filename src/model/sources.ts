@@ -31,13 +31,11 @@ export interface Source<T> {
   label: string;
   type: TypeRef;
   parse: (item: JsonObject) => T | T[];
-  options: {
-    metadataOnly?: boolean;
-    fieldSelector?: string;
-    labelSelector?: string;
-    limit?: number;
-    maxItems: number;
-  };
+  metadataOnly?: boolean;
+  fieldSelector?: string;
+  labelSelector?: string;
+  limit?: number;
+  maxItems: number;
   /** Whether only some clusters serve the type. If discovery does not know it, there is nothing to read. */
   isOptional: boolean;
 }
@@ -49,11 +47,10 @@ function source<T>(
   apiVersion: string,
   kind: string,
   parse: Source<T>['parse'],
-  given: Partial<Source<T>['options'] & Pick<Source<T>, 'label' | 'isOptional'>> = {},
+  given: Partial<Source<T>> = {},
 ): Source<T> {
-  const { label = plural(kind), isOptional = false, ...options } = given;
   const type = typeNamed(apiVersion, kind);
-  return { label, type, parse, options: { maxItems: MAX_ITEMS, ...options }, isOptional };
+  return { label: plural(kind), type, parse, maxItems: MAX_ITEMS, isOptional: false, ...given };
 }
 
 export function typeNamed(apiVersion: string, kind: string): TypeRef {
@@ -72,10 +69,8 @@ function plural(kind: string): string {
 
 const workloads = (apiVersion: string, kind: string) =>
   source(apiVersion, kind, workloadFacts(apiVersion, kind));
-const webhooks = (kind: 'ValidatingWebhookConfiguration' | 'MutatingWebhookConfiguration') =>
-  source(ADMISSION, kind, webhookFacts(kind));
-const policies = (kind: 'ValidatingAdmissionPolicy' | 'MutatingAdmissionPolicy') =>
-  source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
+const webhooks = (kind: string) => source(ADMISSION, kind, webhookFacts(kind));
+const policies = (kind: string) => source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
 const policyBindings = (kind: string) =>
   source(ADMISSION, kind, policyBindingFacts, { isOptional: true });
 

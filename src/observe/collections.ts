@@ -74,9 +74,9 @@ export async function inParallel<T, R>(
   width = WIDTH,
 ): Promise<R[]> {
   const answers = new Array<R>(items.length);
-  let next = 0;
+  const rest = items.entries();
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < items.length; at = next++) answers[at] = await work(items[at] as T);
+    for (const [index, item] of rest) answers[index] = await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
   return answers;
@@ -107,7 +107,7 @@ export async function listTogether<T>(
 
 /**
  * Reads the objects of one type in each of these namespaces, by one list of the whole cluster if that is
- * allowed and cheaper. The result per namespace is the same either way; undefined without objects.
+ * allowed and cheaper. The result per namespace is the same either way.
  */
 export async function listIn<T>(
   type: TypeRef,
@@ -115,7 +115,7 @@ export async function listIn<T>(
   begin: () => Fold<T>,
   options: Pick<ListOptions, 'metadataOnly' | 'limit' | 'maxItems'> & { maxInAll?: number },
   deps: Reading,
-): Promise<Map<string, Read<ListResult<T | undefined>>>> {
+): Promise<Map<string, Read<ListResult<T>>>> {
   const { maxInAll = Number.POSITIVE_INFINITY, ...limits } = options;
   const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = limits;
   const shares = new Map<string, { fold: Fold<T>; count: number; complete: boolean }>();
@@ -139,20 +139,23 @@ export async function listIn<T>(
     inAll++;
     share.fold.add(item);
   };
-  const shareOf = (name: string, isWhole = true): Read<ListResult<T | undefined>> => {
-    const { fold, complete = true } = shares.get(name) ?? {};
-    return readOk({ kept: fold?.kept, complete: complete && isWhole });
+  const shareOf = (name: string, isWhole = true): Read<ListResult<T>> => {
+    const { fold = begin(), complete = true } = shares.get(name) ?? {};
+    return readOk({ kept: fold.kept, complete: complete && isWhole });
   };
 
   let isTold = true;
-  const beginAll = (): Fold<true> => {
-    namespaces.forEach(forget);
+  const beginIn = (places: readonly string[], only?: string): Fold<true> => {
+    places.forEach(forget);
     const add = (item: JsonObject): void => {
-      const namespace = stringAt(item, 'metadata', 'namespace');
+      const { metadata } = item;
+      if (only !== undefined && isObject(metadata)) metadata['namespace'] ??= only;
+      const namespace = stringAt(metadata, 'namespace');
       // Some extension API servers omit the namespace. Then only a list of one namespace shows where the
       // object is.
       if (namespace === undefined) isTold = false;
-      else take(namespace, item);
+      // A broken extension API server may ignore the namespace in the path.
+      else if (namespace === (only ?? namespace)) take(namespace, item);
     };
     return { add, kept: true };
   };
@@ -162,7 +165,7 @@ export async function listIn<T>(
   const together = await listTogether(
     collectionPath(type),
     namespaces.length,
-    beginAll,
+    () => beginIn(namespaces),
     whole,
     deps,
   );
@@ -171,17 +174,7 @@ export async function listIn<T>(
   }
   namespaces.forEach(forget);
   const listOne = async (name: string) => {
-    const beginOne = (): Fold<true> => {
-      forget(name);
-      const add = (item: JsonObject): void => {
-        const { metadata } = item;
-        if (isObject(metadata)) metadata['namespace'] ??= name;
-        // A broken extension API server may ignore the namespace in the path.
-        if (stringAt(item, 'metadata', 'namespace') === name) take(name, item);
-      };
-      return { add, kept: true };
-    };
-    const end = await deps.api.list(collectionPath(type, name), beginOne, {
+    const end = await deps.api.list(collectionPath(type, name), () => beginIn([name], name), {
       ...limits,
       signal: deps.signal,
       maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
@@ -226,9 +219,9 @@ export async function readSource<T>(
   source: Source<T>,
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T[]>>> {
-  const options = { ...source.options, signal };
-  const listed = await api.list(collectionPath(source.type), collectItems(source.parse), options);
-  return answerOf(source, listed);
+  const { type, parse } = source;
+  const end = await api.list(collectionPath(type), collectItems(parse), { ...source, signal });
+  return answerOf(source, end);
 }
 
 /** Reads workloads of types outside of group apps that have a scale subresource and a pod template. */
@@ -244,8 +237,8 @@ export async function readOtherWorkloads(
     const facts = workloadFacts(apiVersionOf(type), type.kind);
     const parse = (item: JsonObject): WorkloadFacts[] =>
       isObject(valueAt(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
-    const options = { maxItems: MAX_ITEMS };
-    return readSource({ label: typeName(type), type, parse, options, isOptional: true }, deps);
+    const label = typeName(type);
+    return readSource({ label, type, parse, maxItems: MAX_ITEMS, isOptional: true }, deps);
   });
   return {
     value: readOk(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
@@ -259,24 +252,21 @@ export async function readInNamespaces<T>(
   namespaces: readonly string[],
   deps: Reading,
 ): Promise<Map<string, Gathered<Read<T[]>>>> {
-  const { type, parse, options } = source;
-  const limits = {
-    maxItems: options.maxItems,
-    maxInAll: Math.min(MAX_ITEMS, 5 * options.maxItems),
-  };
+  const { type, parse, maxItems } = source;
+  const limits = { maxItems, maxInAll: Math.min(MAX_ITEMS, 5 * maxItems) };
   const ends = await listIn(type, namespaces, collectItems(parse), limits, deps);
   return new Map([...ends].map(([name, end]) => [name, answerOf(source, end, name)]));
 }
 
 function answerOf<T>(
-  { label, type, options }: Source<T>,
-  end: Read<ListResult<T[] | undefined>>,
+  { label, type, maxItems }: Source<T>,
+  end: Read<ListResult<T[]>>,
   namespace?: string,
 ): Gathered<Read<T[]>> {
   const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: notInspectedEntries(`${label} ${place}`, end, type) };
-  const { kept: found = [], complete } = end.value;
-  if (complete || options.maxItems === 1) return { value: readOk(found) };
+  const { kept: found, complete } = end.value;
+  if (complete || maxItems === 1) return { value: readOk(found) };
   const what = `more ${label} ${place}`;
   const reason = `only the first ${found.length} are read`;
   return { value: readOk(found), unread: [{ what, reason }] };

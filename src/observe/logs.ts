@@ -3,7 +3,7 @@ import { objectPath, withQuery } from '../kubernetes/paths.ts';
 import { POD_TYPE } from '../model/facts.ts';
 import { type Read, readOk } from '../model/read.ts';
 import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
-import { type Gathered, inParallel, notInspectedEntries, type Reading } from './collections.ts';
+import { type Gathered, notInspectedEntries, type Reading } from './collections.ts';
 
 /** Limit for containers, counting each run, whose logs are read. */
 export const MAX_LOGS = 40;
@@ -16,30 +16,22 @@ const LIMIT_MS = 5_000;
 /** Size limit for a log from a server that ignores `limitBytes`. */
 const MAX_BYTES = 2 * LIMIT_BYTES;
 
-/** Reads the end of these logs, one request for each, since the deletion began. */
-export async function readLogs(
-  sources: readonly LogSource[],
+/** Reads the end of a log, since the deletion began. */
+export async function readLog(
+  source: LogSource,
   sinceTime: string | undefined,
   { api, signal }: Reading,
-): Promise<Map<string, Gathered<Read<string[]>>>> {
-  const answers = await inParallel(sources, async (source) => {
-    const { namespace, pod, container, isPrevious } = source;
-    const path = withQuery(`${objectPath(POD_TYPE, namespace, pod)}/log`, {
-      container,
-      previous: isPrevious ? 'true' : undefined,
-      sinceTime,
-      timestamps: 'true',
-      tailLines: TAIL_LINES,
-      limitBytes: LIMIT_BYTES,
-    });
-    const options = { signal, timeoutMs: LIMIT_MS, maxBytes: MAX_BYTES };
-    const got = await api.text(path, options);
-    return [logKey(source), gatheredLog(source, got)] as const;
+): Promise<Gathered<Read<string[]>>> {
+  const { namespace, pod, container, isPrevious } = source;
+  const path = withQuery(`${objectPath(POD_TYPE, namespace, pod)}/log`, {
+    container,
+    previous: isPrevious ? 'true' : undefined,
+    sinceTime,
+    timestamps: 'true',
+    tailLines: TAIL_LINES,
+    limitBytes: LIMIT_BYTES,
   });
-  return new Map(answers);
-}
-
-function gatheredLog(source: LogSource, got: Read<string>): Gathered<Read<string[]>> {
+  const got = await api.text(path, { signal, timeoutMs: LIMIT_MS, maxBytes: MAX_BYTES });
   const what = `log of ${logKey(source)}`;
   if (!got.ok) {
     const type = { group: '', resource: 'pods/log' };
@@ -93,16 +85,13 @@ const CANNOT_READ = /failed to (?:list|watch)/i;
 export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<string[]> {
   if (!log.ok) return log;
   const all = [snapshot, ...Object.values(snapshot.behind ?? {})];
-  const uids = all
+  const held = all
     .flatMap(({ content }) => content)
-    .flatMap(({ read: found }) =>
-      found.ok
-        ? found.value.terminating.flatMap(({ examples }) => examples.map(({ uid }) => uid))
-        : [],
-    );
-  const words = [...all.flatMap(({ namespace: { name, uid } }) => [name, uid]), ...uids].filter(
-    (word) => word !== '',
-  );
+    .flatMap(({ read }) => (read.ok ? read.value.terminating : []))
+    .flatMap(({ examples }) => examples);
+  const names = all.map(({ namespace }) => namespace.name);
+  const uids = [...all.map(({ namespace }) => namespace), ...held].map(({ uid }) => uid);
+  const words = [...names, ...uids].filter((word) => word !== '');
   return readOk(
     log.value.filter((line) => CANNOT_READ.test(line) || words.some((word) => line.includes(word))),
   );

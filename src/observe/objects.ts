@@ -1,6 +1,6 @@
 import { type JsonObject, recordAt, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { collectItems, type Fold, type Mutation } from '../kubernetes/api.ts';
-import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
+import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
 import {
   type Identity,
   identity,
@@ -70,21 +70,20 @@ export async function readDetails(
   let byName = 0;
   const readNamed = async ({ type, object }: Detailed): Promise<Read<never>> => {
     if (byName++ >= MAX_BY_NAME) return TOO_MANY;
+    const fieldSelector = `metadata.name=${object.name}`;
     const path = collectionPath(type, object.namespace);
-    const only = { fieldSelector: `metadata.name=${object.name}` };
-    const end = await api.list(path, begin, { signal, ...only });
+    const end = await api.list(path, begin, { signal, fieldSelector });
     return end.ok ? GONE : end;
   };
   const groups = Map.groupBy(
     items,
-    ({ type, total }) => `${typeName(type)} ${exceedsDetailLimit(total)}`,
+    ({ type, total }) => `${typeName(type)} ${total > MAX_DETAILED}`,
   );
   await inParallel([...groups.values()], async (group) => {
     const [{ type, total: some }] = group as [Detailed];
+    const isCut = some > MAX_DETAILED;
     const places = Map.groupBy(group, ({ object }) => object.namespace);
-    const limits = exceedsDetailLimit(some)
-      ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE }
-      : { limit: 100 };
+    const limits = isCut ? { limit: FIRST_PAGE, maxItems: FIRST_PAGE } : { limit: PAGE_SIZES.full };
     const ends = await listIn(type, [...places.keys()], begin, limits, { api, signal });
     await inParallel([...places], async ([namespace, held]) => {
       const end = ends.get(namespace) ?? GONE;
@@ -96,7 +95,7 @@ export async function readDetails(
         if (!answers.has(uid)) answers.set(uid, { value: missing });
       });
       const unread = notInspectedEntries(`status of ${type.resource}`, end, type);
-      if (exceedsDetailLimit(total)) {
+      if (isCut) {
         const what = `status of ${total - held.length} more ${type.resource}`;
         const reason = `of so many only ${held.length} are read one by one`;
         unread.push({ what, reason });
@@ -105,10 +104,6 @@ export async function readDetails(
     });
   });
   return answers;
-}
-
-function exceedsDetailLimit(total: number): boolean {
-  return total > MAX_DETAILED;
 }
 
 type WantedPartner = Wanted['partners'][number];
@@ -157,24 +152,21 @@ export async function readPartners(
 /** Limit for the objects of one type that are read to find controllers that still write them: one page. */
 const MAX_SIBLINGS = PAGE_SIZES.small;
 
-/** Reads all objects of these types in the cluster. With only a part of them, nothing is known about the rest. */
+/** Reads all objects of a type in the cluster. With only a part of them, nothing is known about the rest. */
 export async function readSiblings(
-  types: readonly ResourceType[],
+  type: ResourceType,
   { api, signal }: Reading,
-): Promise<Map<string, Gathered<Read<Sibling[]>>>> {
+): Promise<Gathered<Read<Sibling[]>>> {
   const options = { signal, metadataOnly: true, limit: MAX_SIBLINGS, maxItems: MAX_SIBLINGS };
-  const answers = await inParallel(types, async (type) => {
-    const listed = await api.list(collectionPath(type), collectItems(siblingFacts), options);
-    const message = `only the first ${MAX_SIBLINGS} are read`;
-    const value = !listed.ok
-      ? listed
-      : listed.value.complete
-        ? readOk(listed.value.kept)
-        : readFailed({ kind: 'aborted', message });
-    const what = `who writes ${typeName(type)} in the whole cluster`;
-    return [typeName(type), { value, unread: notInspectedEntries(what, value, type) }] as const;
-  });
-  return new Map(answers);
+  const listed = await api.list(collectionPath(type), collectItems(siblingFacts), options);
+  const message = `only the first ${MAX_SIBLINGS} are read`;
+  const value = !listed.ok
+    ? listed
+    : listed.value.complete
+      ? readOk(listed.value.kept)
+      : readFailed({ kind: 'aborted', message });
+  const what = `who writes ${typeName(type)} in the whole cluster`;
+  return { value, unread: notInspectedEntries(what, value, type) };
 }
 
 /** Reads the name of the user that sends these requests (KEP-3325; Kubernetes 1.28 and later). */
@@ -182,14 +174,10 @@ export async function readSelf({ api, signal }: Reading): Promise<Gathered<Read<
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
   const answer = await api.send({ method: 'POST', path, body }, { signal });
-  const name = answer.ok ? stringAt(answer.value, 'status', 'userInfo', 'username') : undefined;
-  const message = 'the answer names no user';
-  const value = !answer.ok
-    ? answer
-    : name === undefined
-      ? readFailed({ kind: 'invalid', message })
-      : readOk(name);
-  return { value, unread: [] };
+  if (!answer.ok) return { value: answer };
+  const name = stringAt(answer.value, 'status', 'userInfo', 'username');
+  const unnamed = readFailed({ kind: 'invalid', message: 'the answer names no user' });
+  return { value: name === undefined ? unnamed : readOk(name) };
 }
 
 /**
@@ -274,8 +262,8 @@ async function tryRemoval(
   { type, object, finalizer }: Wanted['trials'][number],
   deps: Reading,
 ): Promise<Trial> {
-  const path = objectPath(type, object.namespace || undefined, object.name);
   if (type.resource === 'namespaces/finalize') return tryFinalize(object, deps);
+  const path = objectPath(type, object.namespace || undefined, object.name);
   const body = removalPatch(object, [finalizer]);
   const sent = await sendMutation({ method: 'PATCH', path, body }, deps);
   const isBack = sent.ok && stringsAt(sent.value, 'metadata', 'finalizers').includes(finalizer);
@@ -287,69 +275,50 @@ async function tryRemoval(
  * by it.
  */
 async function tryFinalize({ name, uid }: Identity, deps: Reading): Promise<Trial> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
+  const path = namespacePath(name);
   const got = await deps.api.get(path, { signal: deps.signal });
-  if (!got.ok || identity(got.value).uid !== uid) {
-    return {
-      answer: 'unknown',
-      message: got.ok ? 'another object has the name now' : got.failure.message,
-    };
+  if (!got.ok) return { answer: 'unknown', message: got.failure.message };
+  const body = got.value;
+  if (identity(body).uid !== uid) {
+    return { answer: 'unknown', message: 'another object has the name now' };
   }
-  return trialOf(
-    await sendMutation({ method: 'PUT', path: `${path}/finalize`, body: got.value }, deps),
-  );
+  return trialOf(await sendMutation({ method: 'PUT', path: `${path}/finalize`, body }, deps));
 }
 
 /** Limit for the objects of one type that `readSamples` searches. */
 const MAX_SEARCHED = 5_000;
 
-/** Searches each type for one object that `isMeant` accepts, such as one to which a webhook or policy applies. */
-export async function readSamples(
-  items: readonly (NonNullable<Wanted['samples']>[number] & { namespace: string })[],
+/** Searches a type for one object that `isMeant` accepts, such as one to which a webhook or policy applies. */
+export async function readSample(
+  item: NonNullable<Wanted['samples']>[number] & { namespace: string },
   { api, signal }: Reading,
-): Promise<Map<string, Gathered<SampleFound>>> {
-  const answers = await inParallel(items, async (item) => {
-    const { key, type, namespace, text, labelSelector, isMeant } = item;
-    let sample: (ObjectFacts & Candidate) | undefined;
-    const begin = (): Fold<true> => ({
-      add: (object) => {
-        if (sample !== undefined || valueAt(object, 'metadata', 'deletionTimestamp') !== undefined)
-          return;
-        const allAnnotations = recordAt(object, 'metadata', 'annotations');
-        const candidate = { ...objectFacts(object, type), allAnnotations };
-        if (isMeant(candidate)) sample = candidate;
-      },
-      kept: true,
-    });
-    const options = { signal, metadataOnly: true, maxItems: MAX_SEARCHED };
-    const end = await api.list(collectionPath(type, namespace), begin, {
-      ...options,
-      ...(labelSelector === '' ? {} : { labelSelector }),
-    });
-    const isCut = end.ok && !end.value.complete;
-    const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
-    const what = `whether ${text} is asked about any of the ${typeName(type)}`;
-    const value = sample ? { sample } : isCut || !end.ok ? { unsearched: { what, reason } } : {};
-    return [`${namespace} ${key}`, { value }] as const;
+): Promise<SampleFound> {
+  const { type, namespace, text, labelSelector, isMeant } = item;
+  let sample: (ObjectFacts & Candidate) | undefined;
+  const add = (object: JsonObject): void => {
+    const isTerminating = valueAt(object, 'metadata', 'deletionTimestamp') !== undefined;
+    if (sample !== undefined || isTerminating) return;
+    const allAnnotations = recordAt(object, 'metadata', 'annotations');
+    const candidate = { ...objectFacts(object, type), allAnnotations };
+    if (isMeant(candidate)) sample = candidate;
+  };
+  const end = await api.list(collectionPath(type, namespace), () => ({ add, kept: true }), {
+    signal,
+    metadataOnly: true,
+    maxItems: MAX_SEARCHED,
+    ...(labelSelector !== '' && { labelSelector }),
   });
-  return new Map(answers);
+  if (sample !== undefined) return { sample };
+  if (end.ok && end.value.complete) return {};
+  const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
+  const what = `whether ${text} is asked about any of the ${typeName(type)}`;
+  return { unsearched: { what, reason } };
 }
 
 /**
- * Sends deletions as dry runs, with the UID as precondition, to see whether the API server would permit them.
+ * Sends a deletion as a dry run, with the UID as precondition, to see whether the API server would permit it.
  */
-export async function tryDeletions(
-  items: readonly Wanted['deletions'][number][],
-  deps: Reading,
-): Promise<Map<string, Gathered<Trial>>> {
-  const tried = items.map(async (item) => {
-    const value = await tryDeletion(item, deps);
-    return [`${typeName(item.type)} ${item.object.uid}`, { value }] as const;
-  });
-  return new Map(await Promise.all(tried));
-}
-
-async function tryDeletion(
+export async function tryDeletion(
   { type, object }: Wanted['deletions'][number],
   deps: Reading,
 ): Promise<Trial> {

@@ -27,6 +27,7 @@ import {
 import { CLAIM_SOURCE, CLUSTER_SOURCES, NAMESPACE_SOURCES, type Source } from '../model/sources.ts';
 import {
   type Gathered,
+  inParallel,
   notInspectedEntries,
   oneAfterAnother,
   type Reading,
@@ -34,16 +35,16 @@ import {
   readOtherWorkloads,
   readSource,
 } from './collections.ts';
-import { keepMentions, MAX_LOGS, readLogs } from './logs.ts';
+import { keepMentions, MAX_LOGS, readLog } from './logs.ts';
 import {
   readDependents,
   readDetails,
   readPartners,
-  readSamples,
+  readSample,
   readSelf,
   readSiblings,
   readTrials,
-  tryDeletions,
+  tryDeletion,
 } from './objects.ts';
 import { NO_PODS, readNamespaceContents } from './sweep.ts';
 
@@ -120,12 +121,25 @@ interface FillerOptions<Item, Value> {
   /** Returns the part of a snapshot that holds the value, under its id or the key of `keyOf`. */
   placeOf: (snapshot: Snapshot, item: Item) => object;
   keyOf?: (item: Item) => string;
-  /** Returns values by id. Items that can be read by one request are. */
-  read: (items: Item[]) => Promise<Map<string, Gathered<Value>>>;
+  read: ReadItems<Item, Value>;
   /** Limit for all namespaces together; items beyond it get the value `beyond`. */
   limit?: { most: number; what: string; beyond: (failure: ReadFailure) => Value };
   /** Returns the part of a value that a snapshot keeps; by default all of it. */
   share?: (value: Value, snapshot: Snapshot) => Value;
+}
+
+/** Returns values by the identity of their item. Items that can be read by one request are. */
+type ReadItems<Item, Value> = (
+  items: Item[],
+  idOf: (item: Item) => string,
+) => Promise<Map<string, Gathered<Value>>>;
+
+/** Reads each item by requests of its own. */
+function oneByOne<Item, Value>(
+  read: (item: Item) => Promise<Gathered<Value>>,
+): ReadItems<Item, Value> {
+  return async (items, idOf) =>
+    new Map(await inParallel(items, async (item) => [idOf(item), await read(item)] as const));
 }
 
 /** Reports whether anything was put into a snapshot. */
@@ -148,7 +162,7 @@ function sourceFiller<Item, Value>(given: FillerOptions<Item, Value>): Fill {
     const fresh = new Map(asked.flatMap(([, items]) => [...items]));
     for (const id of known.keys()) fresh.delete(id);
     const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
-    const answers = await read([...fresh.values()].slice(0, Math.max(0, room)));
+    const answers = await read([...fresh.values()].slice(0, Math.max(0, room)), idOf);
     for (const [id, answer] of answers) known.set(id, answer);
     const reason = `only ${limit?.most} are read in one run`;
     const beyond = limit?.beyond({ kind: 'aborted', message: reason });
@@ -200,8 +214,9 @@ function sourceFillers(
     sourceFiller({
       wants: ({ cluster }) => cluster,
       placeOf: ({ cluster }) => cluster,
-      read: (keys) =>
-        readEach(keys, async (key) => withSourceName(key, await readCluster(key, types, deps))),
+      read: oneByOne(async (key: Wanted['cluster'][number]) =>
+        withSourceName(key, await readCluster(key, types, deps)),
+      ),
     }),
     sourceFiller({
       wants: ({ places }) =>
@@ -228,12 +243,11 @@ function sourceFillers(
       },
     }),
     partFiller('nodes', {
-      read: (names) => readEach(names, (name) => readNode(name, deps)),
+      read: oneByOne((name) => readNode(name, deps)),
       limit: { most: MAX_NODES, what: 'nodes of overdue pods', beyond: readFailed },
     }),
     partFiller('definitions', {
-      read: (names) =>
-        readEach(names, (name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
+      read: oneByOne((name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
     }),
     sourceFiller({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
@@ -249,11 +263,11 @@ function sourceFillers(
       idOf: (one) => partnerKey({ ...one.type, ...one }),
       read: (items) => readPartners(items, deps),
     }),
-    partFiller('siblings', { idOf: typeName, read: (items) => readSiblings(items, deps) }),
+    partFiller('siblings', { idOf: typeName, read: oneByOne((type) => readSiblings(type, deps)) }),
     sourceFiller({
       wants: ({ siblings }) => (siblings.length > 0 ? ['self'] : []),
       placeOf: (snapshot) => snapshot,
-      read: (keys) => readEach(keys, () => readSelf(deps)),
+      read: oneByOne(() => readSelf(deps)),
     }),
     partFiller('behind', {
       idOf: ({ name }) => name,
@@ -284,7 +298,7 @@ function sourceFillers(
       idOf: logKey,
       placeOf: (snapshot) => snapshot.logs ?? {},
       share: keepMentions,
-      read: (sources) => readLogs(sources, since, deps),
+      read: oneByOne((source) => readLog(source, since, deps)),
       limit: { most: MAX_LOGS, what: 'logs of controllers', beyond: readFailed },
     }),
     sourceFiller({
@@ -297,14 +311,14 @@ function sourceFillers(
         return forecast.samples;
       },
       keyOf: ({ key }) => key,
-      read: (items) => readSamples(items, deps),
+      read: oneByOne(async (item) => ({ value: await readSample(item, deps) })),
     }),
     sourceFiller({
       wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
       idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
       placeOf: ({ forecast }) => forecast?.deletions ?? {},
       keyOf: ({ type, key = typeName(type) }) => key,
-      read: (items) => tryDeletions(items, deps),
+      read: oneByOne(async (item) => ({ value: await tryDeletion(item, deps) })),
       limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: unknownTrial },
     }),
   ];
@@ -339,14 +353,6 @@ export function readNode(
   deps: Reading,
 ): Promise<Gathered<Read<NodeFacts | undefined>>> {
   return readNamed(CLUSTER_SOURCES.providerNodes.type, name, 'node', nodeFacts, deps);
-}
-
-/** Sends one request for each name; the client limits how many run at once. */
-async function readEach<Name extends string, Value>(
-  names: readonly Name[],
-  ask: (name: Name) => Promise<Gathered<Value>>,
-): Promise<Map<string, Gathered<Value>>> {
-  return new Map(await Promise.all(names.map(async (name) => [name, await ask(name)] as const)));
 }
 
 /**

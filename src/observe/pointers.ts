@@ -1,14 +1,7 @@
 import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import {
-  identity,
-  isOnlyFor,
-  type TypeRef,
-  typeName,
-  type WebhookFacts,
-  webhookFacts,
-} from '../model/facts.ts';
+import { identity, isOnlyFor, type TypeRef, typeName, webhookFacts } from '../model/facts.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
@@ -127,7 +120,7 @@ const ATTACHMENTS = pointingType('storage.k8s.io/v1', 'VolumeAttachment', {
   meaning: 'the volume is still attached to its node',
 });
 
-function webhooks(kind: WebhookFacts['configuration']['kind']): PointingType {
+function webhooks(kind: string): PointingType {
   return pointingType('admissionregistration.k8s.io/v1', kind, {
     points: (item) =>
       webhookFacts(kind)(item).flatMap((webhook) => {

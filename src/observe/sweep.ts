@@ -1,5 +1,5 @@
-import type { JsonObject } from '../base/json.ts';
-import type { Fold } from '../kubernetes/api.ts';
+import { arrayAt, type JsonObject, stringAt } from '../base/json.ts';
+import type { Fold, ListResult } from '../kubernetes/api.ts';
 import { objectFacts, type PodFacts, type ResourceType, typeName } from '../model/facts.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
@@ -43,42 +43,31 @@ export async function readNamespaceContents(
   const names = snapshots.map(({ namespace }) => namespace.name);
   await inParallel([...sweepableTypes(served).entries()], async ([index, type]) => {
     const ends = await listIn(type, names, () => contentTally(type), { metadataOnly: true }, deps);
-    const countIn = (name: string): Read<ContentCount> => {
-      const end = ends.get(name);
-      if (end?.ok === false) return end;
-      return end?.value.kept === undefined ? NO_CONTENT : readOk(end.value.kept);
-    };
-    const nothing = { type, read: NO_CONTENT };
-    for (const { namespace, content, unread } of snapshots) {
-      const read = countIn(namespace.name);
-      content[index] = read === NO_CONTENT ? nothing : { type, read };
-      unread.push(...notInspectedEntries(typeName(type), read, type));
-    }
+    const listed = snapshots.map((snapshot) => {
+      const { name } = snapshot.namespace;
+      const end = ends.get(name) as Read<ListResult<ContentCount>>;
+      const read = end.ok ? readOk(end.value.kept) : end;
+      snapshot.content[index] = { type, read };
+      snapshot.unread.push(...notInspectedEntries(typeName(type), read, type));
+      return { snapshot, name, read };
+    });
     if (typeName(type) !== 'pods') return;
-    const having = names.filter((name) => countIn(name).ok && countIn(name) !== NO_CONTENT);
-    const pods = await readInNamespaces(PODS_IN_FULL, having, deps);
-    for (const snapshot of snapshots) {
-      const count = countIn(snapshot.namespace.name);
-      const { value, unread = [] } = pods.get(snapshot.namespace.name) ?? { value: readOk([]) };
-      snapshot.pods = count.ok ? value : count;
-      snapshot.unread.push(...(count.ok ? unread : []));
+    const having = listed.filter(({ read }) => read.ok && read.value.total > 0);
+    const inFull = having.map(({ name }) => name);
+    const pods = await readInNamespaces(PODS_IN_FULL, inFull, deps);
+    for (const { snapshot, name, read } of listed) {
+      const { value, unread = [] } = pods.get(name) ?? { value: readOk([]) };
+      snapshot.pods = read.ok ? value : read;
+      snapshot.unread.push(...unread);
     }
   });
 }
 
-const PODS_IN_FULL = { ...POD_SOURCE, options: { maxItems: MAX_PODS } };
+const PODS_IN_FULL = { ...POD_SOURCE, maxItems: MAX_PODS };
 
 export const NO_PODS: Read<PodFacts[]> = readFailed({
   kind: 'not-found',
   message: 'the server does not serve pods',
-});
-
-/** Shared result for types without objects, which are most of them in most namespaces. */
-const NO_CONTENT: Read<ContentCount> = readOk({
-  total: 0,
-  queued: 0,
-  terminating: [],
-  guarded: [],
 });
 
 /**
@@ -90,28 +79,24 @@ function contentTally(type: ResourceType): Fold<ContentCount> {
   const kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };
   const add = (item: JsonObject): void => {
     kept.total++;
-    const metadata = (item['metadata'] ?? {}) as JsonObject;
-    const since = metadata['deletionTimestamp'];
-    const isTerminating = typeof since === 'string';
+    const since = stringAt(item, 'metadata', 'deletionTimestamp') ?? '';
+    const isTerminating = since !== '';
     if (!isTerminating) kept.queued++;
-    const finalizers = metadata['finalizers'];
-    const isGuarded = Array.isArray(finalizers) && finalizers.length > 0;
+    const isHeld = isTerminating || arrayAt(item, 'metadata', 'finalizers').length > 0;
     const isSample = !isTerminating && kept.sample === undefined;
-    if (!isTerminating && !isGuarded && !isSample) return;
+    // The facts of the other objects would take time, and are not needed.
+    if (!isHeld && !isSample) return;
     const facts = objectFacts(item, type);
     if (isSample) kept.sample = facts;
-    if (!isTerminating && !isGuarded) return;
+    if (!isHeld) return;
+    const { finalizers } = facts;
     const writers = facts.writers.map(({ finalizer, manager }) => [finalizer, manager]);
-    const key = JSON.stringify([isTerminating, facts.finalizers, writers]);
-    let group = groups.get(key);
-    if (group === undefined) {
-      const began = isTerminating ? since : '';
-      group = { finalizers: facts.finalizers, count: 0, since: began, examples: [] };
-      groups.set(key, group);
-      (isTerminating ? kept.terminating : kept.guarded).push(group);
-    }
+    const key = JSON.stringify([isTerminating, finalizers, writers]);
+    const group = groups.get(key) ?? { finalizers, count: 0, since, examples: [] };
+    groups.set(key, group);
+    if (group.count === 0) (isTerminating ? kept.terminating : kept.guarded).push(group);
     group.count++;
-    if (isTerminating && since < group.since) group.since = since;
+    if (since < group.since) group.since = since;
     if (group.examples.length < MAX_EXAMPLES) group.examples.push(facts);
   };
   return { add, kept };

@@ -3,7 +3,13 @@ import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { type Clock, systemClock, unlessAborted } from '../base/time.ts';
-import { type FailureKind, failureKindOf, type Read, type ReadFailure } from '../model/read.ts';
+import {
+  type FailureKind,
+  failureKindOf,
+  type Read,
+  type ReadFailure,
+  readFailed,
+} from '../model/read.ts';
 import type { Host } from './workflow-run.ts';
 
 /** The API of GitHub or a compatible host, with the calls that the gate needs. It never throws. */
@@ -47,8 +53,14 @@ export async function connectHost(options: HostApiOptions) {
   const [owner = '', repo = ''] = options.repository.split('/');
   const here = { owner, repo };
   const { issues, pulls, repos } = octokit.rest;
-  const ask = <T>(work: () => Promise<T | undefined>): Promise<Read<T, ApiFailure>> =>
-    attempt(work, signal);
+  const ask = async <T>(work: () => Promise<T | undefined>): Promise<Read<T, ApiFailure>> => {
+    try {
+      const value = await unlessAborted(work(), signal);
+      return value === undefined ? readFailed(UNREADABLE) : { ok: true, value };
+    } catch (error) {
+      return readFailed(failureOf(error, signal));
+    }
+  };
   const comment = (sent: Promise<{ data: unknown }>): Promise<Read<Comment, ApiFailure>> =>
     ask(async () => toComment((await sent).data as Json));
   return {
@@ -90,16 +102,43 @@ export async function connectHost(options: HostApiOptions) {
       ask(async () => toPull((await pulls.get({ ...here, pull_number: number })).data as Json)),
     pullsOfCommit: (sha: string) =>
       ask(async () => {
-        if (host.kind !== 'github') return mergedPull(octokit, here, sha);
-        const of = { ...here, commit_sha: sha, per_page: PAGE_SIZE };
-        return toPulls((await repos.listPullRequestsAssociatedWithCommit(of)).data as Json);
+        if (host.kind === 'github') {
+          const of = { ...here, commit_sha: sha, per_page: PAGE_SIZE };
+          return toPulls((await repos.listPullRequestsAssociatedWithCommit(of)).data);
+        }
+        // Gitea and Forgejo have a path of their own for the pull request that a commit has merged.
+        const route = 'GET /repos/{owner}/{repo}/commits/{sha}/pull';
+        try {
+          return toPulls([(await octokit.request(route, { ...here, sha })).data]);
+        } catch (error) {
+          if (numberAt(error as Json, 'status') === 404) return [];
+          throw error;
+        }
       }),
     /**
      * Returns the pull requests of a branch. Hosts that cannot filter return those that changed last, of any
      * branch.
      */
     pullsOfBranch: (from: string, branch: string) =>
-      ask(() => pullsOfBranch(octokit, host, here, from, branch)),
+      ask(async () => {
+        const all = { ...here, state: 'all' } as const;
+        if (host.kind === 'github') {
+          const of = { ...all, head: `${from}:${branch}`, per_page: PAGE_SIZE };
+          return toPulls(await octokit.paginate(pulls.list, of));
+        }
+        const found: PullRequest[] = [];
+        let pages = 0;
+        // The names of the parameters are Gitea's (routers/api/v1/repo/pull.go, ListPullRequests).
+        const last = { ...all, sort: 'recentupdate' as 'updated', limit: PAGE_SIZE };
+        for await (const { data } of octokit.paginate.iterator(pulls.list, last)) {
+          const page = toPulls(data);
+          if (page === undefined) return undefined;
+          found.push(...page);
+          pages++;
+          if (pages === MAX_PAGES || page.some(({ headBranch }) => headBranch === branch)) break;
+        }
+        return found;
+      }),
     /** Returns the file of a run's workflow, such as "ci.yml", by which Gitea and Forgejo name it. */
     workflowFile: (run: string) =>
       ask(async () => {
@@ -163,17 +202,12 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
 
 /** Returns the pause before another attempt, in ms; undefined if none can help. */
 function pauseAfter({ kind, retryAfterMs = 0 }: ApiFailure, tries: number): number | undefined {
-  switch (kind) {
-    case 'throttled':
-      return retryAfterMs > CALL_TIMEOUT_MS ? undefined : retryAfterMs;
-    case 'server-error':
-    case 'timeout':
-    case 'network':
-      return tries ** 2 * RETRY_PAUSE_MS;
-    default:
-      return undefined;
-  }
+  if (kind === 'throttled') return retryAfterMs > CALL_TIMEOUT_MS ? undefined : retryAfterMs;
+  return MAY_HAVE_ARRIVED.test(kind) ? tries ** 2 * RETRY_PAUSE_MS : undefined;
 }
+
+/** Kinds of failures after which the host may still have processed the request. */
+export const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
 /** The client would write warnings to the console, without our encoding and redaction. */
 const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: ignoreLog };
@@ -196,19 +230,6 @@ function onHostOfApi(url: string, apiUrl: string): string {
   if (!/^https?:/i.test(url) || new URL(url).origin === new URL(apiUrl).origin) return url;
   const { pathname, search } = new URL(url);
   return `${apiUrl}${pathname.slice(Math.max(0, pathname.search(/\/repos(itories)?\//)))}${search}`;
-}
-
-async function attempt<T>(
-  work: () => Promise<T | undefined>,
-  signal: AbortSignal,
-): Promise<Read<T, ApiFailure>> {
-  try {
-    const value = await unlessAborted(work(), signal);
-    if (value !== undefined) return { ok: true, value };
-    return { ok: false, failure: UNREADABLE };
-  } catch (error) {
-    return { ok: false, failure: failureOf(error, signal) };
-  }
 }
 
 const UNREADABLE: ApiFailure = {
@@ -274,47 +295,6 @@ function isThrottled(status: number, response: Json | undefined, message: string
 
 /** Failure kinds in addition to the usual ones. 423 is Gitea's for an archived repository. */
 const KINDS: Record<number, FailureKind | undefined> = { 410: 'not-found', 423: 'forbidden' };
-
-type Here = { owner: string; repo: string };
-
-/** Returns the pull request that a commit has merged. Gitea and Forgejo have a path of their own for it. */
-async function mergedPull(octokit: Octokit, here: Here, sha: string): Promise<PullRequest[]> {
-  try {
-    const route = 'GET /repos/{owner}/{repo}/commits/{sha}/pull';
-    const pull = toPull((await octokit.request(route, { ...here, sha })).data as Json);
-    return pull === undefined ? [] : [pull];
-  } catch (error) {
-    if (numberAt(error as Json, 'status') === 404) return [];
-    throw error;
-  }
-}
-
-async function pullsOfBranch(
-  octokit: Octokit,
-  host: Host,
-  here: Here,
-  owner: string,
-  branch: string,
-): Promise<PullRequest[] | undefined> {
-  const { list } = octokit.rest.pulls;
-  const all = { ...here, state: 'all' } as const;
-  if (host.kind === 'github') {
-    const from = { ...all, head: `${owner}:${branch}`, per_page: PAGE_SIZE };
-    return toPulls(await octokit.paginate(list, from));
-  }
-  const found: PullRequest[] = [];
-  let pages = 0;
-  // The names of the parameters are Gitea's (routers/api/v1/repo/pull.go, ListPullRequests).
-  const last = { ...all, sort: 'recentupdate' as 'updated', limit: PAGE_SIZE };
-  for await (const { data } of octokit.paginate.iterator(list, last)) {
-    const page = toPulls(data as Json);
-    if (page === undefined) return undefined;
-    found.push(...page);
-    pages++;
-    if (pages === MAX_PAGES || page.some(({ headBranch }) => headBranch === branch)) break;
-  }
-  return found;
-}
 
 function toComment(data: Json) {
   const id = numberAt(data, 'id');

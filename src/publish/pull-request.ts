@@ -359,10 +359,9 @@ function pullsWithBranch(
   if (sha !== undefined) return from.filter(({ headSha }) => headSha === sha);
   // The branch was deleted, and its name may have been used before: keep the pull requests that were closed
   // last, or are open.
-  const ends = from.map(({ closedAt }) => closedAt ?? Number.POSITIVE_INFINITY);
-  const last = Math.max(...ends);
-  const isLast = (end: number): boolean => end === last || last - end < SAME_MOMENT_MS;
-  return from.filter((_, index) => isLast(ends[index] as number));
+  const endOf = ({ closedAt = Number.POSITIVE_INFINITY }: PullRequest): number => closedAt;
+  const last = Math.max(...from.map(endOf));
+  return from.filter((pull) => endOf(pull) === last || last - endOf(pull) < SAME_MOMENT_MS);
 }
 
 /** Time within which both hosts close all pull requests of a deleted branch. */

@@ -3,7 +3,13 @@ import type { Clock } from '../base/time.ts';
 import type { Read } from '../model/read.ts';
 import { type CommentContent, hasMarker, renderComment } from '../report/comment.ts';
 import { isUpToDate, signatureIn } from '../report/comment-state.ts';
-import { type ApiFailure, CALL_TIMEOUT_MS, type Comment, type HostApi } from './host-api.ts';
+import {
+  type ApiFailure,
+  CALL_TIMEOUT_MS,
+  type Comment,
+  type HostApi,
+  MAY_HAVE_ARRIVED,
+} from './host-api.ts';
 import type { Host } from './workflow-run.ts';
 
 interface CommentTask extends CommentContent {
@@ -80,8 +86,6 @@ async function isWorthAnotherTry(
   await clock.sleep(retryAfterMs ?? SETTLE_MS, signal);
   return !signal.aborted;
 }
-
-const MAY_HAVE_ARRIVED = /^(?:timeout|network|server-error)$/;
 
 /**
  * Writes into `target` until it contains everything, and deletes the others. `uncertainUntil`: time until which a write

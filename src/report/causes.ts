@@ -1,5 +1,5 @@
 import { groupOf } from '../model/facts.ts';
-import type { Diagnosis, Finding, Subject } from '../model/finding.ts';
+import type { Diagnosis, Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 
@@ -25,16 +25,15 @@ export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
   if (graph === undefined) return [];
   const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
   const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
-  const waiting = new Map<string, string[]>();
+  const edges: { from: string; to: string }[] = [];
   // A Map is iterated in the order of insertion, including entries that are added meanwhile.
-  for (const id of cameFrom.keys()) {
-    for (const next of byId.get(id)?.waitsFor ?? []) {
-      if (!cameFrom.has(next)) cameFrom.set(next, id);
-      const list = waiting.get(next);
-      if (list === undefined) waiting.set(next, [id]);
-      else list.push(id);
+  for (const from of cameFrom.keys()) {
+    for (const to of byId.get(from)?.waitsFor ?? []) {
+      if (!cameFrom.has(to)) cameFrom.set(to, from);
+      edges.push({ from, to });
     }
   }
+  const waiting = Map.groupBy(edges, ({ to }) => to);
   const blockers = new Set(graph.blockers);
   return graph.rootCauses.flatMap((id) => {
     const finding = byId.get(id);
@@ -46,15 +45,9 @@ export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
     }
     links.reverse();
     const reaching = new Set([id]);
-    for (const one of reaching) for (const before of waiting.get(one) ?? []) reaching.add(before);
-    return [
-      {
-        namespace,
-        finding,
-        links,
-        blockers: [...reaching].flatMap((one) => (blockers.has(one) ? (byId.get(one) ?? []) : [])),
-      },
-    ];
+    for (const one of reaching) for (const { from } of waiting.get(one) ?? []) reaching.add(from);
+    const held = [...reaching].filter((one) => blockers.has(one));
+    return [{ namespace, finding, links, blockers: held.flatMap((one) => byId.get(one) ?? []) }];
   });
 }
 
@@ -84,11 +77,10 @@ function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): 
  * known.
  */
 function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
-  return (
-    finding.code.startsWith('owner-') &&
-    waits !== undefined &&
-    isSameSubject(waits.subject, finding.subject)
-  );
+  if (!finding.code.startsWith('owner-') || waits === undefined) return false;
+  const [a, b] = [waits.subject, finding.subject];
+  const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
+  return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
 /** Reports whether the sentence need not name its subject: the waiting object and its finalizer were just named. */
@@ -100,16 +92,16 @@ export function needsNoSubject(finding: Finding, waits: Finding | undefined): bo
   return isOfType || isOwnerOfItself(finding, waits);
 }
 
-function isSameSubject(a: Subject, b: Subject): boolean {
-  const isSameType = a.kind === b.kind && groupOf(a.apiVersion) === groupOf(b.apiVersion);
-  return isSameType && a.name === b.name && a.namespace === b.namespace;
-}
-
 /** Equal root causes, in all namespaces. */
 export type Cause<N = NamespaceResult> = [Root<N>, ...Root<N>[]];
 
 export function groupRoots<N extends Explained>(roots: readonly Root<N>[]): Cause<N>[] {
-  return [...Map.groupBy(roots, keyOf).values()] as Cause<N>[];
+  return groupsBy(roots, keyOf);
+}
+
+/** Returns the items with equal keys together; no group is empty. */
+export function groupsBy<T>(items: Iterable<T>, keyOf: (item: T) => string): [T, ...T[]][] {
+  return [...Map.groupBy(items, keyOf).values()] as [T, ...T[]][];
 }
 
 /** Returns the namespaces that a cause holds. */

@@ -1,3 +1,4 @@
+import { parseObject } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { findingsOf } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
@@ -34,8 +35,7 @@ export function storedResult(ending: Ending) {
     return { ...NOTHING_KNOWN, at: ending.at, outcome: 'error' as const, seconds };
   }
   const { run, namespaces } = ending;
-  const diagnosis = namespaces[0]?.diagnosis;
-  const [root] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
+  const { diagnosis, root } = namespaces[0] ?? {};
   // For the reader of a history, the blocking object is clearer than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
@@ -101,9 +101,8 @@ export function isUpToDate(
   { own, gone }: { own: Teardown; gone: readonly string[] },
 ): boolean {
   const told = teardownsIn(body);
-  const open = currentRows(addTeardown(seen.flatMap(teardownsIn), own, gone)).filter(
-    (row) => !row.isPass && row.job !== REST,
-  );
+  const { rows } = currentRows(addTeardown(seen.flatMap(teardownsIn), own, gone));
+  const open = rows.filter((row) => !row.isPass && row.job !== REST);
   const keyOf = (one: Teardown): string => [teardownId(one), one.at, one.outcome].join(' ');
   const keys = new Set(told.map(keyOf));
   const hasRest = told.some(({ job }) => job === REST);
@@ -130,7 +129,7 @@ function settledEntry(entry: Teardown, next: Teardown, gone: readonly string[]):
 
 /** Keeps, as long as there is room: the newest entry, then the rows, the worst first, then the latest other entries. */
 function entriesWithRoom(ordered: readonly Teardown[], told: string): Teardown[] {
-  const rows = currentRows(ordered);
+  const { rows } = currentRows(ordered);
   const others = ordered.filter((entry) => !rows.includes(entry)).slice(-MAX_HISTORY);
   const isTold = (entry: Teardown): boolean => teardownId(entry) === told;
   const wanted = [...rows, ...others.reverse()];
@@ -154,54 +153,30 @@ const REST = 'rest';
  * Returns the row for all rows without room, so that a comment does not turn green because of entries that it has
  * dropped. No job reports under this id, so the row is removed like that of a job that stopped reporting.
  */
-function summaryEntry({
-  run,
-  attempt,
-  number,
-  workflow,
-  at,
-  outcome,
-  seconds,
-}: Teardown): Teardown {
+function summaryEntry(lost: Teardown): Teardown {
   const where = 'others, for which there is no room here';
-  const of = { run, attempt, number, workflow, job: REST, where, at, outcome, seconds };
-  return { ...of, ...NOTHING_KNOWN, scope: '', about: '', address: '', isOwnCluster: false };
+  const nowhere = { scope: '', about: '', address: '', isOwnCluster: false };
+  return { ...lost, ...NOTHING_KNOWN, ...nowhere, job: REST, where };
 }
 
 /**
  * Returns the entries that no later run replaced, the worst first. A later run replaces an entry if it examined the
- * same namespaces in the same cluster. An entry that passed is kept only until its job reports again.
+ * same namespaces in the same cluster. An entry that passed is kept only until its job reports again. A run that failed
+ * before it could examine the namespaces of an open row has no row (`failed`): both are shown as one teardown.
  */
-export function currentRows(all: readonly Teardown[]): Teardown[] {
+export function currentRows(all: readonly Teardown[]) {
   const rank = (entry: Teardown): number => {
     if (entry.isPass) return 0;
     if (isStale(entry, all)) return 1;
     return 2 + OUTCOMES.indexOf(entry.outcome === 'error' ? 'inconclusive' : entry.outcome);
   };
-  return all
-    .filter(
-      (entry) => isCurrent(entry, all) && !all.some((open) => couldNotExamine(open, entry, all)),
-    )
-    .sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1));
-}
-
-/** Returns the latest runs that failed before they could examine an open teardown, so they say nothing new about it. */
-export function runsWithoutExamination(all: readonly Teardown[]): Teardown[] {
-  return all.filter(
-    (entry) => isCurrent(entry, all) && all.some((open) => couldNotExamine(open, entry, all)),
+  const current = all.filter(
+    (entry) => !entry.isSettled && !all.some((later) => supersedes(later, entry)),
   );
-}
-
-function isCurrent(entry: Teardown, all: readonly Teardown[]): boolean {
-  return !entry.isSettled && !all.some((later) => supersedes(later, entry));
-}
-
-/**
- * Reports whether the run `entry` failed before it could examine the namespaces that `open` did not delete. Both are
- * then shown as one teardown.
- */
-function couldNotExamine(open: Teardown, entry: Teardown, all: readonly Teardown[]): boolean {
-  return isFailedExamination(entry, open) && !open.isPass && isCurrent(open, all);
+  const open = current.filter(({ isPass }) => !isPass);
+  const failed = current.filter((entry) => open.some((row) => isFailedExamination(entry, row)));
+  const rows = current.filter((entry) => !failed.includes(entry));
+  return { rows: rows.sort((a, b) => rank(b) - rank(a) || (a.where < b.where ? -1 : 1)), failed };
 }
 
 function isFailedExamination(later: Teardown, open: Teardown): boolean {
@@ -227,10 +202,8 @@ function supersedes(later: Teardown, entry: Teardown): boolean {
 export function isStale(entry: Teardown, all: readonly Teardown[]): boolean {
   if (entry.isPass) return false;
   // A run of its job that could not examine the namespaces counts as a report.
-  const [last = entry] = all
-    .filter((other) => isFailedExamination(other, entry))
-    .sort(byRun)
-    .reverse();
+  const reports = [entry, ...all.filter((other) => isFailedExamination(other, entry)).sort(byRun)];
+  const last = reports.at(-1) ?? entry;
   const runs = all.filter((other) => other.workflow === entry.workflow && isLater(other, last));
   const newest = Math.max(...all.map(({ at }) => Date.parse(at) || 0));
   return (
@@ -271,7 +244,7 @@ export function stateBlock(all: readonly Teardown[], signature: string | undefin
 
 /** Returns the entries of a comment. People can edit comments: a line that is no valid entry is dropped. */
 export function teardownsIn(body: string): Teardown[] {
-  return stateLines(body).flatMap((line) => readTeardown(decode(line)));
+  return stateLines(body).flatMap(readTeardown);
 }
 
 export function signatureIn(body: string): string | undefined {
@@ -285,14 +258,6 @@ function stateLines(body: string): string[] {
 
 function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64');
-}
-
-function decode(line: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(line, 'base64').toString());
-  } catch {
-    return undefined;
-  }
 }
 
 const digits = textMatching(/^\d{1,19}$/);
@@ -338,9 +303,8 @@ const FIELDS = {
   subject: shortText,
 };
 
-function readTeardown(value: unknown): Teardown[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const given: Record<string, unknown> = { ...value };
+function readTeardown(line: string): Teardown[] {
+  const given = parseObject(Buffer.from(line, 'base64').toString()) ?? {};
   const read = Object.entries(FIELDS).map(([key, field]) => [key, field(given[key])] as const);
   if (read.some(([, one]) => one === undefined)) return [];
   return [Object.fromEntries(read) as unknown as Teardown];

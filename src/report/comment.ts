@@ -4,7 +4,6 @@ import {
   addTeardown,
   currentRows,
   isStale,
-  runsWithoutExamination,
   stateBlock,
   type Teardown,
   teardownId,
@@ -91,6 +90,12 @@ export function renderComment(
   return [...above, renderReport(content, seen, signature, room), ...below].join('\n\n');
 }
 
+/** What the parts of a comment show: all entries, and those of them that have a row. */
+interface Table extends Pick<CommentContent, 'linkTo'> {
+  all: readonly Teardown[];
+  rows: readonly Teardown[];
+}
+
 function renderReport(
   { key, own, gone, section, linkTo }: CommentContent,
   seen: readonly string[],
@@ -98,12 +103,10 @@ function renderReport(
   maxChars: number,
 ): string {
   const teardowns = addTeardown(seen.flatMap(teardownsIn), own, gone);
-  const rows = currentRows(teardowns);
+  const { rows, failed } = currentRows(teardowns);
+  const table: Table = { all: teardowns, rows, linkTo };
   const isAlone = rows.length < 2;
-  const told = [
-    ...rows.filter((row) => isAlone || !isGreen(row)),
-    ...runsWithoutExamination(teardowns),
-  ];
+  const told = [...rows.filter((row) => isAlone || !isGreen(row)), ...failed];
   const render = (sections: ReadonlyMap<Teardown, string>): string => {
     const parts = told.flatMap((row, index) => {
       const text = sections.get(row);
@@ -116,9 +119,9 @@ function renderReport(
     });
     return `${[
       markerLine(key),
-      ...(isAlone ? [] : [overview(rows, teardowns), rowList(rows, teardowns, linkTo)]),
+      ...(isAlone ? [] : [overview(table), rowList(table)]),
       ...parts,
-      ...historySections(teardowns, own, rows, linkTo),
+      ...historySections(own, table),
       stateBlock(teardowns, signature),
     ].join('\n\n')}\n`;
   };
@@ -181,7 +184,7 @@ function isGreen(row: Teardown): boolean {
   return row.isPass && rowMark(row) === '✅';
 }
 
-function overview(rows: readonly Teardown[], all: readonly Teardown[]): string {
+function overview({ all, rows }: Table): string {
   const open = rows.filter(({ isPass }) => !isPass);
   const live = open.filter((row) => !isStale(row, all));
   const isRed = live.some((row) => rowMark(row) === '🔴');
@@ -205,11 +208,7 @@ function isOfLaterRun(other: Teardown, { workflow, number }: Teardown): boolean 
   return other.workflow === workflow && Number(other.number) > Number(number);
 }
 
-function rowList(
-  rows: readonly Teardown[],
-  all: readonly Teardown[],
-  linkTo: CommentContent['linkTo'],
-): string {
+function rowList({ all, rows, linkTo }: Table): string {
   const lines = rows.map((row) => {
     const known = isStale(row, all)
       ? `⚪ ${rowPlace(row, rows)}: no later run has checked it; it was ${rowMark(row)} ${stateText(row)}`
@@ -253,12 +252,7 @@ function runOf(row: Teardown, linkTo: CommentContent['linkTo'], word = 'run'): s
   return url === undefined ? label : `[${label}](${url})`;
 }
 
-function historySections(
-  all: readonly Teardown[],
-  own: Teardown,
-  rows: readonly Teardown[],
-  linkTo: CommentContent['linkTo'],
-): string[] {
+function historySections(own: Teardown, { all, rows, linkTo }: Table): string[] {
   if (all.length < 2) return [];
   const items = all.map((entry) => {
     const outcome = entry.outcome === 'deleted' ? '' : ` ${entry.outcome}`;

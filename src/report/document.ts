@@ -1,12 +1,6 @@
 import { upperFirst } from '../base/text.ts';
-import {
-  asSentence,
-  asSentences,
-  leftBehindTitle,
-  messageWords,
-  subjectWords,
-  withAges,
-} from './sentences.ts';
+import { groupsBy } from './causes.ts';
+import { asSentences, leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
 import type { CauseView, NamespaceView, Remedies, Row, View } from './view.ts';
 import {
   bold,
@@ -18,7 +12,9 @@ import {
   listExact,
   listWords,
   literal,
+  phrase,
   toPlain,
+  type Word,
   type Words,
 } from './words.ts';
 
@@ -78,19 +74,21 @@ const MAX_VISIBLE_ACTIONS = 3;
 
 /** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
-  const { headline, namespaces, queued, terms } = view;
+  const { headline, namespaces, queued, terms, leftBehind } = view;
   const isMany = namespaces.length > 1;
   const only = isMany ? undefined : namespaces[0];
   const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
   const isSmall = namespaces.length <= SMALL_LIST;
   const isBare = detail.rows === 0;
-  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
+  const [first] = view.causes.slice(0, detail.causes);
+  const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
+  const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
     { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
     ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
     ...(only?.notes ?? []).map((note): Block => lineBlock(asSentences([note]))),
-    ...firstCause(view, detail),
+    ...(first === undefined ? [] : causeSection(view, first, 1, visible, detail)),
     ...(only === undefined ? [] : stepBlocks(only, detail)),
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
     ...notInspectedBlocks(view),
@@ -98,17 +96,15 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...leftBehindLines(view, detail),
     ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
     ...(isSmall ? all : []),
-    ...(isBare ? [] : terms.map((words): Block => ({ kind: 'note', words }))),
+    ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: [term] }))),
     ...restOfCauses(view, detail),
     ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
     ...foldBlock(
       [leftBehindTitle(harmless, view.run)],
-      listOf([], harmless, detail.rows, ({ kind, name, namespace, why }) => [
-        literal(`${kind} ${name}`),
-        ...(isMany ? [' for ', literal(namespace)] : []),
-        ': ',
-        diagnosed(why),
-      ]),
+      listOf([], harmless, detail.rows, (one) => {
+        const place = isMany ? phrase` for ${literal(one.namespace)}` : [];
+        return phrase`${objectName(one)}${place}: ${diagnosed(one.why)}`;
+      }),
       'everywhere',
     ),
     ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
@@ -141,39 +137,25 @@ function listOf<T>(
   title: Words,
   items: readonly T[],
   most: number,
-  wordsOf: (item: T) => Words,
-  linesOf: (item: T) => Words[] = () => [],
+  itemOf: (item: T) => Words | Item,
 ): Block[] {
-  const shown = items
-    .slice(0, most)
-    .map((item) => ({ words: wordsOf(item), lines: linesOf(item) }));
+  const shown = items.slice(0, most).map((one) => {
+    const item = itemOf(one);
+    return 'words' in item ? item : { words: item, lines: [] };
+  });
   if (shown.length === 0) return [];
   const left = items.length - shown.length;
   return [{ kind: 'list', title, items: shown, left, isOrdered: false }];
 }
 
 /** Lists several causes, in one sentence each. */
-function causeList({ causes, causeCount, namespaces, whyTitle }: View, detail: Detail): Block[] {
+function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Block[] {
   const most = Math.min(MAX_LISTED, detail.causes + 2);
-  const list = listOf([], causes, most, ({ extent, example, clauses }) => {
-    if (namespaces.length === 1) return asSentences([asSentence(clauses)]);
-    return [bold(...extent, ':'), ' ', ...example, ...asSentence(clauses), '.'];
-  });
+  const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
   return [
     lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
-    ...list.map((block) => ({
-      ...block,
-      isOrdered: true,
-      left: causeCount - Math.min(most, causes.length),
-    })),
+    { kind: 'list', title: [], items, left: causeCount - items.length, isOrdered: true },
   ];
-}
-
-/** Returns the first cause, with the first actions of each kind. */
-function firstCause(view: View, detail: Detail): Block[] {
-  const [cause] = view.causes.slice(0, detail.causes);
-  const limit = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
-  return cause === undefined ? [] : causeSection(view, cause, 1, limit, detail);
 }
 
 /** Returns folds with the rest of the first cause, and with all other causes. */
@@ -256,71 +238,59 @@ function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Bl
 }
 
 function notInspectedBlocks({ notInspected }: View): Block[] {
-  const shown = notInspected.slice(0, 3);
-  const left = notInspected.length - shown.length;
-  const rest: Words[] = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
-  return [...shown, ...rest].map((words) => lineBlock([bold('Not inspected:')], words));
+  const left = notInspected.length - 3;
+  const rest = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
+  return [...notInspected.slice(0, 3), ...rest].map((words) =>
+    lineBlock([bold('Not inspected:')], words),
+  );
 }
 
 function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
-  return [`${mark} `, literal(name), ` ${state}`, ...(titles.length > 0 ? [': ', ...titles] : [])];
+  return joinWords([phrase`${mark} ${literal(name)} ${state}`, titles], ': ');
+}
+
+function objectName({ kind, name }: { kind: string; name: string }): Word {
+  return literal(`${kind} ${name}`);
+}
+
+/** Writes a name with a sentence of the diagnosis about it. */
+function explained(name: Word, text: string): Words {
+  return [name, ': ', diagnosed(text)];
 }
 
 /** Returns what forcing did or would do, and what that left behind; these are never folded. */
-function forcedBlocks(
-  { forced, name: home }: NamespaceView,
-  isMany: boolean,
-  detail: Detail,
-): Block[] {
+function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title: Words = isMany ? [`${what} in `, literal(home)] : [what];
+  const title = isMany ? phrase`${what} in ${literal(name)}` : [what];
+  const left = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
+  const most = detail.forced;
   return [
-    ...(actions.length === 0 ? [lineBlock([bold(...title, ':'), ' nothing.'])] : []),
-    ...listOf(title, actions, detail.forced, ({ target, finalizer, result }) => [
-      literal(target),
-      ...(finalizer === '' ? [] : [' ', literal(finalizer)]),
-      ': ',
-      diagnosed(result),
-    ]),
-    ...listOf(
-      [`Left behind by forcing (${counted(orphans.length, 'object')})`],
-      orphans,
-      detail.forced,
-      ({ apiVersion, kind, name, uid, finalizers }) => [
-        literal(`${kind} ${name}`),
-        ', ',
-        ...joinWords([[literal(apiVersion)], listExact(finalizers)], ', '),
-        ', UID ',
-        literal(uid),
-      ],
-    ),
-    ...listOf(['Refused'], refused, detail.forced, ({ target, reason }) => [
-      literal(target),
-      ': ',
-      diagnosed(reason),
-    ]),
+    ...(actions.length === 0 ? [lineBlock([bold(...title, ':')], ['nothing.'])] : []),
+    ...listOf(title, actions, most, ({ target, finalizer, result }) => {
+      const holder = finalizer === '' ? [] : [literal(finalizer)];
+      return phrase`${joinWords([[literal(target)], holder], ' ')}: ${diagnosed(result)}`;
+    }),
+    ...listOf(left, orphans, most, ({ apiVersion, uid, finalizers, ...object }) => {
+      const parts = joinWords([[literal(apiVersion)], listExact(finalizers)], ', ');
+      return phrase`${objectName(object)}, ${parts}, UID ${literal(uid)}`;
+    }),
+    ...listOf(['Refused'], refused, most, (one) => explained(literal(one.target), one.reason)),
   ];
 }
 
 /** Returns the visible lines about leftovers: objects that break others, or that there are none. */
-function leftBehindLines(
-  { leftBehind, leftBehindUnread, namespaces }: View,
-  detail: Detail,
-): Block[] {
-  const isSearched = namespaces.length > 0 && namespaces.every((one) => one.leftBehind);
-  if (isSearched && !leftBehindUnread && leftBehind.length === 0) {
+function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Block[] {
+  const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
+  if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [lineBlock(['Nothing was left behind outside the namespace.'])];
   }
   return leftBehind
     .filter(({ breaksOthers }) => breaksOthers)
     .slice(0, detail.rows)
-    .map(({ kind, name, why }) =>
-      lineBlock(
-        [bold('Breaks other namespaces:')],
-        [literal(`${kind} ${name}`), ': ', diagnosed(why), '.'],
-      ),
+    .map((one) =>
+      lineBlock([bold('Breaks other namespaces:')], [...explained(objectName(one), one.why), '.']),
     );
 }
 
@@ -329,31 +299,23 @@ function leftBehindLines(
  * forecast expects to act, each with its latest sign of life.
  */
 function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { basis, deletions = [], name: home } = namespace;
-  const { rows } = detail;
-  const where: Words = isMany ? [' in ', literal(home)] : [];
+  const { basis, deletions = [], name } = namespace;
+  const where = isMany ? phrase` in ${literal(name)}` : [];
+  const deleted = listOf([], deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
+    const type = literal(apiVersion);
+    return phrase`${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
+  });
+  const owners = listOf([], basis?.owners ?? [], detail.rows, ({ owner, objects, evidence }) => {
+    const count = counted(objects, 'object');
+    return phrase`${literal(owner)} should act on ${count}: ${diagnosed(evidence)}`;
+  });
   return [
     ...(isMany ? foldBlock(['Delete in order', ...where], stepBlocks(namespace, detail)) : []),
     ...foldBlock(
       [`Deleted first, in order: ${counted(deletions.length, 'object')}`, ...where],
-      listOf([], deletions, rows, ({ apiVersion, kind, name, result, uid }) => [
-        literal(`${kind} ${name}`),
-        ', ',
-        literal(apiVersion),
-        ': ',
-        diagnosed(result),
-        ', UID ',
-        literal(uid),
-      ]),
+      deleted,
     ),
-    ...foldBlock(
-      ['What this forecast rests on', ...where],
-      listOf([], basis?.owners ?? [], rows, ({ owner, objects, evidence }) => [
-        literal(owner),
-        ` should act on ${counted(objects, 'object')}: `,
-        diagnosed(evidence),
-      ]),
-    ),
+    ...foldBlock(['What this forecast rests on', ...where], owners),
   ];
 }
 
@@ -374,50 +336,35 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
   ];
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const next = basis.next.slice(0, 3).map((one): Words => [diagnosed(one)]);
-  const then: Words = ['Once its pods are deleted, this would hold it: ', ...listWords(next), '.'];
+  const next = listWords(basis.next.slice(0, 3).map((one) => [diagnosed(one)]));
   return [
     lineBlock([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
-    ...(next.length === 0 ? [] : [lineBlock(then)]),
+    ...(next.length === 0
+      ? []
+      : [lineBlock(phrase`Once its pods are deleted, this would hold it: ${next}.`)]),
   ];
 }
 
 /** Returns the details for readers who want to check the report. */
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
-  const isOne = only !== undefined && others.length === 0;
   const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
-  const each = alikeNamespaces(view.namespaces)
+  const evidence = listOf([], proofs, detail.rows, (proof) => proof);
+  // The details of namespaces that wait for the same causes differ only in names.
+  const alikeBy = ({ name, outcome, titles }: NamespaceView): string =>
+    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
+  const each = groupsBy(view.namespaces, alikeBy)
     .slice(0, detail.namespaces)
     .flatMap(([one, ...alike]) => {
       const like = alike.length === 0 ? [] : [` and ${counted(alike.length, 'other')} like it`];
       return foldBlock([literal(one.name), ...like], readBlocks(one, view, detail));
     });
   return [
-    ...foldBlock(
-      ['Evidence'],
-      listOf(
-        [],
-        proofs,
-        detail.rows,
-        ({ words }) => words,
-        ({ lines }) => lines,
-      ),
-      'terminal',
-    ),
-    ...(isOne
+    ...foldBlock(['Evidence'], evidence, 'terminal'),
+    ...(only !== undefined && others.length === 0
       ? foldBlock(['Details'], readBlocks(only, view, detail))
       : foldBlock(['Details of each namespace'], each)),
   ];
-}
-
-/** Groups namespaces that wait for the same causes: their details differ only in names. */
-function alikeNamespaces(
-  namespaces: readonly NamespaceView[],
-): [NamespaceView, ...NamespaceView[]][] {
-  const keyOf = ({ name, outcome, titles }: NamespaceView): string =>
-    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
-  return [...Map.groupBy(namespaces, keyOf).values()] as [NamespaceView, ...NamespaceView[]][];
 }
 
 /** Returns every link with its reason, and the graph as a picture. */
@@ -448,31 +395,21 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
     ...contradictions
       .slice(0, MAX_CONTRADICTIONS)
       .map((one) => lineBlock([diagnosed(upperFirst(one)), '.'])),
-    ...listOf(['Other findings'], others, most, (finding) => [
-      literal(finding.code),
-      ': ',
-      ...subjectWords(finding.subject, home),
-      ' ',
-      ...messageWords(finding, scene),
-    ]),
-    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => [
-      `${formatCount(one.count)} × `,
-      literal(one.kind),
-      ', ',
-      literal(one.apiVersion),
-    ]),
-    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => [
-      diagnosed(what),
-      ': ',
-      grant ? literal(reason) : diagnosed(reason),
-    ]),
-    ...listOf(['Conditions of the namespace'], reported, raw, (one) => [
-      literal(`${one.type}=${one.status}`),
-      ', ',
-      literal(one.reason),
-      ': ',
-      literal(one.message),
-    ]),
-    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => [aged(at), ': ', aged(event)]),
+    ...listOf(['Other findings'], others, most, (finding) => {
+      const subject = subjectWords(finding.subject, home);
+      return phrase`${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
+    }),
+    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => {
+      const count = formatCount(one.count);
+      return phrase`${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
+    }),
+    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => {
+      return phrase`${diagnosed(what)}: ${grant ? literal(reason) : diagnosed(reason)}`;
+    }),
+    ...listOf(['Conditions of the namespace'], reported, raw, (one) => {
+      const state = literal(`${one.type}=${one.status}`);
+      return phrase`${state}, ${literal(one.reason)}: ${literal(one.message)}`;
+    }),
+    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => phrase`${aged(at)}: ${aged(event)}`),
   ];
 }

@@ -1,7 +1,7 @@
 import { plainText, shorten } from '../base/text.ts';
 import { causeText } from './plain-text.ts';
 import type { CauseView, NamespaceView, View } from './view.ts';
-import { toPlain } from './words.ts';
+import { joinWords, toPlain } from './words.ts';
 
 /** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
 const MAX_TEXT_CHARS = 4_000_000;
@@ -72,11 +72,10 @@ function namespaceCase(
   causes: readonly CauseView[],
   maxChars: number,
 ): TestCase {
-  const { name, outcome, elapsedMs, verdict, diagnosis, headline, sentence, notes } = namespace;
+  const { name, outcome, elapsedMs, verdict, root, headline, sentence, notes } = namespace;
   const { leftBehind = [] } = namespace;
-  const [root] = diagnosis?.rootCauses ?? [];
-  const type = diagnosis?.findings.find(({ id }) => id === root)?.code ?? outcome;
-  const lines = [[...headline, ...(sentence.length === 0 ? [] : [': ', ...sentence])], ...notes];
+  const type = root?.code ?? outcome;
+  const lines = [joinWords([headline, sentence], ': '), ...notes];
   const text = [
     ...lines.map(toPlain),
     ...leftBehind.map(({ kind, name: object, why }) => `Left behind: ${kind} ${object}: ${why}`),

@@ -11,10 +11,7 @@ const MAX_NAMESPACES = 1_000;
 const MAX_CAUSES = 200;
 const MAX_LABEL_CHARS = 120;
 
-interface Sample {
-  labels?: Record<string, string>;
-  value: number;
-}
+type Sample = [labels: Record<string, string>, value: number];
 
 interface Family {
   /** Ends with its unit, where it has one: OpenMetrics requires it. */
@@ -37,14 +34,10 @@ export function renderMetrics({ run, namespaces }: View): string {
       samples: shown.flatMap((namespace) => {
         const ms = isStillHeld(namespace) ? terminatingFor(namespace, run) : undefined;
         if (ms === undefined) return [];
-        const { findings = [], rootCauses = [] } = namespace.diagnosis ?? {};
-        const root = findings.find(({ id }) => id === rootCauses[0]);
-        const labels = {
-          namespace: namespace.name,
-          cause: root?.code ?? '',
-          owner: root === undefined ? '' : provenOwner(root),
-        };
-        return [{ labels, value: Math.max(0, ms) / 1_000 }];
+        const { name, root } = namespace;
+        const owner = root === undefined ? '' : provenOwner(root);
+        const labels = { namespace: name, cause: root?.code ?? '', owner };
+        return [[labels, ms / 1_000]];
       }),
     },
     {
@@ -54,52 +47,42 @@ export function renderMetrics({ run, namespaces }: View): string {
       samples:
         run.kind === 'forecast'
           ? []
-          : shown.map(({ name, elapsedMs }) => ({
-              labels: { namespace: name },
-              value: elapsedMs / 1_000,
-            })),
+          : shown.map(({ name, elapsedMs }) => [{ namespace: name }, elapsedMs / 1_000]),
     },
     {
       name: 'teardown_outcome',
       help: 'Outcome of the run for a namespace; always 1.',
-      samples: shown.map(({ name, outcome }) => ({
-        labels: { namespace: name, outcome },
-        value: 1,
-      })),
+      samples: shown.map(({ name, outcome }) => [{ namespace: name, outcome }, 1]),
     },
     {
       name: 'teardown_namespaces',
       help: 'Namespaces of the run by outcome, also those without series of their own.',
-      samples: OUTCOMES.map((outcome) => ({
-        labels: { outcome },
-        value: namespaces.filter((one) => one.outcome === outcome).length,
-      })),
+      samples: OUTCOMES.map((outcome) => [
+        { outcome },
+        namespaces.filter((one) => one.outcome === outcome).length,
+      ]),
     },
   ]);
 }
 
 /** Renders the statistics over many reports in the same format. */
-export function statisticsMetrics({
-  reports,
-  outcomes,
-  deletionSeconds,
-  causes,
-}: Statistics): string {
+export function statisticsMetrics(statistics: Statistics): string {
+  const { reports, outcomes, deletionSeconds, causes } = statistics;
   const quantiles = Object.entries({
     '0.5': deletionSeconds?.median,
     '0.9': deletionSeconds?.p90,
     '1': deletionSeconds?.longest,
-  }).flatMap(([quantile, value]) => (value === undefined ? [] : { labels: { quantile }, value }));
+  }).flatMap(([quantile, value]): Sample[] => (value === undefined ? [] : [[{ quantile }, value]]));
   const ofCauses = (key: 'hangs' | 'medianSeconds'): Sample[] =>
     causes
       .slice(0, MAX_CAUSES)
-      .map(({ code, what, [key]: value }) => ({ labels: { cause: code, what }, value }));
+      .map((cause) => [{ cause: cause.code, what: cause.what }, cause[key]]);
   return familiesText([
-    { name: 'teardown_reports', help: 'Reports that were read.', samples: [{ value: reports }] },
+    { name: 'teardown_reports', help: 'Reports that were read.', samples: [[{}, reports]] },
     {
       name: 'teardowns',
       help: 'Teardowns in the reports by outcome.',
-      samples: outcomes.map(({ outcome, count }) => ({ labels: { outcome }, value: count })),
+      samples: outcomes.map(({ outcome, count }) => [{ outcome }, count]),
     },
     {
       name: 'teardown_deletion_seconds',
@@ -132,7 +115,7 @@ function provenOwner({ code, certainty, subject }: Finding): string {
 function familiesText(families: readonly Family[]): string {
   const lines = families.flatMap(({ name, type = 'gauge', unit, help, samples }) => {
     // Two samples with the same labels are an error, and labels are cut: the last one stays.
-    const values = new Map(samples.map(({ labels = {}, value }) => [labelsText(labels), value]));
+    const values = new Map(samples.map(([labels, value]) => [labelsText(labels), value]));
     return [
       `# TYPE ${name} ${type}`,
       ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),

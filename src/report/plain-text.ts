@@ -1,5 +1,6 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
+import { groupsBy } from './causes.ts';
 import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
@@ -46,10 +47,8 @@ export function logReport(view: View, log: Log): void {
   for (const line of explanationLines(view, isVisible)) log.line(line);
   for (const block of documentOf(view, GROUPS)) {
     if (block.kind !== 'fold' || isVisible(block)) continue;
-    log.group(
-      toPlain(block.title),
-      block.blocks.flatMap((one) => blockLines(one, () => true)),
-    );
+    const lines = block.blocks.flatMap((one) => blockLines(one, () => true));
+    log.group(toPlain(block.title), lines);
   }
   annotate(view, log);
 }
@@ -140,15 +139,13 @@ export function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
   const shown = rows.slice(0, MAX_TREE_LINES);
-  const left = ({ depth, isSelf, message, toWords }: Row): string => {
+  const left = ({ depth, label }: Row): string => {
     const lead = depth.map((more, at) =>
       at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
     );
-    // A finding about the waiting object itself is shown by its message alone.
-    return `${lead.join('')}${toPlain(isSelf ? message : toWords)}`;
+    return `${lead.join('')}${toPlain(label)}`;
   };
-  const right = ({ isKnown, isSelf, message }: Row): string =>
-    isKnown ? '(see above)' : isSelf ? '' : toPlain(message);
+  const right = ({ message }: Row): string => toPlain(message);
   const widths = shown.flatMap((row) => (right(row) === '' ? [] : left(row).length));
   const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
   return [
@@ -169,12 +166,12 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
   const keyOf = ({ name, outcome, verdict, sentence }: NamespaceView): string =>
     [verdict, outcome, toPlain(sentence) || name].join('\n');
-  const groups = [...Map.groupBy(told, keyOf).values()];
+  const groups = groupsBy(told, keyOf);
   const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
   const levelOf = (some: readonly NamespaceView[]) =>
     some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
   for (const group of shown) {
-    const [first, ...others] = group as [NamespaceView, ...NamespaceView[]];
+    const [first, ...others] = group;
     const title = plainText(`${TITLE}: ${first.name}`);
     log[levelOf(group)](shorten(namespaceLine(first, others.length), MAX_ANNOTATION_CHARS), title);
   }

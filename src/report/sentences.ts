@@ -17,6 +17,7 @@ import {
   joinWords,
   listExact,
   literal,
+  phrase,
   type Words,
 } from './words.ts';
 
@@ -44,11 +45,11 @@ export function subjectWords(subject: Subject, home: string): Words {
 /** Writes the subject of a finding, with the number of others that it represents. */
 function findingSubject(finding: Finding, home: string): Words {
   if (finding.code === 'content-deleting')
-    return ['objects of type ', literal(finding.subject.name)];
+    return phrase`objects of type ${literal(finding.subject.name)}`;
   if (isAboutHome(finding, home)) return ['the namespace'];
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
-  return more > 0 ? [...words, ` (and ${counted(more, 'other')} like it)`] : words;
+  return more > 0 ? phrase`${words} (and ${counted(more, 'other')} like it)` : words;
 }
 
 /** Reports whether the subject of a finding is the waiting namespace itself. */
@@ -78,14 +79,9 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
 /** Returns the title of a cause, which is the same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return ['finalizer ', literal(root.finalizer)];
-  switch (root.code) {
-    case 'namespace-controller-inactive':
-      return [literal('kube-controller-manager')];
-    case 'unexplained':
-      return ['an unknown cause'];
-    default:
-      return findingSubject({ ...root, count: 1 }, home);
-  }
+  if (root.code === 'namespace-controller-inactive') return [literal('kube-controller-manager')];
+  if (root.code === 'unexplained') return ['an unknown cause'];
+  return findingSubject({ ...root, count: 1 }, home);
 }
 
 /**
@@ -93,14 +89,12 @@ export function titleWords(root: Finding, home: string): Words {
  * that `previous` has named is not named again.
  */
 export function messageWords(finding: Finding, scene: Scene, previous?: Finding): Words {
-  const { finalizer = '', quote = '' } = finding;
+  const { finalizer = '', message, quote = '' } = finding;
   const isNamed = finalizer !== '' && previous?.finalizer === finalizer;
-  const end = finding.message.endsWith(quote) ? finding.message.length - quote.length : undefined;
-  const own = finding.message.slice(0, end);
-  const past =
-    scene.isOver === true ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
+  const own = message.slice(0, message.endsWith(quote) ? message.length - quote.length : undefined);
+  const past = scene.isOver ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
   const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
-  return findingText(`${short}${finding.message.slice(own.length)}`, finding, scene);
+  return findingText(`${short}${message.slice(own.length)}`, finding, scene);
 }
 
 const PAST: Record<string, string> = { is: 'was', has: 'had' };
@@ -114,15 +108,13 @@ export function continuationWords(finding: Finding, scene: Scene): Words {
 
 /** Returns a text of the diagnosis about a finding, with the names in it marked. */
 export function findingText(text: string, finding: Finding, { now }: Scene): Words {
-  const { finalizer, subject, quote: words } = finding;
+  const { finalizer, subject, quote = '' } = finding;
   const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
   // A name that is an ordinary word would mark every such word of the sentence as code.
   const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
-  if (words === undefined || words === '' || !text.endsWith(words)) {
-    return [diagnosed(withAges(text, now), special)];
-  }
-  const own = text.slice(0, -words.length).trimEnd();
-  return [diagnosed(withAges(own, now), special), ' ', literal(words)];
+  if (quote === '' || !text.endsWith(quote)) return [diagnosed(withAges(text, now), special)];
+  const own = text.slice(0, -quote.length).trimEnd();
+  return [diagnosed(withAges(own, now), special), ' ', literal(quote)];
 }
 
 /** Returns the clauses of a chain, one per link, each readable after the one before it. */
@@ -168,21 +160,14 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
   if (finding.code.startsWith('owner-')) {
     // The message about an owner that is not proven has its certainty: this sentence must not claim more.
     const isProven = finding.certainty === undefined || finding.certainty === 'proven';
-    return isProven
-      ? [ownerRole(previous, finding), ', ', ...subject, ', ', ...message]
-      : [...subject, ' ', ...message];
+    const role = ownerRole(previous, finding);
+    return isProven ? phrase`${role}, ${subject}, ${message}` : phrase`${subject} ${message}`;
   }
-  const which = [...subject, ', which ', ...message];
+  const which = phrase`${subject}, which ${message}`;
+  if (finding.code === 'pod-node-unavailable') return phrase`it runs on ${which}`;
+  if (!finding.code.startsWith('admission-')) return phrase`it waits for ${which}`;
   const guess = finding.certainty === 'likely' ? 'most likely ' : '';
-  switch (finding.code) {
-    case 'pod-node-unavailable':
-      return ['it runs on ', ...which];
-    case 'admission-webhook-failing':
-    case 'admission-denied':
-      return [`the request is ${guess}stopped by `, ...which];
-    default:
-      return ['it waits for ', ...which];
-  }
+  return phrase`the request is ${guess}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -204,18 +189,14 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
   const others = finding.scope === 'cluster' ? othersHeld(cause, run) : [];
-  const names = listExact(
-    others.map(({ name }) => name),
-    MAX_NAMESPACES_NAMED,
-  );
-  const also =
-    others.length === 0
-      ? []
-      : [` It also holds ${counted(others.length, 'other namespace')}: `, ...names, '.'];
+  const held = others.map(({ name }) => name);
+  const names = listExact(held, MAX_NAMESPACES_NAMED);
+  const count = counted(others.length, 'other namespace');
+  const also = others.length === 0 ? [] : phrase` It also holds ${count}: ${names}.`;
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
-    const order = ` the teardown ${does} things in the wrong order.`;
-    return [bold(`You can ${can} this:`), order, ...also];
+    const answer = bold(`You can ${can} this:`);
+    return phrase`${answer} the teardown ${does} things in the wrong order.${also}`;
   }
   if (finding.scope === 'cluster') {
     const roots = findingsOf(diagnosis, diagnosis.rootCauses);
@@ -225,7 +206,7 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     const answer = isInnocent
       ? 'Not caused by this change: you can merge; ask your platform team.'
       : 'Ask your platform team.';
-    return [bold(answer), ' The cause lies in the cluster, outside of the namespace.', ...also];
+    return phrase`${bold(answer)} The cause lies in the cluster, outside of the namespace.${also}`;
   }
   // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
@@ -272,7 +253,7 @@ const MARKS: Record<Outcome, string> = {
 };
 
 /** Returns the outcome as a predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
-export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string] {
+export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string?] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
   // A run that does not wait shows the age of the deletion instead of its own duration.
@@ -280,34 +261,25 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
     run.timeoutMs > 0 || age === undefined
       ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
       : `terminating for ${formatAge(age)}`;
-  switch (namespace.outcome) {
-    case 'clear':
-      return ['could be deleted', ': nothing that was read would hold it'];
-    case 'would-hang':
-      return ['would hang if it were deleted now', ''];
-    case 'deleted':
-      return [`was deleted after ${took}`, ''];
-    case 'not-found':
-      return ['does not exist', ''];
-    case 'recreated':
-      return [`was deleted after ${took} and created again`, ''];
-    case 'forced':
-      return [`was deleted after ${took}, because the gate force-finalized it`, ''];
-    case 'progressing':
-      return ['is still being deleted', `: ${still}`];
-    case 'not-terminating': {
-      const why = namespace.refusal === undefined ? 'not requested' : 'refused';
-      return [`is not terminating: the deletion was ${why}`, ''];
-    }
-    case 'inconclusive':
-      return run.kind === 'forecast'
-        ? ['cannot be judged: too little could be read to tell whether it would hang', '']
-        : [`is ${still}; the cause is unknown`, ''];
-    case 'stuck':
-      return ['is stuck', `: ${still}`];
-    case 'cancelled':
-      return [`was still there when the run was cancelled, after ${took}`, ''];
-  }
+  const why = namespace.refusal === undefined ? 'not requested' : 'refused';
+  const unknown =
+    run.kind === 'forecast'
+      ? 'cannot be judged: too little could be read to tell whether it would hang'
+      : `is ${still}; the cause is unknown`;
+  const states: Record<Outcome, [string, string?]> = {
+    clear: ['could be deleted', ': nothing that was read would hold it'],
+    'would-hang': ['would hang if it were deleted now'],
+    deleted: [`was deleted after ${took}`],
+    'not-found': ['does not exist'],
+    recreated: [`was deleted after ${took} and created again`],
+    forced: [`was deleted after ${took}, because the gate force-finalized it`],
+    progressing: ['is still being deleted', `: ${still}`],
+    'not-terminating': [`is not terminating: the deletion was ${why}`],
+    inconclusive: [unknown],
+    stuck: ['is stuck', `: ${still}`],
+    cancelled: [`was still there when the run was cancelled, after ${took}`],
+  };
+  return states[namespace.outcome];
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */

@@ -11,6 +11,7 @@ import {
   joinWords,
   listWords,
   literal,
+  phrase,
   toMarkdown,
   toPlain,
   type Words,
@@ -91,6 +92,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
   const isAboutHome = kind === 'Namespace' && name === namespace.name;
   const seen = namespacesOf(cause);
   const unique = (values: unknown[]): number => new Set(values).size;
+  const waits = seen.map(({ elapsedSeconds }) => elapsedSeconds);
   const times = seen.map(({ report }) => report.generatedAt).sort();
   const began = seen.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
   return {
@@ -104,10 +106,7 @@ function causeCount(cause: Cause<Seen>, teardowns: number) {
     hangs: seen.length,
     share: seen.length / teardowns,
     /** The median duration of the teardowns that this cause held. */
-    medianSeconds: percentile(
-      seen.map(({ elapsedSeconds }) => elapsedSeconds),
-      0.5,
-    ),
+    medianSeconds: percentile(waits, 0.5),
     /** The first time at which it held a namespace, according to the reports: ISO 8601. */
     since: began[0] ?? times[0] ?? '',
     lastSeen: times.at(-1) ?? '',
@@ -144,45 +143,38 @@ export function renderStatistics(statistics: Statistics, format: keyof typeof FO
 }
 
 /** Writes the summary, and a line for each cause. */
-function statisticsLines({
-  causes,
-  deletionSeconds: took,
-  forecasts,
-  ...all
-}: Statistics): Words[] {
-  const outcomes: Words[] = all.outcomes.map(({ outcome, count }) => [
-    `${formatCount(count)} `,
-    diagnosed(outcome),
-  ]);
+function statisticsLines(all: Statistics): Words[] {
+  const { causes, deletionSeconds: took, forecasts } = all;
+  const outcomes = all.outcomes.map(
+    ({ outcome, count }) => phrase`${formatCount(count)} ${diagnosed(outcome)}`,
+  );
   const teardowns = `${counted(all.teardowns, 'teardown')} in ${counted(all.reports, 'report')}`;
-  const compared =
-    forecasts === undefined
-      ? []
-      : [
-          [
-            `${counted(forecasts.compared, 'forecast')} compared with what happened: ${formatCount(forecasts.foreseen)} foreseen, ${formatCount(forecasts.open)} left open, ${formatCount(forecasts.notForeseen)} not foreseen (${counted(forecasts.missedHangs, 'hang')} called clear, ${counted(forecasts.falseAlarms, 'false alarm')}).`,
-          ],
-        ];
-  return [
+  const lines: Words[] = [
     joinWords([[teardowns], listWords(outcomes)], ': '),
     [
       took === undefined
         ? 'No namespace was deleted, so there is no deletion time.'
         : `Deletion takes ${seconds(took.median)} (median), ${seconds(took.p90)} (90%), ${seconds(took.longest)} at most.`,
     ],
-    ...compared,
-    ...(causes.length === 0 ? [['Nothing hung.']] : []),
-    ...causes.map(
-      ({ code, what, ...cause }): Words => [
-        literal(code),
-        ', ',
-        diagnosed(shorten(what, MAX_WHAT_CHARS)),
-        `: ${counted(cause.namespaces, 'namespace')} in ${counted(cause.reports, 'report')}, `,
-        `${Math.round(cause.share * 100)}% of the teardowns, median wait ${seconds(cause.medianSeconds)}, `,
-        diagnosed(`since ${cause.since.slice(0, 10)}, last seen ${cause.lastSeen.slice(0, 10)}`),
-      ],
-    ),
   ];
+  if (forecasts !== undefined) {
+    const { compared, foreseen, open, notForeseen, missedHangs, falseAlarms } = forecasts;
+    lines.push([
+      `${counted(compared, 'forecast')} compared with what happened: ${formatCount(foreseen)} foreseen, `,
+      `${formatCount(open)} left open, ${formatCount(notForeseen)} not foreseen `,
+      `(${counted(missedHangs, 'hang')} called clear, ${counted(falseAlarms, 'false alarm')}).`,
+    ]);
+  }
+  if (causes.length === 0) lines.push(['Nothing hung.']);
+  for (const { code, what, ...cause } of causes) {
+    lines.push([
+      ...phrase`${literal(code)}, ${diagnosed(shorten(what, MAX_WHAT_CHARS))}`,
+      `: ${counted(cause.namespaces, 'namespace')} in ${counted(cause.reports, 'report')}, `,
+      `${Math.round(cause.share * 100)}% of the teardowns, median wait ${seconds(cause.medianSeconds)}, `,
+      diagnosed(`since ${cause.since.slice(0, 10)}, last seen ${cause.lastSeen.slice(0, 10)}`),
+    ]);
+  }
+  return lines;
 }
 
 const MAX_WHAT_CHARS = 100;

@@ -5,8 +5,10 @@ import {
   type Diagnosis,
   type Finding,
   type FindingCode,
+  findingsOf,
   NAMESPACE_NODE,
   type NotInspected,
+  type Remedy,
   type RemedyRole,
 } from '../model/finding.ts';
 import { OUTCOMES, type Outcome, protectedBecause } from '../model/outcome.ts';
@@ -15,6 +17,7 @@ import {
   type Cause,
   causesOf,
   groupRoots,
+  groupsBy,
   isStillHeld,
   namespacesOf,
   needsNoSubject,
@@ -22,6 +25,7 @@ import {
 } from './causes.ts';
 import {
   asSentence,
+  asSentences,
   attributionOf,
   chainClauses,
   continuationWords,
@@ -39,6 +43,7 @@ import {
   withAges,
 } from './sentences.ts';
 import {
+  bold,
   capitalized,
   counted,
   diagnosed,
@@ -47,6 +52,7 @@ import {
   listExact,
   listWords,
   literal,
+  phrase,
   toPlain,
   type Words,
 } from './words.ts';
@@ -85,12 +91,13 @@ export interface Row {
   depth: boolean[];
   fromWords: Words;
   toWords: Words;
-  /** The message about `to`; empty if an earlier row had it, or if `toWords` is enough. */
+  /** The name of `to`; if that is the waiting object itself, its message, which is enough. */
+  label: Words;
+  /** The message about `to`; empty if the label has it. */
   message: Words;
   because: Words;
   isRootCause: boolean;
-  /** The subject of `to` is the waiting object itself: its message is enough. */
-  isSelf: boolean;
+  /** An earlier row had the message. */
   isKnown: boolean;
 }
 
@@ -153,14 +160,11 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** The number of objects queued behind the causes. */
     queued: queuedWords(ordered.filter(isStillHeld)),
     /** Technical terms that the causes use, explained once each. */
-    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))).map(
-      ({ term }): Words => [term],
-    ),
+    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))),
     /** Objects that break others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
-    leftBehindUnread: ordered.some(({ leftBehindUnread = [] }) => leftBehindUnread.length > 0),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
 }
@@ -226,14 +230,18 @@ function causeView(cause: Cause, run: RunResult) {
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
   const isMany = names.length > 1;
+  const example = isMany && isLocal ? phrase`for example in ${literal(scene.home)}, ` : [];
+  const clauses = chainClauses(links, scene);
+  const sentence = asSentence(clauses);
   return {
     title: causeTitle(cause),
-    /** "5 namespaces, for up to 2 days". */
-    extent: extentOf(cause, run),
+    /** The cause as an entry of a list: "5 namespaces, for up to 2 days: for example in preview-1, …". */
+    listed:
+      run.namespaces.length === 1
+        ? asSentences([sentence])
+        : phrase`${bold(...extentOf(cause, run), ':')} ${example}${sentence}.`,
     /** Clauses that follow the chain to its end, for the first namespace. */
-    clauses: chainClauses(links, scene),
-    /** The introduction of clauses that are an example of several: "for example in preview-1, ". */
-    example: isMany && isLocal ? ['for example in ', literal(scene.home), ', '] : [],
+    clauses,
     /** Other objects that wait here, and what holds them next, as sentences. */
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
     /** Who can fix it; empty if that is not known. */
@@ -273,10 +281,7 @@ function alsoHeldWords(cause: Cause): Words {
   const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
   const others = new Map(objects.map((words) => [toPlain(words), words]));
   for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
-  const also = [
-    ...finalizers.map((one): Words => ['finalizer ', literal(one)]),
-    ...others.values(),
-  ];
+  const also = [...finalizers.map((one) => phrase`finalizer ${literal(one)}`), ...others.values()];
   return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
 }
 
@@ -293,34 +298,25 @@ function finalizersOf(cause: Cause): string[] {
 
 /** Returns a link of a chain with its evidence. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
-  const age = Date.parse(scene.now) - Date.parse(link.since ?? '');
-  const examples = (link.examples ?? []).map(({ name }) => name);
-  const { code, evidence, finalizer = '' } = link;
-  const subject = linkWords(link, scene.home, waits);
-  // An error of an API server has its status, but not in a condition: the longer text is kept.
-  const lines = evidence.filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)));
+  const { code, count = 1, evidence, finalizer = '', since = '' } = link;
+  const age = Date.parse(scene.now) - Date.parse(since);
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
-  return {
-    words: [
-      ...capitalized(
-        code === 'object-finalizer' ? [...subject, ', finalizer ', literal(finalizer)] : subject,
-      ),
-      `${duration}:`,
-    ],
-    lines: [
-      ...lines.map((line): Words => [diagnosed(withAges(line, scene.now))]),
-      ...((link.count ?? 1) > 1 && examples.length > 1
-        ? [['among them ', ...listExact(examples)]]
-        : []),
-    ],
-  };
+  const held = code === 'object-finalizer' ? phrase`, finalizer ${literal(finalizer)}` : [];
+  const subject = capitalized(linkWords(link, scene.home, waits));
+  // An error of an API server has its status, but not in a condition: the longer text is kept.
+  const lines = evidence
+    .filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)))
+    .map((line): Words => [diagnosed(withAges(line, scene.now))]);
+  const examples = (link.examples ?? []).map(({ name }) => name);
+  if (count > 1 && examples.length > 1) lines.push(phrase`among them ${listExact(examples)}`);
+  return { words: phrase`${subject}${held}${duration}:`, lines };
 }
 
-type ByRole = Record<RemedyRole, Action[]>;
-
 /** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
-function remedyGroups({ now, or, look, next }: ByRole, { kind }: RunResult): Remedies[] {
-  const isForecast = kind === 'forecast';
+function remedyGroups(
+  { now = [], or = [], look = [], next = [] }: Partial<Record<RemedyRole, Action[]>>,
+  isForecast: boolean,
+): Remedies[] {
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
   const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
@@ -345,12 +341,11 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [first, ...rest] = cause;
   const { name: home, outcome, order = [] } = first.namespace;
   const scene: Scene = { home, now: run.finishedAt };
-  const found: ByRole = { now: [], or: [], look: [], next: [] };
-  const known = new Map<string, Action>();
+  const known = new Map<string, Action & { role: RemedyRole }>();
   if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
     const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
-    const text = [`Give the deletion more time${now}: raise the input `, literal('timeout')];
-    found.now.push({ text, others: [] });
+    const text = phrase`Give the deletion more time${now}: raise the input ${literal('timeout')}`;
+    known.set('more time', { role: 'now', text, others: [] });
   }
   // The steps of an ordered deletion have these commands.
   const steps = new Set(order.map(({ command }) => typeIn(command)));
@@ -359,13 +354,13 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
       if (command !== undefined && steps.has(typeIn(command))) continue;
       const key = [role, text, risk].join('\n');
-      const action: Action = known.get(key) ?? {
+      const action = known.get(key) ?? {
+        role,
         text: findingText(text.replace(/[.:]$/, ''), finding, scene),
         command,
         risk: risk === undefined ? undefined : findingText(risk, finding, scene),
         others: [],
       };
-      if (!known.has(key)) found[role].push(action);
       known.set(key, action);
       const commands = [command, ...others.map((way) => way[at]?.remedies[index]?.command)];
       for (const one of commands) {
@@ -374,7 +369,10 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
       }
     }
   }
-  return remedyGroups(found, run);
+  return remedyGroups(
+    Object.groupBy(known.values(), ({ role }) => role),
+    run.kind === 'forecast',
+  );
 }
 
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */
@@ -385,19 +383,13 @@ function typeIn(command: string): string {
 /** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
 function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
-  const then: Words = [
-    'Then delete the namespace. ',
-    literal('delete: ordered'),
-    ' does these steps',
-  ];
-  return [
-    ...order.map(({ why, command }) => ({
-      text: ['Delete these objects, and wait until they are deleted, because ', diagnosed(why)],
-      command,
-      others: [],
-    })),
-    { text: then, command: `kubectl delete namespace ${name}`, others: [] },
-  ];
+  const then = phrase`Then delete the namespace. ${literal('delete: ordered')} does these steps`;
+  const steps = order.map(({ why, command }) => ({
+    text: phrase`Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
+    command,
+    others: [],
+  }));
+  return [...steps, { text: then, command: `kubectl delete namespace ${name}`, others: [] }];
 }
 
 function findingsWithRemedies({ blockers, links }: Root): Finding[] {
@@ -409,111 +401,77 @@ const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period',
 
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
-  const situation = situationIn(namespace);
-  if (situation === undefined) return undefined;
-  const { title, message, quote = '', todo = '', command } = situation;
-  const finding: Finding = {
-    ...{
-      id: '',
-      code: 'unexplained',
-      scope: 'namespace',
-      evidence: [],
-      waitsFor: [],
-      cause: title,
-    },
-    subject: { apiVersion: 'v1', kind: 'Namespace', name: namespace.name },
-    message: `${message}${quote}`,
-    quote,
-    remedies:
-      todo === ''
-        ? []
-        : [{ role: 'look', text: todo, ...(command === undefined ? {} : { command }) }],
-  };
-  return { namespace, finding, links: [finding], blockers: [] };
-}
-
-interface Situation {
-  title: string;
-  /** A predicate about the namespace; `quote` follows it. */
-  message: string;
-  quote?: string;
-  todo?: string;
-  command?: string;
-}
-
-function situationIn(namespace: NamespaceResult): Situation | undefined {
   const { diagnosis, outcome, verdict, name, refusal } = namespace;
+  /** `message` is a predicate about the namespace; `quote` follows it. */
+  const situation = (cause: string, message: string, look?: Remedy, quote = ''): Root => {
+    const finding: Finding = {
+      ...{ id: '', code: 'unexplained', scope: 'namespace', evidence: [], waitsFor: [], cause },
+      subject: { apiVersion: 'v1', kind: 'Namespace', name },
+      message: `${message}${quote}`,
+      quote,
+      remedies: look === undefined ? [] : [{ ...look, role: 'look' }],
+    };
+    return { namespace, finding, links: [finding], blockers: [] };
+  };
   switch (outcome) {
     case 'not-terminating': {
       const command = `kubectl delete namespace ${name} --wait=false`;
       // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
-        const todo = 'Fix what refuses the deletion, or use another identity, and delete it again';
-        return {
-          title: 'deletion refused',
-          message: 'was not deleted: ',
-          quote: refusal,
-          todo,
-          command,
-        };
+        const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
+        return situation('deletion refused', 'was not deleted: ', { text, command }, refusal);
       }
       const kept = protectedBecause(name);
-      return {
-        title: 'deletion not requested',
-        message: 'is not being deleted, so the gate does not wait',
-        ...(kept === undefined
-          ? {
-              todo: 'Delete the namespace first, or set the input delete: then the gate deletes it',
-              command,
-            }
-          : { todo: `Check the name: ${kept}, and the gate never deletes it` }),
-      };
+      const text = 'Delete the namespace first, or set the input delete: then the gate deletes it';
+      return situation(
+        'deletion not requested',
+        'is not being deleted, so the gate does not wait',
+        kept === undefined
+          ? { text, command }
+          : { text: `Check the name: ${kept}, and the gate never deletes it` },
+      );
     }
     case 'recreated':
-      return {
-        title: 'created again',
-        message:
-          'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
-      };
+      return situation(
+        'created again',
+        'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
+      );
     case 'not-found':
       if (verdict !== 'fail') return undefined;
-      return {
-        title: 'not there',
-        message:
-          'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
-        todo: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
-      };
+      return situation(
+        'not there',
+        'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
+        {
+          text: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
+        },
+      );
     case 'stuck':
     case 'progressing':
     case 'inconclusive':
     case 'would-hang': {
       const examine = {
-        todo: 'Run the gate again, or see what the namespace reports itself',
+        text: 'Run the gate again, or see what the namespace reports itself',
         command: `kubectl describe namespace ${name}`,
       };
       if (diagnosis === undefined) {
         const message = 'was not examined, because there was no time: its cause is unknown';
-        return { title: 'not examined', message, ...examine };
+        return situation('not examined', message, examine);
       }
-      if (diagnosis.rootCauses.length > 0) return undefined;
-      const { notInspected } = diagnosis;
+      const { notInspected, rootCauses } = diagnosis;
+      if (rootCauses.length > 0) return undefined;
       if (notInspected.length === 0) {
-        const isMoving = outcome === 'progressing';
-        return isMoving
-          ? { title: 'still being deleted', message: 'is still being deleted' }
+        return outcome === 'progressing'
+          ? situation('still being deleted', 'is still being deleted')
           : undefined;
       }
       const unread = 'may be held by objects that could not be read';
       const quote = remainingContent(namespace);
+      const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
       const grant = {
-        todo: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
+        text: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
       };
-      return {
-        title: 'not everything could be read',
-        message: quote === '' ? unread : `${unread}. The namespace controller reports: `,
-        quote,
-        ...(notInspected.some((one) => one.grant) ? grant : examine),
-      };
+      const look = notInspected.some((one) => one.grant) ? grant : examine;
+      return situation('not everything could be read', message, look, quote);
     }
     default:
       return undefined;
@@ -539,10 +497,10 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
       const apart = formatDuration(movement.comparedMs);
       return [[`its content is still being deleted: ${counts}, ${apart} apart`]];
     }
-    case 'grace-period':
-      return [
-        ['a pod may take until ', diagnosed(withAges(movement.until, run.finishedAt)), ' to end'],
-      ];
+    case 'grace-period': {
+      const until = diagnosed(withAges(movement.until, run.finishedAt));
+      return [phrase`a pod may take until ${until} to end`];
+    }
     case 'starting':
       return [['Kubernetes starts 5 s after the request, and has not started yet']];
     case 'retrying':
@@ -557,28 +515,25 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const { diagnosis, name: home } = result;
   const isHeld = isStillHeld(result);
   const scene: Scene = { home, now: run.finishedAt, isOver: run.kind === 'teardown' && !isHeld };
-  const [state, detail] = stateOf(result, run);
+  const [state, detail = ''] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
+  const titles = roots.map(({ finding }) => titleWords(finding, home));
   const [first] = roots;
   const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
-  const more = roots.length > 1 ? [` (and ${counted(roots.length - 1, 'more cause')})`] : [];
+  const notRead = unread === undefined ? [] : phrase`could not read ${unread}`;
+  const chainOf = ({ links }: Root): Words => asSentence(chainClauses(links, scene));
+  const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   return {
     ...result,
     mark: outcomeSign(result.outcome, result.verdict),
     state,
-    headline: ['Namespace ', literal(home), ` ${state}${detail}`],
+    headline: phrase`Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence:
-      first !== undefined
-        ? [...asSentence(chainClauses(first.links, scene)), ...more]
-        : unread === undefined
-          ? []
-          : ['could not read ', ...unread],
+    sentence: first === undefined ? notRead : phrase`${chainOf(first)}${more}`,
+    /** The first root cause. */
+    root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
-    titles: listWords(
-      roots.map(({ finding }) => titleWords(finding, home)),
-      MAX_TITLES,
-    ),
+    titles: listWords(titles, MAX_TITLES),
     /** The progress, if no cause describes it. */
     notes: diagnosis !== undefined && isHeld ? movementClauses(diagnosis, run) : [],
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
@@ -606,26 +561,21 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
       const here = [...depth, at < edges.length - 1];
       const isSelf =
         finding !== undefined &&
+        !isKnown &&
         (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
       const reason: Words = [diagnosed(withAges(because, scene.now), names)];
+      const message = finding === undefined ? reason : messageWords(finding, scene, waits);
       rows.push({
         from,
         to,
         depth: here,
         fromWords,
         toWords,
-        message:
-          finding === undefined
-            ? reason
-            : isKnown
-              ? []
-              : isSelf
-                ? continuationWords(finding, scene)
-                : messageWords(finding, scene, waits),
+        label: isSelf ? continuationWords(finding, scene) : toWords,
+        message: isKnown ? ['(see above)'] : isSelf ? [] : message,
         because: reason,
         isRootCause: roots.has(to),
-        isSelf: isSelf && !isKnown,
         isKnown,
       });
       if (isKnown || finding === undefined) continue;
@@ -649,27 +599,22 @@ function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
     const reason = group[0]?.reason ?? '';
     if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', diagnosed(common)];
     const example = list.length > 1 ? 'for example ' : '';
-    return [
-      ...listWords(list, MAX_NAMED),
-      `: permissions are missing, ${example}`,
-      literal(reason),
-    ];
+    const types = listWords(list, MAX_NAMED);
+    return phrase`${types}: permissions are missing, ${example}${literal(reason)}`;
   });
 }
 
 /** Returns the missing RBAC rules, a line of YAML each: one per group and verbs. */
 function rulesFor(entries: readonly NotInspected[]): string[] {
   const grants = entries.flatMap(({ grant }) => grant ?? []);
-  const perType = Map.groupBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
-  const verbsOf = (list: typeof grants): string[] => [...new Set(list.map(({ verb }) => verb))];
-  const perRule = Map.groupBy(perType.values(), (list) =>
-    [list[0]?.apiGroup, ...verbsOf(list)].join('\n'),
-  );
-  return [...perRule.values()].flatMap((lists) => {
-    const types = lists.flatMap(([first]) => first ?? []);
-    const [{ apiGroup } = { apiGroup: '' }] = types;
-    const resources = types.map(({ resource }) => resource);
-    const rule = { apiGroups: [apiGroup], resources, verbs: verbsOf(lists[0] ?? []) };
+  const perType = groupsBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
+  const types = perType.map((group) => {
+    return { ...group[0], verbs: [...new Set(group.map(({ verb }) => verb))] };
+  });
+  const perRule = groupsBy(types, ({ apiGroup, verbs }) => [apiGroup, ...verbs].join('\n'));
+  return perRule.flatMap((alike) => {
+    const [{ apiGroup, verbs }] = alike;
+    const rule = { apiGroups: [apiGroup], resources: alike.map((one) => one.resource), verbs };
     return dump([rule], { flowLevel: 1, lineWidth: -1 }).trimEnd().split('\n');
   });
 }

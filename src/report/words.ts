@@ -5,7 +5,7 @@ import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
  * words, a literal text (a name as kubectl takes it, a quotation), or a
  * sentence of the diagnosis, which has names in it.
  */
-type Word =
+export type Word =
   | string
   | { strong: Words }
   | { exact: string }
@@ -24,6 +24,14 @@ export function literal(text: string): Word {
 /** Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words. */
 export function diagnosed(text: string, names: readonly string[] = []): Word {
   return { said: text, names };
+}
+
+/**
+ * Writes a template as pieces. Its text is fixed words, and so is a string among its values: a name or a sentence from a
+ * cluster has to be `literal` or `diagnosed`.
+ */
+export function phrase(texts: TemplateStringsArray, ...values: (Word | Words)[]): Words {
+  return texts.flatMap((text, at) => [text, values[at] ?? []].flat()).filter((one) => one !== '');
 }
 
 /** Joins pieces with `between`; empty ones are left out. */
@@ -45,10 +53,8 @@ export function listWords(items: readonly Words[], most = items.length): Words {
 
 /** Lists names and other literal texts as `listWords` does. */
 export function listExact(items: readonly string[], most = items.length): Words {
-  return listWords(
-    items.map((item) => [literal(item)]),
-    most,
-  );
+  const words = items.map((item) => [literal(item)]);
+  return listWords(words, most);
 }
 
 /** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */

@@ -546,7 +546,7 @@ describe('writers at the same time', () => {
     github.addComment(PULL_REQUEST, first?.body ?? '');
     await report(github, GREEN, { commentKey: 'all', job: 'first', run: { id: 9_001 } });
     expect(github.commentsOn(PULL_REQUEST)).toMatchObject([{ id: first?.id }]);
-    expect(currentRows(teardownsIn(body(github))).map(({ where }) => where)).toEqual([
+    expect(currentRows(teardownsIn(body(github))).rows.map(({ where }) => where)).toEqual([
       'preview / second',
       'preview / first',
     ]);
@@ -578,8 +578,8 @@ test('a comment without room for all failed jobs does not turn green', () => {
     tell(RED, '1', job);
     expect(all.map((entry) => entry.job)).toContain(job);
   }
-  for (const { job } of currentRows(all)) if (job !== 'rest') tell(GREEN, '2', job);
-  expect(currentRows(all).filter(({ isPass }) => !isPass)).toMatchObject([{ job: 'rest' }]);
+  for (const { job } of currentRows(all).rows) if (job !== 'rest') tell(GREEN, '2', job);
+  expect(currentRows(all).rows.filter(({ isPass }) => !isPass)).toMatchObject([{ job: 'rest' }]);
 });
 
 test('all namespaces of a run are in one comment', async () => {

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { describeError } from '../../src/base/errors.ts';
-import { formatClock, formatDuration, parseDuration, systemClock } from '../../src/base/time.ts';
+import { formatClock, formatDuration, systemClock } from '../../src/base/time.ts';
+import { parseDuration } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 test('durations are read, refused with their input, and shown', () =>

@@ -274,10 +274,15 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   ];
 }
 
-/** Returns the exclusions of workloads that exist and that a clue other than a permission points to. */
+/**
+ * Returns the exclusions of workloads that exist and that a clue other than a permission points to; those by permissions
+ * last, which may have changed.
+ */
 function ruledOut(excluded: readonly Excluded[]): string[] {
+  const rank = ({ by }: Excluded): number => Number(by.isForLackOfPermission === true);
   return excluded
     .filter(({ suspect }) => workloadExists(suspect))
+    .toSorted((a, b) => rank(a) - rank(b))
     .map(({ suspect, by }) => `${suspectText(suspect)} is ruled out: ${by.reason}`);
 }
 

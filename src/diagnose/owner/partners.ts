@@ -181,7 +181,12 @@ export function namedByConvention(
     const kind = word?.replaceAll('-', '');
     return kind === undefined
       ? []
-      : [domain, group].map((own) => ({ group: own, kind, name, by: `label ${key}` }));
+      : [...new Set([domain, group])].map((own) => ({
+          group: own,
+          kind,
+          name,
+          by: `label ${key}`,
+        }));
   });
   return [...named, ...labelled];
 }

@@ -396,32 +396,35 @@ export interface Pause {
   by: string;
 }
 
-/** Finds an annotation, a field or a condition that shows the controller to be paused for an object or for its owner. */
+/**
+ * Finds an annotation, a field or a condition that shows the controller to be paused for all held objects, or for an object
+ * that they are parts of.
+ */
 export function pausedBy(context: Context, held: Held): Pause | undefined {
   if (knownFinalizer(held)?.actsWhenPaused) return undefined;
-  const wholes = wholesOf(context, held).filter(({ apiVersion }) =>
-    isAnnotationForOwner(apiVersion, held),
-  );
-  for (const object of [...held.objects, ...wholes]) {
-    for (const [what, entries] of [
-      ['annotation', object.annotations],
-      ['label', object.labels],
-    ] as const) {
-      const told = Object.entries(entries).find(
-        ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
-      );
-      if (told !== undefined) return { object, by: `${what} ${told[0]}=${told[1]}` };
-    }
-    // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
-    const isOfType = !isBuiltIn(groupOf(object.apiVersion));
-    const { suspended, conditions = [] } = (isOfType && detailOf(context, object)) || {};
-    if (suspended !== undefined) return { object, by: suspended };
-    const paused = conditions.find(
-      ({ type, status }) => status === 'True' && isPause(kebab(type), status),
+  const [first, ...others] = held.objects.map((object) => pauseOf(context, held, object));
+  if (first !== undefined && others.every((other) => other !== undefined)) return first;
+  return wholesOf(context, held)
+    .filter(({ apiVersion }) => isAnnotationForOwner(apiVersion, held))
+    .map((whole) => pauseOf(context, held, whole))
+    .find((pause) => pause !== undefined);
+}
+
+function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | undefined {
+  for (const what of ['annotation', 'label'] as const) {
+    const told = Object.entries(object[`${what}s`]).find(
+      ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
     );
-    if (paused !== undefined) return { object, by: `status condition ${paused.type}=True` };
+    if (told !== undefined) return { object, by: `${what} ${told[0]}=${told[1]}` };
   }
-  return undefined;
+  // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
+  if (isBuiltIn(groupOf(object.apiVersion))) return undefined;
+  const { suspended, conditions = [] } = detailOf(context, object) ?? {};
+  if (suspended !== undefined) return { object, by: suspended };
+  const paused = conditions.find(
+    ({ type, status }) => status === 'True' && isPause(kebab(type), status),
+  );
+  return paused && { object, by: `status condition ${paused.type}=True` };
 }
 
 /** An object that defines the type of the held ones and starts their controller. */
@@ -497,7 +500,9 @@ export function lostAgent(
 ): { node: string; pod: string | undefined; object: ObjectFacts } | undefined {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   for (const object of held.objects) {
-    for (const node of detailOf(context, object)?.nodes ?? []) {
+    const { 'kubernetes.io/hostname': hostname } = object.labels;
+    const nodes = detailOf(context, object)?.nodes ?? [];
+    for (const node of hostname === undefined ? nodes : [...nodes, hostname]) {
       const own = pods.filter(({ nodeName }) => nodeName === node);
       if (own.every(({ ready }) => !ready)) return { node, pod: own[0]?.name, object };
     }

@@ -5,7 +5,6 @@ import type {
   ObjectFacts,
   PolicyBindingFacts,
   ResourceType,
-  ServiceRef,
   Trial,
   WebhookFacts,
 } from '../../model/snapshot.ts';
@@ -27,14 +26,15 @@ import {
   type RuleResult,
   resultId,
   servedType,
+  serviceText,
   shortQuote,
   typeName,
   webhooksOf,
 } from '../context.ts';
 import {
   type AdmissionError,
-  type CallFailure,
   classifyErrorText,
+  type ErrorOf,
   isAdmissionError,
   UNNAMED_WEBHOOK,
 } from '../error-texts.ts';
@@ -65,13 +65,8 @@ export function admissionResult(
   if (error.kind === 'policy-denied') return policyDenied(context, error, request);
   const webhook = known ?? findWebhook(context, error);
   return error.kind === 'webhook-denied'
-    ? webhookDenied(context, error, webhook, request)
-    : unreachableWebhook(context, webhook, error.webhook, request, {
-        // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
-        service: webhook === undefined ? error.service : webhook.service,
-        failure: error.cause,
-        evidence: [error.text],
-      });
+    ? webhookDenied(context, error, request, webhook)
+    : unreachableWebhook(context, error, request, webhook);
 }
 
 /** How admission decides about a request. */
@@ -105,27 +100,27 @@ export function judgeAdmission(
   const said = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
-    const asked = guard === undefined ? undefined : isGuardAsked(guard, request);
+    const asked = guard && isGuardAsked(guard, request);
     const doubt = doubtAboutTrial(context, guard, error, type);
     if (doubt !== undefined) {
       judgement.questions.push(`${guard?.text} refuses it now, ${doubt}: ${error.text}`);
       continue;
     }
-    if (!(guard?.dependsOnUser ?? error.kind === 'policy-denied')) {
-      if (asked !== false) add(admissionResult(context, error, does));
-      // Not asked about a collection. Its refusal may have hidden another one.
-      else judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
-      continue;
+    const looksAtUser = guard?.dependsOnUser ?? error.kind === 'policy-denied';
+    if (looksAtUser) {
+      const ours = `${does} by this gate (its conditions look at who asks)`;
+      judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
+      // How a policy decides for other users is evaluated below.
+      if (guard?.policy !== undefined) continue;
     }
-    const ours = `${does} by this gate (its conditions look at who asks)`;
-    judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-    // How a policy decides for other users is evaluated below.
-    if (guard?.policy !== undefined) continue;
-    if (asked === undefined)
-      judgement.questions.push(
-        `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks: ${error.text}`,
-      );
-    else if (asked) add(admissionResult(context, error, does));
+    if (asked ?? !looksAtUser) add(admissionResult(context, error, does));
+    else if (!looksAtUser) {
+      // Not asked about a collection. Its refusal may have hidden another one.
+      judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
+    } else if (asked === undefined) {
+      const refused = `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks`;
+      judgement.questions.push(`${refused}: ${error.text}`);
+    }
   }
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
@@ -134,14 +129,9 @@ export function judgeAdmission(
       judgement.questions.push(`${guard.text} allows it now, ${TOO_EARLY}`);
       continue;
     }
-    const dead =
-      guard.webhook === undefined ? undefined : deadWebhook(context, guard.webhook, does);
-    const judged =
-      dead === undefined
-        ? judgedForUser(context, guard, request, asked, who)
-        : asked
-          ? dead
-          : UNEVALUATED;
+    const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
+    const answer = asked ? dead : dead && UNEVALUATED;
+    const judged = answer ?? judgedForUser(context, guard, request, asked, who);
     if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
     else if (judged !== undefined) add(judged);
   }
@@ -174,8 +164,6 @@ function doubtAboutTrial(
 }
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
-/** The beginning of evidence that no dry run of the gate could give. */
-export const EVALUATED_PREFIX = 'its expressions, evaluated for ';
 
 /** Judges the request of another user by a guard that checks the user, or says what could not be evaluated. */
 function judgedForUser(
@@ -197,12 +185,8 @@ function judgedForUser(
   if (asked === undefined || denial === undefined)
     return 'looks at who asks, and its expressions could not be evaluated';
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
-  const error = {
-    policy: policy.name,
-    binding: binding?.name,
-    message,
-    text: EVALUATED_PREFIX + who,
-  };
+  const text = `its expressions, evaluated for ${who}`;
+  const error = { policy: policy.name, binding: binding?.name, message, text };
   const does = `${request.operation} of ${typeName(request.type)}`;
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);
 }
@@ -234,7 +218,7 @@ function findWebhook(
   const called = named.filter(
     (webhook) =>
       service === undefined ||
-      (webhook.service?.namespace === service.namespace && webhook.service.name === service.name),
+      (webhook.service && serviceText(webhook.service) === serviceText(service)),
   );
   const selecting = (called.length > 0 ? called : named).filter(({ namespaceSelector }) =>
     matchesLabels(namespaceSelector, context.now.namespace.labels),
@@ -244,13 +228,13 @@ function findWebhook(
 
 function unreachableWebhook(
   context: Context,
-  webhook: WebhookFacts | undefined,
-  name: string,
+  { webhook: name, service, cause, text }: ErrorOf<'webhook-unreachable'>,
   request: string,
-  call: { service: ServiceRef | undefined; failure: CallFailure; evidence: string[] },
+  webhook: WebhookFacts | undefined,
 ): RuleResult {
-  const { kind, name: configuration } = configurationSubject(webhook, name);
-  const type = objectArgs({ kind, name: configuration });
+  const subject = configurationSubject(webhook, name);
+  const { kind, name: configuration } = subject;
+  const type = objectArgs(subject);
   const place = `/webhooks/${webhook?.index}`;
   const ignore = withRole('or', {
     text: `Let requests pass while webhook ${name} of ${configuration} cannot be called`,
@@ -262,11 +246,13 @@ function unreachableWebhook(
   });
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
-    subject: configurationSubject(webhook, name),
-    ...call,
+    subject,
+    // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
+    service: webhook === undefined ? service : webhook.service,
+    failure: cause,
     says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
     evidence: [
-      ...call.evidence,
+      text,
       webhook === undefined
         ? 'the webhook configuration that has it could not be read'
         : `${kind} ${configuration}: failurePolicy ${webhook.failurePolicy}`,
@@ -297,9 +283,9 @@ function findConfiguration(webhook: string): Remedy {
 
 function webhookDenied(
   context: Context,
-  error: Extract<AdmissionError, { kind: 'webhook-denied' }>,
-  webhook: WebhookFacts | undefined,
+  error: ErrorOf<'webhook-denied'>,
   request: string,
+  webhook: WebhookFacts | undefined,
 ): RuleResult {
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
@@ -313,7 +299,6 @@ function webhookDenied(
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
     evidence: [error.text],
-    scope: 'cluster',
     certainty: 'likely',
     remedies: [
       satisfyRemedy(`webhook ${name}`, words),
@@ -329,15 +314,10 @@ function webhookDenied(
 
 /** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
 function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
-  const own = {
-    key: 'kubernetes.io/metadata.name',
-    operator: 'NotIn',
-    values: [namespace.name],
-  };
-  return [...selector, own].map(({ values, ...rest }) => ({
-    ...rest,
-    ...(values.length === 0 ? {} : { values }),
-  }));
+  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] };
+  return [...selector, own].map(({ values, ...rest }) =>
+    values.length === 0 ? rest : { ...rest, values },
+  );
 }
 
 function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
@@ -356,16 +336,13 @@ function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
 
 function policyDenied(
   context: Context,
-  error: Extract<AdmissionError, { kind: 'policy-denied' }>,
+  error: ErrorOf<'policy-denied'>,
   request: string,
 ): RuleResult {
   const policy = policiesOf(context).find(({ name }) => name === error.policy);
   const binding = bindingsOf(context).find(({ name }) => name === error.binding);
-  const kind =
-    policy?.kind ??
-    (/\bValidatingAdmissionPolicy '/.test(error.text)
-      ? 'ValidatingAdmissionPolicy'
-      : 'MutatingAdmissionPolicy');
+  const isValidating = /\bValidatingAdmissionPolicy '/.test(error.text);
+  const kind = policy?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   // Without a namespace, parameters are searched in the namespace of the object.
   const isLost =
     NO_PARAMS.test(error.text) &&
@@ -379,19 +356,13 @@ function policyDenied(
     message: `denies ${request}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
-    scope: 'cluster',
     certainty: 'likely',
     remedies: [
       ...(isLost ? [] : [satisfyRemedy(`${kind} ${error.policy}`, error.message)]),
       showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
       ...(binding === undefined
         ? []
-        : [
-            withRole(
-              isLost ? 'now' : 'or',
-              exemptionFromBinding(context, `${kind}Binding`, binding),
-            ),
-          ]),
+        : [withRole(isLost ? 'now' : 'or', exemptionFromBinding(context, kind, binding))]),
     ],
     waitsForNamespace: isLost
       ? 'its parameters were in this namespace, where nothing can be created'
@@ -416,20 +387,15 @@ function satisfyRemedy(who: string, words: string): Remedy {
   });
 }
 
-function exemptionFromBinding(context: Context, kind: string, binding: PolicyBindingFacts) {
+function exemptionFromBinding(context: Context, policy: string, binding: PolicyBindingFacts) {
   const { name, namespaceSelector: own } = binding;
+  const target = objectArgs({ kind: `${policy}Binding`, name });
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
   const patch = { spec: { matchResources: { namespaceSelector } } };
   return {
     text: `Exempt this namespace from binding ${name}`,
-    command: kubectl(
-      'patch',
-      ...objectArgs({ kind, name }),
-      '--type=merge',
-      '-p',
-      JSON.stringify(patch),
-    ),
+    command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
     risk: 'the policy no longer checks or changes anything in this namespace',
   };
 }
@@ -462,9 +428,9 @@ function deadWebhook(
   const { failurePolicy, name, service } = webhook;
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
-  const evidence = [`it matches ${request} there and fails closed`];
-  const { failure } = backend;
-  return unreachableWebhook(context, webhook, name, request, { service, failure, evidence });
+  const text = `it matches ${request} there and fails closed`;
+  const call = { webhook: name, cause: backend.failure, service, url: undefined, text };
+  return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
 }
 
 /**

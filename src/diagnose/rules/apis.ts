@@ -1,7 +1,7 @@
 import type { Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { HEALS, unansweredCall } from '../backends.ts';
-import { kubectl, lookRemedy, nameArgs, withRole } from '../commands.ts';
+import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
 import {
   apiVersionOf,
   type Context,
@@ -19,51 +19,37 @@ function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
 }
 
-type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
+export type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
 export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
   return apiVersionOf(a) === apiVersionOf(b);
 }
 
-interface FailingGroup {
-  group: string;
-  version: string;
-  /** The observations, one sentence per source. */
-  reasons: string[];
-}
+/** A group-version that cannot be discovered. `reasons`: the observations, one sentence per source. */
+type FailingGroup = GroupVersion & { reasons: string[] };
 
 /**
  * Returns group-versions that cannot be discovered now. The gate's own discovery decides; the namespace's condition,
  * up to a minute old, is added as evidence, and stands alone only when discovery could not be read.
  */
 function failingGroups(context: Context): FailingGroup[] {
-  const {
-    now: { discovery },
-    conditions,
-  } = context;
-  const said = conditions.discoveryFailures;
-  const found: FailingGroup[] = discovery.ok
+  const { discovery } = context.now;
+  const said = context.conditions.discoveryFailures;
+  const found = discovery.ok
     ? discovery.value.failedGroups.map(({ group, version, reason }) => ({
-        group,
-        version,
-        reasons: [`discovery of ${group}/${version}: ${reason}`],
+        ...{ group, version, reasons: [`discovery of ${group}/${version}: ${reason}`] },
       }))
-    : said.map(({ group, version }) => ({ group, version, reasons: [] }));
+    : said.map((one) => ({ ...one, reasons: [] }));
   // In a forecast, a group whose backend is deleted with the namespace keeps every deletion from finishing.
   const going = extensionApis(context)
     .filter(({ service }) => willBeDeleted(context, service.namespace))
     .filter((one) => !found.some((other) => isSameVersion(one, other)))
-    .map(({ group, version }) => ({ group, version, reasons: [] }));
-  found.push(...going);
-  for (const failing of found) {
-    const named = said.find((one) => isSameVersion(one, failing));
-    if (named !== undefined) {
-      failing.reasons.push(
-        `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named.error}`,
-      );
-    }
-  }
-  return found;
+    .map((one) => ({ ...one, reasons: [] }));
+  return [...found, ...going].map(({ group, version, reasons }) => {
+    const named = said.find((one) => isSameVersion(one, { group, version }));
+    const told = `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named?.error}`;
+    return { group, version, reasons: named === undefined ? reasons : [...reasons, told] };
+  });
 }
 
 /**
@@ -93,7 +79,6 @@ export function failingApis(context: Context): RuleResult[] {
       subject: namespaceSubject(context.now.namespace.name),
       message: 'cannot be emptied: the namespace controller could not discover the resource types',
       evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
-      scope: 'cluster',
       remedies: [],
       blocksNamespace: 'the namespace controller does not know which types exist',
     },
@@ -164,17 +149,13 @@ function undiscoveredGroup(
   { group, version, reasons }: FailingGroup,
 ): RuleResult {
   const blocksNamespace = `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`;
-  const see = lookRemedy(
-    `See what the API server answers for ${group}/${version}`,
-    `${kubectl('get', '--raw', `/apis/${group}/${version}`)} || true`,
-  );
+  const see = rawRemedy(`${group}/${version}`, `/apis/${group}/${version}`);
   if (service?.service === undefined) {
     return {
       code: 'discovery-failed',
       subject: apiServiceSubject(`${version}.${group}`),
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
-      scope: 'cluster',
       remedies: [
         withRole('now', {
           text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',

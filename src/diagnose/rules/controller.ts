@@ -93,6 +93,10 @@ export function inactiveControllerManager(
   { state, evidence }: ControllerManager,
 ): RuleResult {
   const { namespace } = context.now;
+  const silence = `terminating since ${namespace.deletionTimestamp}, without any condition`;
+  const start = withRole('now', {
+    text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
+  });
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(namespace.name),
@@ -100,22 +104,10 @@ export function inactiveControllerManager(
       state === 'stale'
         ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
         : `has not been processed${state === 'fresh' ? ', although kube-controller-manager runs' : ''}: the namespace controller has not written a condition yet`,
-    evidence: [
-      ...(context.conditions.present
-        ? []
-        : [`terminating since ${namespace.deletionTimestamp}, without any condition`]),
-      evidence,
-    ],
+    evidence: [...(context.conditions.present ? [] : [silence]), evidence],
     since: namespace.deletionTimestamp,
-    scope: 'cluster',
     remedies: [
-      ...(state === 'fresh'
-        ? []
-        : [
-            withRole('now', {
-              text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
-            }),
-          ]),
+      ...(state === 'fresh' ? [] : [start]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
         kind: 'Lease',
         ...LEASE,
@@ -136,14 +128,12 @@ function isWaitingForController({ now }: Context): boolean {
   return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 }
 
-function hasQueue({ now }: Context): boolean {
-  return countsOf(now).some(({ queued }) => queued > 0);
-}
-
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
 export function isUnprocessed(context: Context): boolean {
   if (!isWaitingForController(context)) return false;
-  if (totalCount(context.now) > 0 && !hasQueue(context)) return false;
+  const counts = countsOf(context.now);
+  const isMarked = counts.every(({ queued }) => queued === 0);
+  if (isMarked && counts.some(({ total }) => total > 0)) return false;
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 

@@ -47,13 +47,13 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
       ({ apiVersion, kind }) => kind === type.kind && apiVersion === apiVersionOf(type),
     );
     const all = sample === undefined ? [] : [sample, ...mine];
-    return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => ({
-      ...{ type, object },
-      key: index === 0 ? typeName(type) : `${typeName(type)}/${object.name}`,
-    }));
+    return [...new Map(all.map((one) => [one.uid, one])).values()].map((object, index) => {
+      const key = index === 0 ? typeName(type) : `${typeName(type)}/${object.name}`;
+      return { type, object, key };
+    });
   });
-  const own = { ...namespace, namespace: '' };
-  return [...inside, { type: NAMESPACE_TYPE, object: own, key: typeName(NAMESPACE_TYPE) }];
+  const object = { ...namespace, namespace: '' };
+  return [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
 }
 
 /** Judges the deletion of each sample. */
@@ -149,13 +149,13 @@ export function judgeLastRequest(context: Context): Judgement {
 export function wantedSamples(
   context: Context,
   type: ResourceType,
-  known: readonly Candidate[],
+  known: readonly Sample[],
 ): NonNullable<Wanted['samples']> {
   const isMeant = (guard: Guard, candidate: Candidate): boolean =>
     mayRefuse(guard, realRequests(context, 'DELETE', type, candidate)[0]);
   return guardsFor(context, 'DELETE', type)
     .filter(mayDeny)
-    .filter((guard) => isSelective(guard) && !known.some((one) => isMeant(guard, one)))
+    .filter((guard) => isSelective(guard) && !known.some(({ object }) => isMeant(guard, object)))
     .map((guard) => ({
       key: `${typeName(type)} ${guard.text}`,
       type,

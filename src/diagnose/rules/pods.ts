@@ -12,12 +12,12 @@ import {
 import {
   type Context,
   eventsAbout,
-  findingId,
   foldSubjects,
   groupsOf,
   itemsIn,
   type Link,
   linksTo,
+  linksToHeld,
   listNames,
   type RuleResult,
   shortQuote,
@@ -155,9 +155,8 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
       message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
-      evidence: [overdue, nodeEvidence(nodeName, node), ...said.slice(0, 5)],
+      evidence: [overdue, nodeEvidence(nodeName, read), ...said.slice(0, 5)],
       since: node?.readySince,
-      scope: 'cluster',
       // A kubelet that reports itself as not ready may still end pods.
       certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(nodeName, node, pods),
@@ -170,13 +169,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
     ...foldSubjects(pods),
     message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
     quote: why,
-    evidence: [
-      overdue,
-      ...said.slice(0, 5),
-      read === undefined || !read.ok
-        ? `node ${nodeName} could not be read${read?.ok === false ? `: ${read.failure.message}` : ''}`
-        : nodeEvidence(nodeName, node),
-    ],
+    evidence: [overdue, ...said.slice(0, 5), nodeEvidence(nodeName, read)],
     since: first.deletionTimestamp,
     scope: 'namespace',
     remedies: [
@@ -207,7 +200,11 @@ function nodeWords(node: NodeFacts | undefined): string {
     : 'is not ready';
 }
 
-function nodeEvidence(name: string, node: NodeFacts | undefined): string {
+function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
+  if (read?.ok !== true) {
+    return `node ${name} could not be read${read === undefined ? '' : `: ${read.failure.message}`}`;
+  }
+  const node = read.value;
   if (node === undefined) {
     return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
   }
@@ -315,6 +312,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   if (pods.length === 0) return [];
   const names = listNames(pods.map(({ name }) => name));
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
+  const deletion = withRole('now', {
+    text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
+    command: deletePodsCommand(staying, '--wait=false'),
+  });
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refused =
     staying.length === 0
@@ -335,15 +336,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       ],
       since: claim.deletionTimestamp,
       scope: 'namespace',
-      remedies:
-        staying.length > 0 && refused.length === 0
-          ? [
-              withRole('now', {
-                text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-                command: deletePodsCommand(staying, '--wait=false'),
-              }),
-            ]
-          : [],
+      remedies: staying.length > 0 && refused.length === 0 ? [deletion] : [],
       blocksNamespace: `it is terminating and Pod ${names} still uses it`,
       waitsFor: [
         ...pods.flatMap((pod) => podFindings(context, pod)),
@@ -357,15 +350,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
 /** Returns links to the findings of the pod, which also hold its claim. */
 function podFindings(context: Context, pod: PodFacts): Link[] {
   const because = `Pod ${pod.name} uses the claim`;
-  const held = pod.finalizers.map((finalizer) => ({
-    id: findingId('object-finalizer', foldedSubject(context, pod), finalizer),
-    because,
-  }));
+  // The finding may stand for many pods under the name of the first.
+  const group = groupsOf(context.now).find(({ examples }) =>
+    examples.some(({ uid }) => uid === pod.uid),
+  );
+  const held = linksToHeld(group?.examples[0] ?? pod, because);
   return [...held, ...linksTo(findingsOfPod(context, pod), because)];
-}
-
-/** Returns the subject of the pod's finding, which may stand for many pods under the name of the first. */
-function foldedSubject({ now }: Context, pod: PodFacts) {
-  const group = groupsOf(now).find(({ examples }) => examples.some(({ uid }) => uid === pod.uid));
-  return subjectOf(group?.examples[0] ?? pod);
 }

@@ -1,6 +1,6 @@
 import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts.ts';
-import type { Remedy, Subject } from '../../model/finding.ts';
-import type { DefinitionDetail, ResourceType, TypeContent } from '../../model/snapshot.ts';
+import type { Remedy } from '../../model/finding.ts';
+import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -9,6 +9,7 @@ import {
   patchCommand,
   permissionRemedy,
   preventionRemedies,
+  rawRemedy,
   withRole,
 } from '../commands.ts';
 import {
@@ -41,14 +42,13 @@ import {
   type CallFailure,
   type ContentError,
   classifyErrorText,
+  type ErrorOf,
   isAdmissionError,
 } from '../error-texts.ts';
-import { shrinkingTypes } from '../movement.ts';
+import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
 import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
-
-type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
 /**
  * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and
@@ -73,35 +73,36 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   return [
-    ...foreseenAdmission(context)
-      .flatMap(({ results }) => results)
-      .map((result) => ({
-        ...result,
-        blocksNamespace: 'the deletion of its content would be refused',
-      })),
-    ...itemsIn(context.now.cluster.conversions).flatMap((crd) => foreseenConversion(context, crd)),
+    ...foreseenAdmission(context).flatMap(({ results }) =>
+      blocking(results, 'the deletion of its content would be refused'),
+    ),
+    ...conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) =>
+      foreseenConversion(context, crd),
+    ),
     ...foreseenForbidden(context),
     ...refusedLastRequest(context),
   ];
+}
+
+function blocking(results: readonly RuleResult[], blocksNamespace: string): RuleResult[] {
+  return results.map((result) => ({ ...result, blocksNamespace }));
 }
 
 /**
  * Finds conversions that will fail: to delete an object that is stored in another version than the served one needs the
  * webhook. A type without objects here was just listed, and the namespace controller only lists it.
  */
-function foreseenConversion(context: Context, crd: DefinitionDetail): RuleResult[] {
+function foreseenConversion(context: Context, crd: Conversion): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const { present } = context.now.forecast ?? { present: context.now };
   const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
-  const service = crd.conversionService;
-  if (count === undefined || service === undefined) return [];
+  if (count === undefined || backendOf(context, crd.service).isDead !== true) return [];
   const { type, total } = count;
+  const isGone = willBeDeleted(context, crd.service.namespace);
   const needsIt = crd.storedVersions.some((version) => version !== type.version);
-  const isGone = willBeDeleted(context, service.namespace);
-  if (total === 0 || !needsIt || backendOf(context, service).isDead !== true) return [];
+  if (total === 0 || !needsIt) return [];
   const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const error = conversionError(crd, 'service-not-found', text);
-  const result = conversionFailing(context, error);
+  const result = brokenConversion(context, crd, 'service-not-found', text);
   return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
 }
 
@@ -113,36 +114,26 @@ function foreseenForbidden(context: Context): RuleResult[] {
     .slice(0, MAX_FORBIDDEN)
     .map(({ type }) => {
       const does = `list and delete ${typeName(type)} in this namespace`;
-      return deletionForbidden(context, missingRuleError(type, 'deletecollection', does));
+      return missingRule(context, type, 'deletecollection', does);
     });
 }
 
-/** Returns the error with which the API server would refuse it. */
-function missingRuleError(
-  { group, resource }: TypeRef,
-  verb: string,
-  does: string,
-): ErrorOf<'forbidden'> {
+/** Returns the finding about the error with which the API server would refuse it. */
+function missingRule(context: Context, type: TypeRef, verb: string, does: string): RuleResult {
   const message = `no rule lets ${CONTROLLER} ${does}`;
-  const text = `RBAC: ${message}`;
-  return { kind: 'forbidden', user: CONTROLLER, verb, resource, group, message, text };
+  const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
+  return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const blocksNamespace =
-    'it refuses the request with which the namespace controller finishes the deletion';
-  const refused = judgeLastRequest(context).results.map((result) => ({
-    ...result,
-    blocksNamespace,
-  }));
-  return [...forbiddenEnd(context), ...refused];
+  const why = 'it refuses the request with which the namespace controller finishes the deletion';
+  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results, why)];
 }
 
 function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
-  const does = 'update namespaces/finalize';
-  const result = deletionForbidden(context, missingRuleError(FINALIZE, 'update', does));
+  const result = missingRule(context, FINALIZE, 'update', 'update namespaces/finalize');
   const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
   const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
   return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
@@ -158,12 +149,10 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     const dead = countsOf(context.now).flatMap(({ type, sample }) =>
       sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
     );
-    return [told, ...dead.filter((one) => resultId(one) !== resultId(told))].map((result) => ({
-      ...result,
-      // The request of the namespace controller itself is refused, so this is proven.
-      ...(result.certainty === undefined ? {} : { certainty: 'proven' as const }),
-      blocksNamespace: 'the namespace controller cannot delete its content',
-    }));
+    const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
+    // The request of the namespace controller itself is refused, so this is proven.
+    const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
+    return blocking(proven, 'the namespace controller cannot delete its content');
   }
   const retired = retiredIn(context, error.text);
   if (retired.length > 0) return retired;
@@ -200,12 +189,11 @@ const CROWD = 5_000;
  * deletion reports this for pods for moments, too.
  */
 function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
-  const type = findType(context, error);
-  const count = countsOf(context.now).find((one) => one.type === type);
-  if (type === undefined || count === undefined || !isAggregated(context, type)) return [];
-  const { queued, terminating } = count;
+  const count = countsOf(context.now).find(({ type }) => typeName(type) === typeName(error));
+  if (count === undefined || !isAggregated(context, count.type)) return [];
+  const { type, queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
-  const kept = ending.reduce((sum, { count }) => sum + count, queued);
+  const kept = sum([queued, ...ending.map(({ count }) => count)]);
   const words = `are still there although their deletion succeeds; left without a finalizer: ${kept}`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
@@ -333,7 +321,6 @@ function retiredVersion(
       text,
       `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,
     ],
-    scope: 'cluster',
     remedies: [
       withRole('now', {
         text: `Add version ${retired} to CRD ${definition.name} again, with served: false: the stored objects can then be read and deleted`,
@@ -363,18 +350,21 @@ function deadConversions(context: Context, error: ContentError): RuleResult[] {
   return conversionsOf(definitionsOf(context)).flatMap((crd) => {
     const { isDead, failure } = backendOf(context, crd.service);
     const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? conversionFailing(context, conversionError(crd, failure, text)) : [];
+    return isDead ? brokenConversion(context, crd, failure, text) : [];
   });
 }
 
-/** Returns the error that the API server would report. */
-function conversionError(
-  { group, kind: objectKind, conversionService: service }: DefinitionDetail,
+type Conversion = ReturnType<typeof conversionsOf>[number];
+
+/** Returns the finding about the error that the API server would report. */
+function brokenConversion(
+  context: Context,
+  { group, kind: objectKind, service }: Conversion,
   cause: CallFailure,
   text: string,
-): ErrorOf<'conversion-failed'> {
-  const call = { cause, service, url: undefined };
-  return { kind: 'conversion-failed', group, objectKind, ...call, text };
+): RuleResult {
+  const error = { group, objectKind, cause, service, url: undefined, text };
+  return conversionFailing(context, { kind: 'conversion-failed', ...error });
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -392,7 +382,6 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
     quote: error.message,
     evidence: [error.text],
-    scope: 'cluster',
     remedies: [
       withRole('now', {
         text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
@@ -415,14 +404,11 @@ function storageUnreadable(
       ? context.now.content.find(({ read }) => !read.ok && read.failure.kind === 'server-error')
           ?.type
       : findType(context, { group: error.group ?? '', resource }));
-  const subject: Subject =
-    type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type);
   return {
     code: 'storage-unreadable',
-    subject,
+    subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
     message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
     evidence: [error.text],
-    scope: 'cluster',
     remedies: storageRemedies(context, type, name),
     blocksNamespace: 'a type that cannot be listed cannot be deleted',
   };
@@ -434,7 +420,7 @@ function storageUnreadable(
  * unsafe-delete-ignore-read-errors; kubectl has no flag for it.
  */
 function storageRemedies(
-  { now }: Context,
+  context: Context,
   type: ResourceType | undefined,
   name: string | undefined,
 ): Remedy[] {
@@ -442,12 +428,10 @@ function storageRemedies(
     text: 'Configure the API server with the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
   });
   if (type === undefined || name === undefined) {
-    return [
-      restore,
-      withRole('look', { text: 'The log of kube-apiserver names the object that cannot be read' }),
-    ];
+    const text = 'The log of kube-apiserver names the object that cannot be read';
+    return [restore, withRole('look', { text })];
   }
-  const path = `${apiRoot(type)}/namespaces/${now.namespace.name}/${type.resource}/${name}`;
+  const path = `${pathOf(context, type)}/${name}`;
   const body =
     '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
   return [
@@ -460,8 +444,10 @@ function storageRemedies(
   ];
 }
 
-function apiRoot(type: TypeRef): string {
-  return `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+/** Returns the path of the objects of a type in the namespace. */
+function pathOf({ now: { namespace } }: Context, type: TypeRef): string {
+  const root = `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+  return `${root}/namespaces/${namespace.name}/${type.resource}`;
 }
 
 /**
@@ -479,51 +465,37 @@ function apiFailing(
   words = `cannot be listed or deleted: ${text}`,
 ): RuleResult {
   const server = extensionApis(context).find(({ group }) => group === type.group);
-  const backend = server === undefined ? undefined : backendOf(context, server.service);
-  const served =
-    backend === undefined ? '' : `; its API is served by ${serviceText(backend.service)}`;
-  const blocksNamespace = `${typeName(type)} cannot be deleted`;
+  const backend = server && backendOf(context, server.service);
+  const place = backend && serviceText(backend.service);
+  const served = place === undefined ? '' : `; its API is served by ${place}`;
+  const finding = {
+    subject: typeSubject(type),
+    quote: text,
+    blocksNamespace: `${typeName(type)} cannot be deleted`,
+  };
   if (REFUSAL.test(text)) {
+    const grant =
+      place === undefined
+        ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
+        : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${place}`;
     return {
       code: 'deletion-forbidden',
-      subject: typeSubject(type),
+      ...finding,
       message: `may not be deleted by the namespace controller: ${text}`,
-      quote: text,
       evidence: [text, `objects of this type were never marked for deletion${served}`],
-      scope: 'cluster',
-      remedies: [
-        withRole('now', {
-          text:
-            backend === undefined
-              ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
-              : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${serviceText(backend.service)}`,
-        }),
-      ],
-      blocksNamespace,
+      remedies: [withRole('now', { text: grant })],
     };
   }
-  const path = `${apiRoot(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`;
+  const fix = `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
-    subject: typeSubject(type),
+    ...finding,
     message: words,
-    quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
-    scope: 'cluster',
     remedies: [
-      ...(backend === undefined
-        ? [
-            withRole('now', {
-              text: `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`,
-            }),
-          ]
-        : backendRemedies(backend)),
-      lookRemedy(
-        `See what the API server answers for ${typeName(type)} now`,
-        `${kubectl('get', '--raw', path)} || true`,
-      ),
+      ...(backend === undefined ? [withRole('now', { text: fix })] : backendRemedies(backend)),
+      rawRemedy(`${typeName(type)} now`, `${pathOf(context, type)}?limit=1`),
     ],
-    blocksNamespace,
   };
 }
 
@@ -532,35 +504,28 @@ function apiFailing(
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
-  return definitionsOf(context).flatMap((crd): RuleResult[] => {
-    if (crd.deletionTimestamp === undefined) return [];
-    const condition = crd.conditions.find(({ type }) => type === 'Terminating');
-    return [
-      {
-        code: 'crd-terminating',
-        subject: definitionSubject(crd.name),
-        message: 'is itself being deleted and waits for its last objects',
-        evidence: [
-          `deletionTimestamp ${crd.deletionTimestamp}`,
-          ...(condition === undefined
-            ? []
-            : [`Terminating=${condition.status} (${condition.reason}): ${condition.message}`]),
-        ],
-        since: crd.deletionTimestamp,
-        scope: 'cluster',
-        remedies: [
-          lookRemedy(
-            `Find what holds the remaining ${crd.name}, in any namespace; the CRD is deleted after the last one`,
-            kubectl('get', crd.name, '--all-namespaces'),
-          ),
-          ...preventionRemedies(
-            context,
-            'delete the objects first, then their operator, then the CRD',
-          ),
-        ],
-      },
-    ];
-  });
+  const terminating = definitionsOf(context).filter(
+    ({ deletionTimestamp }) => deletionTimestamp !== undefined,
+  );
+  return terminating.map(({ name, deletionTimestamp, conditions }) => ({
+    code: 'crd-terminating',
+    subject: definitionSubject(name),
+    message: 'is itself being deleted and waits for its last objects',
+    evidence: [
+      `deletionTimestamp ${deletionTimestamp}`,
+      ...conditions
+        .filter(({ type }) => type === 'Terminating')
+        .map(({ status, reason, message }) => `Terminating=${status} (${reason}): ${message}`),
+    ],
+    since: deletionTimestamp,
+    remedies: [
+      lookRemedy(
+        `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
+        kubectl('get', name, '--all-namespaces'),
+      ),
+      ...preventionRemedies(context, 'delete the objects first, then their operator, then the CRD'),
+    ],
+  }));
 }
 
 /** Finds objects that are being deleted right now: slow, not stuck. */
@@ -572,8 +537,8 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
   return there.map((list): RuleResult => {
     const [{ content }] = list as [(typeof list)[number]];
-    const had = list.reduce((total, moving) => total + moving.before, 0);
-    const left = list.reduce((total, moving) => total + moving.now, 0);
+    const had = sum(list.map((moving) => moving.before));
+    const left = sum(list.map((moving) => moving.now));
     const rate = (had - left) / seconds;
     const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s are left` : '';
     const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
