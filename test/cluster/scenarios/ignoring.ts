@@ -12,6 +12,7 @@ import {
   operatorRules,
   READ,
   rule,
+  runPods,
   start,
 } from './operator.ts';
 import { RUNS, waitsForAll } from './overheard.ts';
@@ -21,12 +22,15 @@ import {
   heldBy,
   nobodyKnown,
   owner,
+  release,
+  releaseGuarded,
   type Situation,
   type Step,
   situation,
 } from './situation.ts';
+import { createOwnLease } from './traces.ts';
 
-/** What does, and what does not, make a controller ignore an object that is being deleted. */
+/** What does, and what does not, keep a running controller from an object that is being deleted. */
 
 const annotate =
   (annotations: (operator: Operator) => JsonObject): Step =>
@@ -146,5 +150,46 @@ export const ignoring: readonly Scenario[] = [
         advises: [/Let Deployment .*widget-operator watch Namespace/],
       },
     ],
+  }),
+  situation({
+    id: 'group-partly-paused',
+    title: 'of two objects with the same finalizer, one is paused',
+    behaviour: { tells: false, cleanUp: () => 'hangs' },
+    afterwards: async (world, operator) => {
+      await createGuarded(world, operator, 'db2');
+      await annotate(({ group }) => ({ [`${group}/paused`]: 'true' }))(world, operator);
+    },
+    expect: (world, operator) => ({
+      chains: [[{ ...heldBy(world, operator), count: 2 }, owner(operator, 'owner-running')]],
+    }),
+    cure: async (world, operator) => {
+      await releaseGuarded(world, operator);
+      await release(world, guardedRef(world, operator, 'db2'));
+    },
+  }),
+  situation({
+    id: 'lease-of-twin',
+    title: 'a silent Lease in kube-system is that of another installation of the same program',
+    own: true,
+    ...RUNS,
+    operator: ({ namespace }) => ({
+      container: {
+        args: [`--watch-namespace=${namespace}`, '--leader-election-namespace=kube-system'],
+      },
+    }),
+    afterwards: async (world, { name }) => {
+      const namespace = world.name('team-b-system');
+      await world.ensureNamespace(namespace);
+      const args = ['--watch-namespace=team-b', '--leader-election-namespace=kube-system'];
+      const options = { name, namespace, scope: 'cluster', container: { args } } as const;
+      const twin = await install(world, { ...options, type: false });
+      await runPods(world, twin);
+      await createOwnLease(world, twin, {
+        namespace: 'kube-system',
+        name: `${name}-team-b`,
+        silentForSeconds: 900,
+      });
+    },
+    expect: () => ({ also: advisesNot(/team-b|restart/) }),
   }),
 ];
