@@ -43,9 +43,12 @@ const BEGIN_LATER: Record<string, string> = {
     S100-others S100-over S42 class-of-its-own S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
     S66-this-object S67 S67-polarity S71 S80 S81-awake agent-there behind-named behind-namesake
     behind-orphan bound-as-group chain-users config-in-use definition-there entry-of-who-runs
-    event-of-others harmless-words impersonates lease-of-the-group lock-of-nobody namesake-of-product
-    one-replica other-pause own-guard paused-for-flux paused-no-more sibling-lease
-    spares-the-owner`,
+    error-with-old-time event-of-others flux-suspended harmless-words impersonates keda-paused
+    lease-of-the-group lease-of-twin lock-of-nobody log-of-parent namesake-of-product one-replica
+    other-pause own-guard paused-by-no paused-capital paused-for-flux paused-no-more
+    progress-not-found progress-of-expired sibling-lease spares-the-owner`,
+  'of several objects with the same finalizer, only some are paused': `
+    group-partly-paused`,
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `

@@ -10,6 +10,7 @@ import { denials } from './denials.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
+import { ignoring } from './ignoring.ts';
 import { impostors } from './impostors.ts';
 import { jobPods } from './job-pods.ts';
 import { kubelet } from './kubelet.ts';
@@ -28,6 +29,7 @@ import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { omnibus } from './omnibus.ts';
 import { origins } from './origins.ts';
+import { overheard } from './overheard.ts';
 import { owners } from './owners.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
@@ -51,6 +53,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...origins,
   ...why,
   ...logs,
+  ...overheard,
+  ...ignoring,
   ...manyObjects,
   ...cannot,
   ...notActing,

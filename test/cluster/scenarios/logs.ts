@@ -10,10 +10,13 @@ const DENIED = 'AccessDenied: role preview-cleaner may not delete bucket assets'
 
 const about = (world: World) => ({ namespace: world.namespace, name: GUARDED });
 
-type Written = (world: World, operator: Operator) => Record<string, string | Buffer | undefined>;
+export type Written = (
+  world: World,
+  operator: Operator,
+) => Record<string, string | Buffer | undefined>;
 
 /** Logs by the name of the workload whose pod it is. */
-function logging(written: Written): Pick<Situation, 'identity' | 'inputs' | 'afterwards'> {
+export function logging(written: Written): Pick<Situation, 'identity' | 'inputs' | 'afterwards'> {
   return {
     identity: 'teardown-logs',
     inputs: { 'owner-logs': 'true' },

@@ -378,7 +378,11 @@ export const notActing: Scenario[] = [
     behaviour: { tells: false, cleanUp: () => 'hangs' },
     afterwards: (world, { namespace, name }) =>
       createLease(world, { namespace, name, holder: `${name}-0_4f1c` }),
-    owner: { code: 'owner-running', certainty: ['proven'], says: [/runs, 2 of 3 ready; status and Events report no error/] },
+    owner: {
+      code: 'owner-running',
+      certainty: ['proven'],
+      says: [/runs, 2 of 3 ready; status and Events report no error/],
+    },
     beyondCommands: 'the stand-in of the operator hangs for ever',
   }),
   onNode(
