@@ -849,7 +849,10 @@ function addReference({ references }: ObjectDetail, field: string, key: string, 
     (field.startsWith('status.') && given !== undefined);
   const last = field.slice(field.lastIndexOf('.') + 1);
   if (!isMade && !isNamed && !REFERENCE.test(last)) return;
-  const kind = given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? kindOfKey(last);
+  // `tokenRef: {name, key}` selects a key of a Secret.
+  const keyed = stringAt(value, 'key') === undefined ? undefined : 'Secret';
+  const kind =
+    given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? keyed ?? kindOfKey(last);
   if (kind === undefined || name === undefined) return;
   const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
   const more = { ...(uid !== undefined && { uid }), ...(isMade && { isMade }) };

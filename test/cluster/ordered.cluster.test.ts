@@ -278,6 +278,34 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
+    test('leaves a GitOps object to a person if its controller would delete in another namespace', async () => {
+      await within('reaching', async (world) => {
+        const tool = await inside(world, { group: 'argoproj.io', kind: 'Application' });
+        const there = world.name('shop-prod');
+        await world.ensureNamespace(there);
+        for (const place of [world.namespace, there]) {
+          const spec = { destination: { namespace: place } };
+          const name = place === there ? 'prod' : 'preview';
+          await createGuarded(world, tool, name, world.namespace, spec);
+        }
+        const foreseen = await gate(world, { forecast: 'true' });
+        expect(foreseen.result.order?.map(({ command }) => command)).toEqual(
+          ['prod', 'preview'].map(
+            (name) =>
+              `kubectl delete applications.${tool.group} ${name} -n ${world.namespace} --wait`,
+          ),
+        );
+        const { log, result } = await gate(world, {
+          delete: 'ordered',
+          timeout: DELETING_TIMEOUT,
+        });
+        expect(log).toMatch(
+          /not done, because it reaches beyond this namespace: kubectl delete \S+ prod -n/,
+        );
+        expect(result.deletions).toMatchObject([{ name: 'preview' }]);
+      });
+    });
+
     test('explains an object that remains while its operator runs, and continues', async () => {
       await within('refusing', async (world) => {
         const operator = await inside(world, {}, { cleanUp: () => 'bucket shop-7 is not empty' });

@@ -8,7 +8,7 @@ import { type CatalogueEntry, isExactWorkloadName } from '../catalogue.ts';
 
 /** Names that frameworks give to every controller. */
 const FRAMEWORK_NAMES =
-  /^(?:manager|controller|controller-manager|operator|agent|kopf|main|app|server)$/i;
+  /^(?:manager|controller|controller-manager|operator|agent|kopf|main|app|server|provider)$/i;
 
 /** Field managers of tools for people, of client libraries and of Kubernetes itself. */
 const GENERIC_FIELD_MANAGERS =
