@@ -17,7 +17,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 /** First words that are not names of namespaces. */
 export const SUBCOMMANDS = ['forecast', 'stats', 'completion'] as const;
 
-/** What the arguments ask for, as a value; `cli.ts` runs it. */
+/** The request of the arguments, as a value; `cli.ts` runs it. */
 export type Command =
   /** Without any argument the help is printed as an error. */
   | { run: 'help'; isMistake: boolean; all: boolean }

@@ -19,7 +19,7 @@ export interface Backend {
   service: ServiceRef;
   /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
   isDead: boolean | undefined;
-  /** How a call fails, if an error says it or it follows from the objects that were read. */
+  /** The way in which a call fails, if an error or the objects that were read show it. */
   failure: CallFailure;
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;

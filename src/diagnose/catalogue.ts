@@ -10,11 +10,11 @@ export interface CatalogueEntry {
   match: string;
   /** Kinds that carry it; `*` is any kind, `*.group` any kind of that API group. */
   on: string[];
-  /** Where its objects live; `namespace` is the Namespace object itself. */
+  /** The scope of its objects; `namespace` is the Namespace object itself. */
   scope: 'namespaced' | 'cluster' | 'namespace';
   owner: string;
   /**
-   * Where a default installation runs the owner; names may hold `*`. The namespace is a hint: it may run in
+   * The workload of a default installation; names may hold `*`. The namespace is a hint: it may run in
    * any. Empty: not in the cluster, or unknown.
    */
   workload: { namespace: string; name: string }[];
@@ -24,7 +24,7 @@ export interface CatalogueEntry {
    */
   anyController?: true;
   /**
-   * What the owner creates or reads in the namespace of the object before it removes the finalizer. Absent
+   * Objects that the owner creates or reads in the namespace before it removes the finalizer. Absent
    * where nothing is known, which does not mean that it needs nothing.
    */
   needs?: CleanupNeed[];
@@ -35,7 +35,7 @@ export interface CatalogueEntry {
   protects: string;
   leakIfRemoved: string;
   remedy: string;
-  /** What is left of the remedy if the owner is not installed. Empty: nothing; absent: all of it. */
+  /** The part of the remedy that remains if the owner is not installed. Empty: nothing; absent: all of it. */
   withoutOwner?: string;
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;

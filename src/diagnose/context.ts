@@ -78,7 +78,7 @@ interface Ties {
   waitsForNamespace: string;
   /** The workload that should serve the subject, as `actorText` writes it. */
   servedBy: string;
-  /** What a person can do if the finding waits for itself through others: no fix is at the end of the chain. */
+  /** Remedies for a finding that waits for itself through others: no fix is at the end of the chain. */
   wayOut: Remedy[];
   /** The chain ends here only because the examination ended: the finding is no root cause. */
   isCut: boolean;

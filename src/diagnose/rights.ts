@@ -106,7 +106,7 @@ export function rightsOf(
   const ofGroup = own.filter(({ rule }) => isAboutGroup(rule, type));
   const granted = ofGroup.flatMap(({ subject, namespace, rule, because }) => {
     const { apiGroups, resources, resourceNames } = rule;
-    // What every account may do distinguishes none.
+    // A permission of every account distinguishes none.
     const isNamed = apiGroups.includes(type.group) && !EVERYBODY.includes(subject.name);
     const isAboutThem =
       resourceNames.length === 0 || names.some((name) => resourceNames.includes(name));

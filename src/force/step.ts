@@ -19,7 +19,7 @@ export interface CurrentPlan extends ForcePlan {
 export interface ForceDeps extends Reading {
   clock: Clock;
   log: Pick<Log, 'line' | 'group'>;
-  /** When forcing began, in ms since the epoch. */
+  /** The time at which forcing began, in ms since the epoch. */
   startedAt: number;
   /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
   stopReason(): string | undefined;
@@ -234,7 +234,7 @@ async function write<T extends Named>(
 
 type Answer = 'moved' | 'unclear' | 'throttled' | 'refused' | 'cut-off';
 
-/** What the error of a write that was sent says about the write. */
+/** The fate of a write that was sent, by its error. */
 const ANSWERS: Record<ReadFailure['kind'], Answer> = {
   'not-found': 'moved',
   conflict: 'moved',

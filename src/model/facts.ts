@@ -1013,7 +1013,7 @@ const matchRule = shape({
  * for other users (KEP-3488).
  */
 const readsUser = (path: string) => mentions(path, /\brequest\.userInfo\b|\bauthorizer\b/);
-/** Whether the answer may be another one once the object or its namespace is terminating. */
+/** Reports whether an expression may give another answer once the object or its namespace is terminating. */
 const readsDeletion = (path: string) =>
   mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/);
 

@@ -57,7 +57,7 @@ export interface Remedy {
   role?: RemedyRole;
 }
 
-/** How well a finding about an owner is proven. `proven`: identity evidence, and nothing contradicts. */
+/** The certainty of a finding about an owner. `proven`: identity evidence, and nothing contradicts. */
 export type Certainty = 'proven' | 'likely' | 'unknown';
 
 /** An object that another one waits for, and why it does not proceed. The shape of report.json. */
@@ -104,7 +104,7 @@ export interface Finding {
   count?: number;
   examples?: Subject[];
   waitsFor: string[];
-  /** What holds the subject once its root cause is fixed, as clauses. */
+  /** The next obstacles, which hold the subject once its root cause is fixed, as clauses. */
   next?: string[];
   remedies: Remedy[];
 }

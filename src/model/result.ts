@@ -39,7 +39,7 @@ export interface LeftBehind extends Subject {
   breaksOthers: boolean;
   /** Whether its controller deletes it in time, or its deletion was requested. */
   isGoing: boolean;
-  /** When the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */
+  /** The time at which the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
   /** For a volume: the claim that it belongs to, without a UID until it is bound. */
   claim?: Identity;

@@ -50,7 +50,7 @@ export interface PublisherDeps {
   reportDir: string;
   /** The workflow run; absent outside of one. */
   run: WorkflowRun | undefined;
-  /** How to comment; absent if no comment is wanted. */
+  /** The way to comment; absent if no comment is wanted. */
   comment: CommentInputs | undefined;
   /** Aborts when the run is cancelled. */
   cancelled: AbortSignal;
@@ -67,7 +67,7 @@ export class Publisher {
   readonly #clock: Clock;
   readonly #context: RenderContext;
   #leftMs = PUBLISHING_MS;
-  /** When the run was cancelled, in milliseconds since the epoch. */
+  /** The time at which the run was cancelled, in milliseconds since the epoch. */
   #cancelledAt: number | undefined;
   /** Length of the summary before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;

@@ -90,7 +90,7 @@ export function renderComment(
   return [...above, renderReport(content, seen, signature, room), ...below].join('\n\n');
 }
 
-/** What the parts of a comment show: all entries, and those of them that have a row. */
+/** The content of a comment: all entries, and those of them that have a row. */
 interface Table extends Pick<CommentContent, 'linkTo'> {
   all: readonly Teardown[];
   rows: readonly Teardown[];

@@ -244,7 +244,7 @@ function causeView(cause: Cause, run: RunResult) {
     clauses,
     /** Other objects that wait here, and what holds them next, as sentences. */
     also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
-    /** Who can fix it; empty if that is not known. */
+    /** The people who can fix it; empty if that is not known. */
     attribution: isGone ? [] : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),

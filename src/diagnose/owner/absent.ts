@@ -188,7 +188,7 @@ export function unknownOwner(
         ? `the log of ${productName(known) ?? 'its usual controller'}`
         : 'the logs of controllers, or ask its author';
   const text = `Find out which controller removes ${finalizer}: look for ${what} in ${logs}`;
-  // What the object itself shows does not depend on its owner.
+  // Facts that the object itself shows do not depend on its owner.
   const pauses = pauseRemedies(context, held);
   const facing = [
     ...pauses,

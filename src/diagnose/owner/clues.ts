@@ -217,7 +217,7 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
   if (named.length > 0) return named;
   const programs = actors.filter((actor) => hasProgramName(actor, manager));
   if (programs.length === 0) {
-    // What the writer says of its own refused requests names its account, and the catalogue its workload.
+    // The writer's own refused requests name its account, and the catalogue names its workload.
     const others = [...quotedAccounts(question), ...knownWorkloads(question)];
     if (others.some(({ actor }) => actor !== undefined)) return [];
     return [{ actor: undefined, account: undefined, program: manager, detail }];

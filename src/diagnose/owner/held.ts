@@ -19,7 +19,7 @@ export interface Held {
   type: ResourceType;
   /** The first objects; empty for the Namespace itself. */
   objects: ObjectFacts[];
-  /** How many objects are held alike. */
+  /** The number of objects that are held alike. */
   count: number;
   /** Since when, ISO 8601. */
   since: string;

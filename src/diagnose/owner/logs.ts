@@ -10,17 +10,17 @@ import type { Held } from './held.ts';
 
 /** A line of a controller's log that names a held object. */
 export interface LogLine {
-  /** When the container wrote it (container runtime), ISO 8601; empty where that is unknown. */
+  /** The time at which the container wrote it (container runtime), ISO 8601; empty if unknown. */
   at: string;
   /** `namespace/pod/container` */
   pod: string;
   /** Message and error in one line. */
   text: string;
   isError: boolean;
-  /** How often the line was written, ignoring numbers and ids. */
+  /** The number of times that the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
-  /** It is about all objects of the type: the controller cannot list or watch them. */
+  /** The line is about all objects of the type: the controller cannot list or watch them. */
   isAboutType: boolean;
 }
 

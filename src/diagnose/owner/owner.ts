@@ -65,7 +65,7 @@ export interface OwnerResults {
   /** The findings that the held object waits for. */
   waitsFor: Link[];
   results: RuleResult[];
-  /** What holds the object once the owner acts again. */
+  /** The obstacles that hold the object once the owner acts again. */
   next?: string[];
   /** The removal of the finalizer, which ends a circle of objects that wait for each other. */
   wayOut?: Remedy[];
@@ -241,7 +241,7 @@ function workloadResults(
       ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     },
   };
-  // What is deleted with the namespace does not start again in it.
+  // A workload that is deleted with the namespace does not start again in it.
   const waitsForNamespace = inside
     ? 'it is in this namespace and is being deleted with it'
     : undefined;

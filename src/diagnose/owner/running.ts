@@ -113,20 +113,20 @@ type Reason = (owner: RunningOwner) => RuleResult[] | undefined;
 
 /** Why an owner that runs has not removed the finalizer. The first reason with evidence is reported. */
 const REASONS: readonly Reason[] = [
-  // What reports an error has tried: it is neither paused nor without its definition.
+  // A controller that reports an error has tried: it is neither paused nor without its definition.
   reportsErrors,
-  // It will not act.
+  // The controller will not act.
   isPaused,
   lostItsDefinition,
   waitsForSync,
-  // It cannot.
+  // The controller cannot act.
   isRefused,
   isBeingDeleted,
-  // A part of it is down.
+  // A part of the controller is down.
   doesNotLead,
   followsEndedPod,
   lacksAgent,
-  // It waits for something that will not end.
+  // The controller waits for an object that has failed.
   waitsForFailure,
   runsBySchedule,
 ];

@@ -33,7 +33,7 @@ export interface Refusal {
   source: string;
   /** The object of the error. */
   object: ObjectFacts;
-  /** When it was reported, as far as that is known. */
+  /** The time of the report, as far as that is known. */
   at: string;
 }
 
@@ -125,15 +125,15 @@ export function invalidity(
 interface Statement {
   text: string;
   source: string;
-  /** When it was said at the latest, as far as that is known: its own transition, or the last write of the status. */
+  /** The latest possible time of the text, if known: its own transition, or the last write of the status. */
   at: string;
-  /** It was said after the deletion, or nothing dates it. */
+  /** The text was written after the deletion, or nothing dates it. */
   isCurrent: boolean;
-  /** It tells of trouble, and not only of a state. */
+  /** The text reports trouble, and not only a state. */
   isTrouble: boolean;
-  /** The status itself calls it a failure. */
+  /** The status itself calls this a failure. */
   isStated: boolean;
-  /** It is about other work than the removal. */
+  /** The text is about other work than the removal. */
   isOtherWork: boolean;
   isCondition: boolean;
   object: ObjectFacts;
@@ -417,7 +417,7 @@ function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | und
     );
     if (told !== undefined) return { object, by: `${what} ${told[0]}=${told[1]}` };
   }
-  // It is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
+  // A pause is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
   if (isBuiltIn(groupOf(object.apiVersion))) return undefined;
   const { suspended, conditions = [] } = detailOf(context, object) ?? {};
   if (suspended !== undefined) return { object, by: suspended };

@@ -42,7 +42,7 @@ export interface Ownership {
   unread: string[];
   /** Programs that may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
   others: string[];
-  /** Everybody else whom RBAC lets change the type, in a sentence. It rules out proof, and accuses nobody. */
+  /** All other users that RBAC lets change the type, in a sentence. Any of them rules out proof. */
   permitted: string[];
   /** Why the suspect to which the clues point is not named. */
   doubt?: string | undefined;

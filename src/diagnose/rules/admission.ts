@@ -69,7 +69,7 @@ export function admissionResult(
     : unreachableWebhook(context, error, request, webhook);
 }
 
-/** How admission decides about a request. */
+/** The decision of admission about a request. */
 export interface Judgement {
   results: RuleResult[];
   /** Questions that decide and have no known answer. */
@@ -110,7 +110,7 @@ export function judgeAdmission(
     if (looksAtUser) {
       const ours = `${does} by this gate (its conditions look at who asks)`;
       judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-      // How a policy decides for other users is evaluated below.
+      // The decision of a policy for other users is evaluated below.
       if (guard?.policy !== undefined) continue;
     }
     if (asked ?? !looksAtUser) add(admissionResult(context, error, does));

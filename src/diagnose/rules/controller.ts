@@ -29,7 +29,7 @@ interface ControllerManager {
   /** `unseen`: its Lease was not found, as in managed clusters. */
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;
-  /** When its Lease was last renewed. */
+  /** The time at which its Lease was last renewed. */
   aliveAt: string | undefined;
 }
 
