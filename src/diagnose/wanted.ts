@@ -246,16 +246,22 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     wanted.definitions.push(...definitionNames(context, one));
     wantDetails(context, one, wanted);
     const homes = [...new Set(placesOfNamesakes(context, one))];
-    wanted.partners.push(...namedOutside(context, one), ...namedInTexts(context, one, homes));
+    const able = ableAccounts(context, one.type);
+    const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
+    // A namesake without permissions on the type is another installation.
+    const texts = namedInTexts(
+      context,
+      one,
+      homes.filter((home) => accounts.includes(home)),
+    );
+    wanted.partners.push(...namedOutside(context, one), ...texts);
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     for (const { type, name } of definingObjects(context, one)) {
       wanted.partners.push({ type, namespace: undefined, name });
     }
     wantTrial(context, one, wanted);
-    const able = ableAccounts(context, one.type);
     if (able.everywhere) wanted.cluster.push('pods');
-    const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
     const servers = placesOfServers(context, one);
     for (const place of [...accounts, ...able.namespaces, ...servers, ...homes]) places.add(place);
     wanted.partners.push(...syncsOf(context, one, homes));

@@ -771,6 +771,7 @@ const s84Half = situation({
     await world.client.patch(guardedRef(world, operator), { metadata: { finalizers } });
     await restart(world, operator);
   },
+  beyondCommands: 'the stand-in of the operator hangs until it is restarted',
 });
 
 export const beyond = [
