@@ -32,16 +32,15 @@ import { findingsOfPod, terminatingPods } from './rules/pods.ts';
  * that belong to it and have not ended, held objects that its status names, and another of its finalizers.
  */
 export function linksInside(context: Context, held: Held, owner?: Actor): Link[] {
-  const said = [
-    ...statusTexts(context, held, owner),
-    ...(owner === undefined ? [] : currentLogLines(context, held, owner)),
-  ].map(({ text }) => text);
+  const statuses = statusTexts(context, held, owner);
+  const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
   return [
     ...podsOf(context, held).flatMap((pod) =>
       linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
     ),
     ...linksBehind(context, held),
-    ...said.flatMap((text) => linksNamedIn(context, held, text)),
+    ...statuses.flatMap(({ text }) => linksNamedIn(context, held, text)),
+    ...lines.flatMap(({ text }) => linksNamedIn(context, held, text, NAMED_IN_LOG)),
   ];
 }
 
@@ -75,6 +74,7 @@ function isNamespaceNamed(text: string, { name }: NamespaceFacts): boolean {
 const NAME_END = '(?![\\w-]|[./]\\w)';
 
 const NAMED = 'its status names it as what it waits for';
+const NAMED_IN_LOG = "its controller's log names it as what it waits for";
 
 function reasonFor(
   context: Context,
@@ -154,10 +154,10 @@ export function wantOwnersOfPods(context: Context, wanted: Wanted): void {
 const MAX_PODS = 20;
 
 /**
- * Returns links to what a status text names literally as what is waited for: a held object by its kind and name, a
+ * Returns links to what a text names literally as what is waited for: a held object by its kind and name, a
  * terminating namespace, or another finalizer of the same object.
  */
-export function linksNamedIn(context: Context, held: Held, text: string): Link[] {
+export function linksNamedIn(context: Context, held: Held, text: string, because = NAMED): Link[] {
   if (!isWaitText(text)) return [];
   const [first] = held.objects;
   if (first === undefined) return [];
@@ -168,28 +168,31 @@ export function linksNamedIn(context: Context, held: Held, text: string): Link[]
     .sort((a, b) => placeIn(a) - placeIn(b));
   const finalizers = other === undefined || other === held.finalizer ? [] : [other];
   return [
-    ...linksToHeld({ ...first, finalizers }, NAMED),
-    ...objectsNamedIn(context, held, text).flatMap(({ head }) => linksToHeld(head, NAMED)),
+    ...linksToHeld({ ...first, finalizers }, because),
+    ...objectsNamedIn(context, held, text).flatMap(({ head }) => linksToHeld(head, because)),
     ...otherTerminating(context)
       .filter((namespace) => isNamespaceNamed(text, namespace))
-      .map(({ name }) => ({ id: behindId(name), because: NAMED })),
+      .map(({ name }) => ({ id: behindId(name), because })),
   ];
 }
 
 /**
- * Returns terminating objects that a text names as what is waited for: by kind and name, by their kind and a number (`2
- * gadgets remaining`), or by the kind of an object to which the held one refers.
+ * Returns terminating objects that a text names as what is waited for: by kind and name, by their kind and number (`2
+ * gadgets remaining`, if two are terminating), or by the kind of an object to which the held one refers.
  */
 function objectsNamedIn(context: Context, { objects }: Held, text: string) {
   const clauses = text.split(/[;.]\s/).filter(isWaitText);
-  return terminatingObjects(context).filter(
+  const all = terminatingObjects(context);
+  const counts = new Map<string, number>();
+  for (const { object } of all) counts.set(object.kind, (counts.get(object.kind) ?? 0) + 1);
+  return all.filter(
     ({ object }) =>
       !objects.includes(object) &&
       clauses.some(
         (clause) =>
           isKindNamed(clause, object.kind) &&
           (isObjectNamed(clause, object) ||
-            isCounted(clause, object.kind) ||
+            isCounted(clause, object.kind, counts.get(object.kind)) ||
             objects.some((from) => referencesTo(context, from, object).length > 0)),
       ),
   );
@@ -199,12 +202,13 @@ function objectsNamedIn(context: Context, { objects }: Held, text: string) {
 function isObjectNamed(text: string, { kind, namespace, name }: ObjectFacts): boolean {
   const type = `(?:[\\w./-]{0,100}${escapeForRegExp(kind)}[\\w.-]{0,100}/)?`;
   const place = namespace === '' ? '' : `(?:${escapeForRegExp(namespace)}/)?`;
-  const word = `(?<![\\w./-])${type}${place}${escapeForRegExp(name)}(?![\\w-]|[./]\\w)`;
+  const word = `(?<![\\w./-])${type}${place}${escapeForRegExp(name)}${NAME_END}`;
   return new RegExp(word, 'i').test(text);
 }
 
-function isCounted(text: string, kind: string): boolean {
-  return new RegExp(`(?<![\\w.-])\\d+ ${escapeForRegExp(kind)}(?:e?s)?(?![\\w-])`, 'i').test(text);
+function isCounted(text: string, kind: string, count = 0): boolean {
+  const word = `(?<![\\w.-])${count} ${escapeForRegExp(kind)}(?:e?s)?(?![\\w-])`;
+  return new RegExp(word, 'i').test(text);
 }
 
 /** Returns terminating objects outside of the namespace that a status names as what is waited for. */
@@ -219,16 +223,16 @@ const NAMED_OBJECT =
   /(?<![\w.-])([A-Za-z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
 
 /**
- * Returns objects outside of the namespace that a status names as what is waited for; without their namespace, in
- * `homes`, those of the controllers.
+ * Returns objects outside of the namespace that texts name as what is waited for; without their namespace, in `homes`,
+ * those of the controllers.
  */
 export function namedInTexts(
   context: Context,
-  held: Held,
+  texts: readonly string[],
   homes: readonly string[],
 ): Wanted['partners'] {
   const own = context.now.namespace.name;
-  return waitTexts(context, held)
+  return texts
     .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
     .flatMap(([, kind = '', place, name = '']) =>
       typesOf(context)
@@ -252,7 +256,8 @@ function placesFor(
 
 const MAX_NAMED = 3;
 
-function waitTexts(context: Context, held: Held): string[] {
+/** Returns the texts of the status that say what is waited for. */
+export function waitTexts(context: Context, held: Held): string[] {
   return statusTexts(context, held).flatMap(({ text }) => (isWaitText(text) ? [text] : []));
 }
 

@@ -403,3 +403,10 @@ export type AdmissionError = ErrorOf<'webhook-unreachable' | 'webhook-denied' | 
 export function isAdmissionError(error: ContentError): error is AdmissionError {
   return /^(?:webhook-unreachable|webhook-denied|policy-denied)$/.test(error.kind);
 }
+
+/**
+ * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is
+ * deleted" are none.
+ */
+export const FAILURE =
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;

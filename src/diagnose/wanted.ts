@@ -10,7 +10,13 @@ import type {
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import { isWorkloadOf } from './catalogue.ts';
-import { namedInTexts, namedOutside, namespacesBehind, wantOwnersOfPods } from './chains.ts';
+import {
+  namedInTexts,
+  namedOutside,
+  namespacesBehind,
+  waitTexts,
+  wantOwnersOfPods,
+} from './chains.ts';
 import {
   type Context,
   contextOf,
@@ -249,12 +255,11 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     const able = ableAccounts(context, one.type);
     const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
     // A namesake without permissions on the type is another installation.
-    const texts = namedInTexts(
-      context,
-      one,
-      homes.filter((home) => accounts.includes(home)),
+    const controllers = homes.filter((home) => accounts.includes(home));
+    wanted.partners.push(
+      ...namedOutside(context, one),
+      ...namedInTexts(context, waitTexts(context, one), controllers),
     );
-    wanted.partners.push(...namedOutside(context, one), ...texts);
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
     for (const { type, name } of definingObjects(context, one)) {

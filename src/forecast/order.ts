@@ -51,32 +51,58 @@ function wholeTypeStep(type: ResourceType, why: string): Unplaced {
  * again, are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
-  const context = contextOf(predict(now));
-  const { steps, seen } = unplacedSteps(context);
-  const spared = reachingElsewhere(context);
-  return inDeletionOrder(
-    context,
-    steps.flatMap((step) => withoutObjects(step, spared)),
-    seen,
-  );
+  const { steps, reach } = judgedSteps(now);
+  return reach === undefined ? steps : steps.filter(({ type }) => !isGitOps(type));
 }
 
 /**
- * Returns the commands that an order leaves to a person: a GitOps object's deletion also deletes what it deployed to
- * another namespace.
+ * Returns the commands that an order leaves to a person: the deletion of GitOps objects that also deletes what they
+ * deployed to other namespaces. One such object can own others, so none of them is deleted then.
  */
 export function commandsElsewhere(now: Snapshot): OrderEntry[] {
-  const context = contextOf(predict(now));
-  const kinds = unplacedSteps(context).steps.map(({ type }) => type.kind);
-  return reachingElsewhere(context)
-    .filter(({ type }) => kinds.includes(type.kind))
-    .map(({ object: { kind, name, namespace }, type, place }) => ({
-      why: `${kind} ${name} names Namespace ${place}: its controller deletes what it deployed there, too`,
-      command: kubectl('delete', typeName(type), name, '-n', namespace, '--wait'),
-    }));
+  const { steps, reach } = judgedSteps(now);
+  if (reach === undefined) return [];
+  return steps
+    .filter(({ type }) => isGitOps(type))
+    .map((step) => ({ why: reach, command: orderCommand(now.namespace.name, step) }));
 }
 
-function unplacedSteps(context: Context): { steps: Unplaced[]; seen: ObjectFacts[] } {
+function judgedSteps(now: Snapshot): { steps: OrderStep[]; reach: string | undefined } {
+  const context = contextOf(predict(now));
+  const { steps, seen, dependent } = unplacedSteps(context);
+  return {
+    steps: inDeletionOrder(context, steps, seen),
+    reach: reachOfGitOps(context, dependent),
+  };
+}
+
+/**
+ * Says why the deletion of GitOps objects whose controller would be lost may reach beyond the namespace. If their
+ * controller stays, the deletion of the namespace has the same effect.
+ */
+function reachOfGitOps(context: Context, dependent: readonly Held[]): string | undefined {
+  const { cluster, namespace } = context.now;
+  const held = dependent.filter(({ type }) => isGitOps(type));
+  if (held.length > 0 && !cluster.namespaces?.ok) return 'the namespaces could not be read';
+  for (const { kind, name, uid } of held.flatMap(({ objects }) => objects)) {
+    const mentions = detailOf(context, { uid })?.mentions;
+    if (mentions === undefined) return `the spec of ${kind} ${name} could not be read`;
+    const place = itemsIn(cluster.namespaces).find(
+      (one) => one.name !== namespace.name && mentions.includes(one.name),
+    );
+    if (place !== undefined) {
+      return `${kind} ${name} names Namespace ${place.name}: its controller deletes what it deployed there, too`;
+    }
+  }
+  const many = held.find(({ count, objects }) => count > objects.length);
+  return many && `not all of ${many.count} ${many.type.resource} were read`;
+}
+
+function unplacedSteps(context: Context): {
+  steps: Unplaced[];
+  seen: ObjectFacts[];
+  dependent: Dependent[];
+} {
   const { now } = context;
   const present = (now.forecast?.present.content ?? []).filter(
     ({ read }) => read.ok && read.value.total > 0,
@@ -88,9 +114,9 @@ function unplacedSteps(context: Context): { steps: Unplaced[]; seen: ObjectFacts
   });
   const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
   const children = Array.from(byType, (held) => guardedStep(held, present));
-  if (whole.length + children.length === 0) return { steps: [], seen: [] };
+  if (whole.length + children.length === 0) return { steps: [], seen: [], dependent };
   const recreating = present
-    .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
+    .filter(({ type }) => isGitOps(type))
     .map(({ type }) => wholeTypeStep(type, 'they would create again what is deleted'));
   const known = countsOf({ content: present }).flatMap(({ guarded: groups, sample }) => [
     ...groups.flatMap(({ examples }) => examples),
@@ -101,43 +127,7 @@ function unplacedSteps(context: Context): { steps: Unplaced[]; seen: ObjectFacts
   const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
   const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
   const steps = Map.groupBy(all, ({ type }) => typeName(type)).values();
-  return { steps: Array.from(steps, mergedStep), seen };
-}
-
-/** Leaves objects out of a step. */
-function withoutObjects(step: Unplaced, spared: readonly Reaching[]): Unplaced[] {
-  const mine = spared.filter(({ object }) => object.kind === step.type.kind);
-  if (mine.length === 0) return [step];
-  const uids = new Set(mine.map(({ object }) => object.uid));
-  const names = step.names.filter((name) => mine.every(({ object }) => object.name !== name));
-  if (names.length === 0) return [];
-  const matches = (object: ObjectFacts): boolean => step.matches(object) && !uids.has(object.uid);
-  return [{ ...step, names, isWhole: false, matches }];
-}
-
-/** A GitOps object whose deletion also deletes what it deployed to another namespace. */
-interface Reaching {
-  object: ObjectFacts;
-  type: ResourceType;
-  /** The other namespace. */
-  place: string;
-}
-
-/** Returns the GitOps objects with finalizers that name another namespace. */
-function reachingElsewhere(context: Context): Reaching[] {
-  const { now } = context;
-  const others = itemsIn(now.cluster.namespaces)
-    .map(({ name }) => name)
-    .filter((name) => name !== now.namespace.name);
-  return heldObjects(context)
-    .filter(({ type }) => rankOf(type) < RECREATING_KINDS.length)
-    .flatMap(({ objects, type }) =>
-      objects.flatMap((object) => {
-        const { mentions = [] } = detailOf(context, object) ?? {};
-        const place = others.find((name) => mentions.includes(name));
-        return place === undefined ? [] : [{ object, type, place }];
-      }),
-    );
+  return { steps: Array.from(steps, mergedStep), seen, dependent };
 }
 
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */
@@ -238,6 +228,10 @@ const RECREATING =
 const RECREATING_KINDS = [
   ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
 ];
+
+function isGitOps(type: ResourceType): boolean {
+  return rankOf(type) < RECREATING_KINDS.length;
+}
 
 /** Returns the position of a type among the GitOps kinds. All other types come last. */
 function rankOf({ group, kind }: ResourceType): number {

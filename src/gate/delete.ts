@@ -192,7 +192,7 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
       note(`not done, because it is cluster-scoped: ${command} (${why})`);
     }
     for (const { command, why } of commandsElsewhere(snapshot)) {
-      note(`not done, because it reaches beyond this namespace: ${command} (${why})`);
+      note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
     }
     const state = { ...ordered, namespace, unread: new Set<string>(), note, timeLeft };
     await runOrderSteps(orderOf(snapshot), { ...run, ...state });

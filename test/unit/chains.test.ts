@@ -20,11 +20,13 @@ describe('a status text', () => {
     ['Part db-data depends on it', 1],
     ['waiting for example.com/Part/db-data', 1],
     [`waiting for Part ${context.now.namespace.name}/db-data`, 1],
-    ['2 parts remaining', 1],
-    // The name is that of an object elsewhere, and the clause that waits is about another one.
+    ['1 part remaining', 1],
+    // The number is another one, the name is that of an object elsewhere, and the clause that waits is about another one.
+    ['0 parts remaining', 0],
+    ['2 parts remaining', 0],
     ['waiting for Part elsewhere/db-data', 0],
     ['Part db-data is kept; waiting for Part db-log', 0],
-    ['2 apartments remaining', 0],
+    ['1 apartment remaining', 0],
     // It names no held object of this kind and name.
     ['Part db still exists', 0],
     ['Part db-data-1 still exists', 0],
@@ -38,6 +40,14 @@ describe('a status text', () => {
     if (held === undefined) throw new Error('the recording has no Widget');
     expect(linksNamedIn(context, held, text)).toHaveLength(links);
   });
+});
+
+test('a log line that names what is waited for is told as one', () => {
+  const { before, now } = readRecordedLook('log-waits');
+  const { edges } = diagnose(now, before);
+  expect(edges.map(({ because }) => because)).toContain(
+    "its controller's log names it as what it waits for",
+  );
 });
 
 describe('a status text about a namespace', () => {

@@ -41,7 +41,7 @@ const PUTS_BACK = 'S46';
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
     S100-others S100-over S42 class-of-its-own S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
-    S66-this-object S67 S67-polarity S71 S80 S81-awake agent-there behind-named behind-namesake
+    S66-this-object S67 S67-polarity S71 S80 class-of-storage S81-awake agent-there behind-named behind-namesake
     behind-orphan bound-as-group chain-users config-in-use definition-there entry-of-who-runs
     error-with-old-time event-of-others flux-suspended harmless-words impersonates keda-paused
     lease-of-the-group lease-of-twin lock-of-nobody log-of-parent namesake-of-product one-replica
@@ -52,7 +52,7 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    counts-no-errors fails-to-go job-elsewhere job-elsewhere-failed other-language own-field
+    counts-no-errors fails-to-go job-elsewhere job-elsewhere-failed job-elsewhere-remains other-language own-field
     says-what-it-waits-for waits-elsewhere`,
   'the last error is of other work, and no refusal': `
     S68 failed-before`,

@@ -232,6 +232,18 @@ test.each(LINES)('%s', (_, line, about, isClue) => {
   expect(found.naming.length > 0).toBe(isClue);
 });
 
+test('an error of client-go counts only while it is repeated', () => {
+  const line = 'failed to list *v1.Widget: connection refused';
+  const context = contextOf(worldOf([]));
+  const [actor] = actorsOf(context);
+  const linesAt = (at: string): number => {
+    const now = { ...context.now, logs: { [POD]: readOk([`${at} ${line}`]) } };
+    return actor === undefined ? 0 : logLinesAbout(contextOf(now), HELD, actor).length;
+  };
+  expect(linesAt(AT)).toBe(1);
+  expect(linesAt('2026-03-02T09:50:00Z')).toBe(0);
+});
+
 test('a line with the UID of the object is about it', () => {
   const uid = 'uid-widgets-db';
   const [object] = HELD.objects;

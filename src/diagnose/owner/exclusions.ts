@@ -133,15 +133,17 @@ function mayMatch(option: RegExp, argument: string, labels: Record<string, strin
   });
 }
 
-/** Reports whether an argument such as `--widget-class=blue` and a field such as `spec.widgetClass` differ. */
+/**
+ * Reports whether an argument such as `--widget-class=blue` and a field such as `spec.widgetClass` or `spec.class` of a
+ * Widget differ. Other classes, as `--storage-class`, are of what the controller makes.
+ */
 function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
+  const own = ['class', `${object.kind.toLowerCase()}class`];
   const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
+  if (!own.includes(option.replaceAll('-', ''))) return false;
   const { siblings = [] } = detailOf(context, object) ?? {};
-  const named = siblings
-    .map((one) => one.split('/'))
-    .filter(([field = '']) => option !== '' && field.endsWith(option.replaceAll('-', '')))
-    .map(([, value = '']) => value);
-  return named.length > 0 && named.every((value) => !values.split(',').includes(value));
+  const named = siblings.map((one) => one.split('/')).filter(([field = '']) => own.includes(field));
+  return named.length > 0 && named.every(([, value = '']) => !values.split(',').includes(value));
 }
 
 function isOperandOf({ owner }: Actor, { held: { type } }: OwnerQuestion): boolean {

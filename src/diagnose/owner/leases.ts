@@ -40,14 +40,15 @@ export function holderOf(context: Context, { namespace, holder }: LeaseFacts): A
 
 /**
  * Reports whether one of the workload's pods holds the Lease: client-go adds an ID to the name, cert-manager words.
- * Pods of a StatefulSet have the names of those before them, so a Lease last renewed before the pod existed is not its.
+ * Pods of a StatefulSet and static pods have the names of those before them: a Lease last renewed before is not theirs.
  */
 export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
       new RegExp(`^${escapeForRegExp(name)}(?:[_-]|$)`).test(holder) &&
       !(
-        kind === 'StatefulSet' && Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
+        /^(?:StatefulSet|Pod)$/.test(kind) &&
+        Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
       ),
   );
 }

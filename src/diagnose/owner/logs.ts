@@ -4,6 +4,7 @@ import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { type Context, groupsOf, itemsIn, shortQuote, typesOf, valueIn } from '../context.ts';
+import { FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
@@ -67,7 +68,7 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
   });
   const found = new Map<string, LogLine>();
   for (const record of written.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
-    const isAboutType = cannotRead(held, record);
+    const isAboutType = cannotRead(context, held, record);
     const object = isAboutType
       ? held.objects[0]
       : held.objects.find((one) => isAbout(context, one, record));
@@ -149,13 +150,6 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
   RECORDS.set(lines, known);
   return known;
 }
-
-/**
- * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is
- * deleted" are none.
- */
-export const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;
 
 const MAX_LINE_CHARS = 16_000;
 const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
@@ -249,10 +243,14 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   });
 }
 
-/** Reports whether client-go says that it cannot read the type: `failed to list *v1.Widget: Unauthorized`. */
-function cannotRead({ type }: Held, { line }: LogRecord): boolean {
+/** client-go tries again within half a minute, and does not log that it has succeeded (reflector.go). */
+const CANNOT_READ_MS = 120_000;
+
+/** Reports whether client-go says, and recently, that it cannot read the type: `failed to list *v1.Widget: Unauthorized`. */
+function cannotRead({ nowMs }: Context, { type }: Held, { at, line }: LogRecord): boolean {
   const kind = /failed to (?:list|watch) (?:[*\w./]+\.)?(\w+)/i.exec(line)?.[1];
-  return kind !== undefined && isSameKind(kind, type.kind);
+  const isRecent = Date.parse(at) >= nowMs - CANNOT_READ_MS;
+  return isRecent && kind !== undefined && isSameKind(kind, type.kind);
 }
 
 /** Reports whether another held object in this namespace has the same name. */

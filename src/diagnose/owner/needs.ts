@@ -23,10 +23,10 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
+import { FAILURE } from '../error-texts.ts';
 import { guardsAsked } from '../guards.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
-import { FAILURE } from './logs.ts';
 import { namedByConvention } from './partners.ts';
 import { isAnnotationForOwner, troublesOf } from './state.ts';
 
@@ -56,9 +56,11 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
       'state',
       absentObjects(context, held).map((what) => `${what} does not exist`),
     ),
+  ].filter(({ certainty }) => certainty === 'likely' || !knownFinalizer(held)?.needsNothingElse);
+  needs.push(
     ...complaints(context, held),
     ...unsure('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
-  ];
+  );
   const unique = new Map(needs.map((need) => [need.text, need]));
   return [...unique.values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
@@ -225,7 +227,7 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
     ];
     return notes.slice(0, 1).map((note) => `${type.kind} (${note})`);
   });
-  const namesakes = (knownFinalizer(held)?.needsNothingElse ? [] : Object.values(samples ?? {}))
+  const namesakes = Object.values(samples ?? {})
     .flatMap(({ sample }) => sample ?? [])
     .filter((one) => isNamedAfter(held, one) && isUnprotected(one, held, actor))
     .map(({ kind, name }) => `${kind} ${name} (by its name)`);
@@ -248,9 +250,7 @@ export function wantedNamesakes(
   type: ResourceType,
 ): NonNullable<Wanted['samples']> {
   if (type.group !== '' || !INPUTS.includes(type.kind)) return [];
-  const custom = held.filter(
-    (one) => !isBuiltIn(one.type.group) && !knownFinalizer(one)?.needsNothingElse,
-  );
+  const custom = held.filter((one) => !isBuiltIn(one.type.group));
   return custom.map((one) => ({
     key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
     type,
@@ -307,7 +307,6 @@ const MAX_TASKS = 3;
  */
 function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
   const { now } = context;
-  if (knownFinalizer(held)?.needsNothingElse) return [];
   const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const jobs = itemsIn(now.cluster.jobs)

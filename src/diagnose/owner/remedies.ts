@@ -183,6 +183,7 @@ export function cureRemedies(
     })),
   ];
 }
+
 /**
  * Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may
  * name other objects. A text from the cluster is no reason to grant permissions on anything but the held objects.
@@ -219,12 +220,12 @@ function grantRemedies(
     restart.length > 0
       ? 'After a restart, the controller tries at once'
       : 'The next attempt of the controller may be up to 17 minutes away';
-  const grant = withRole('now', {
+  const grant = {
     text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. ${then}`,
     command: commands.join(' && '),
     risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
-  });
-  return [grant];
+  };
+  return [withRole('now', grant)];
 }
 
 /** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */

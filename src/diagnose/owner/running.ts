@@ -2,7 +2,7 @@ import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import type { Certainty, Remedy } from '../../model/finding.ts';
 import { type EventFacts, partnerKey, type Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { linksInside, linksNamedIn, namedInTexts, namespacesBehind } from '../chains.ts';
+import { linksInside, linksNamedIn, namedInTexts, namespacesBehind, waitTexts } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -416,10 +416,14 @@ function lacksAgent(owner: RunningOwner): RuleResult[] | undefined {
   return [findingAbout(owner, 'owner-not-ready', words, [...podRemedies(actor, who), ...removal])];
 }
 
-/** Finds an object elsewhere that the status names as what is waited for, and that has failed: a Job of the owner. */
+/** The end of a wait for a deletion, which an object that has failed does not prevent. */
+const UNTIL_DELETED = /\b(?:deleted|removed|gone|finali[sz]ed|terminated)\b/i;
+
+/** Finds an object elsewhere that the status waits for, not for its deletion, and that has failed: a Job of the owner. */
 function waitsForFailure(owner: RunningOwner): RuleResult[] | undefined {
   const { actor, context, held, removal } = owner;
-  for (const awaited of namedInTexts(context, held, [actor.namespace])) {
+  const texts = waitTexts(context, held).filter((text) => !UNTIL_DELETED.test(text));
+  for (const awaited of namedInTexts(context, texts, [actor.namespace])) {
     const { type, name, namespace } = awaited;
     const object = valueIn(context.now.partners[partnerKey({ ...type, namespace, name })]);
     const failure = object && failureOf(context, object);

@@ -20,9 +20,9 @@ import {
   typeName,
   typesOf,
 } from '../context.ts';
-import { type ContentError, classifyErrorText } from '../error-texts.ts';
+import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
 import { type Held, knownFinalizer, LAST_WORDS_MS } from './held.ts';
-import { currentLogLines, FAILURE } from './logs.ts';
+import { currentLogLines } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 import { wholesOf } from './partners.ts';
 
@@ -231,7 +231,7 @@ export function statusEvidence(context: Context, held: Held): string[] {
 const WELL = /^(?:Ready|Healthy|Available|Synced)$/;
 
 /**
- * Returns the troubles that the status of an object reports, which is not being deleted. Beside a condition such as
+ * Returns the troubles that the status of an object reports; the object is not being deleted. Beside a condition such as
  * Ready=True, only other conditions do: any other text is history.
  */
 export function troublesOf(context: Context, object: ObjectFacts): Statement[] {
@@ -500,9 +500,7 @@ export function lostAgent(
 ): { node: string; pod: string | undefined; object: ObjectFacts } | undefined {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   for (const object of held.objects) {
-    const { 'kubernetes.io/hostname': hostname } = object.labels;
-    const nodes = detailOf(context, object)?.nodes ?? [];
-    for (const node of hostname === undefined ? nodes : [...nodes, hostname]) {
+    for (const node of detailOf(context, object)?.nodes ?? []) {
       const own = pods.filter(({ nodeName }) => nodeName === node);
       if (own.every(({ ready }) => !ready)) return { node, pod: own[0]?.name, object };
     }

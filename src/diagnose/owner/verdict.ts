@@ -243,6 +243,8 @@ interface Doubt {
   reason: string;
   /** The rivals are the workloads that were ruled out, instead of the suspects. */
   isAboutRuledOut?: boolean;
+  /** The doubt is about a suspect whose log names the object, and the only one about it. */
+  isAboutLog?: boolean;
   applies: (best: Suspect, rival: Suspect, question: OwnerQuestion) => boolean;
 }
 
@@ -251,7 +253,8 @@ export const DOUBTS: readonly Doubt[] = [
   {
     reason:
       'its log names the object, but another suspect has the name of the writer of the finalizer',
-    applies: (best, rival) => hasClue(best, 'log') && isWriterInstead(rival, best),
+    isAboutLog: true,
+    applies: (best, rival) => hasClue(rival, 'writer') && !hasClue(best, 'writer'),
   },
   {
     reason: 'another installation of its program has other arguments that select objects',
@@ -300,10 +303,6 @@ export const DOUBTS: readonly Doubt[] = [
   },
 ];
 
-function isWriterInstead(rival: Suspect, best: Suspect): boolean {
-  return hasClue(rival, 'writer') && !hasClue(best, 'writer');
-}
-
 /** Returns the suspect to which the clues point, unless there is a doubt. */
 function singledOut(
   question: OwnerQuestion,
@@ -312,8 +311,7 @@ function singledOut(
 ): { best?: Suspect | undefined; doubt?: string } {
   const best = suspectPointedTo(ranked);
   if (best === undefined) return { best };
-  // Beyond that, a log that names the object is not doubted.
-  const doubts = hasClue(best, 'log') ? DOUBTS.slice(0, 1) : DOUBTS;
+  const doubts = DOUBTS.filter(({ isAboutLog = false }) => isAboutLog === hasClue(best, 'log'));
   const found = doubts.find(({ isAboutRuledOut, applies }) =>
     isAboutRuledOut
       ? ruledOut.some(({ suspect }) => applies(best, suspect, question))

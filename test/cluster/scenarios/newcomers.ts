@@ -105,7 +105,11 @@ const wipes =
     const job = workload('Job', namespace, 'wipe-db');
     await world.create({ ...job, spec: { ...(job['spec'] as JsonObject), ...spec } });
   };
-const jobRef = ({ namespace }: Operator) => ref('batch/v1', 'Job', namespace, 'wipe-db');
+const jobFailed: Step = async (world, { namespace }) => {
+  await world.client.waitFor(ref('batch/v1', 'Job', namespace, 'wipe-db'), 'has failed', (job) =>
+    conditionsOf(job).some(({ type, status: is }) => type === 'Failed' && is === 'True'),
+  );
+};
 
 const KRUISE = 'apps.kruise.io';
 const cloneSetRef = (world: World, { namespace, name }: Operator) =>
@@ -633,9 +637,7 @@ const scopes: Scenario[] = [
     behaviour: HANGS,
     afterwards: wipes({ activeDeadlineSeconds: 1 }),
     settle: async (world, operator) => {
-      await world.client.waitFor(jobRef(operator), 'has failed', (job) =>
-        conditionsOf(job).some(({ type, status: is }) => type === 'Failed' && is === 'True'),
-      );
+      await jobFailed(world, operator);
       await status(() => ({ message: 'waiting for job "wipe-db" to complete' }))(world, operator);
     },
     owner: {
@@ -647,6 +649,19 @@ const scopes: Scenario[] = [
     },
     cure: releaseGuarded,
     beyondCommands: 'only a person knows why the Job fails',
+  }),
+  situation({
+    id: 'job-elsewhere-remains',
+    title: 'the operator waits until its Job in its own namespace is deleted, which has failed',
+    behaviour: HANGS,
+    afterwards: wipes({ activeDeadlineSeconds: 1 }),
+    settle: async (world, operator) => {
+      await jobFailed(world, operator);
+      await status(() => ({ message: 'waiting for job "wipe-db" to be deleted' }))(world, operator);
+    },
+    owner: { code: 'owner-running', says: [/waiting for job "wipe-db"/] },
+    cure: releaseGuarded,
+    beyondCommands: 'the Job has to be deleted, which its controller does',
   }),
   situation({
     id: 'job-elsewhere',

@@ -468,6 +468,14 @@ export const notActing: Scenario[] = [
     behaviour: HANGS,
     owner: { code: 'owner-running', certainty: ['likely'], says: [/--widget-class=gold/] },
   }),
+  situation({
+    id: 'class-of-storage',
+    title: 'the operator has a storage class for what it makes; the object names another one',
+    operator: { container: { args: ['--storage-class=gold'] } },
+    spec: { storageClass: 'silver', storageClassName: 'silver' },
+    behaviour: HANGS,
+    owner: 'owner-running',
+  }),
   typeDeleted(
     'type-deleted-before',
     'the type was deleted, and with it the object; its operator does nothing',
