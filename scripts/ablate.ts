@@ -11,6 +11,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readFailed, readOk } from '../src/model/read.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
+import { inBusyCluster } from '../test/unit/busy-cluster.ts';
+import { withDecoys } from '../test/unit/decoys.ts';
 import {
   FORECAST,
   readRecordedForecast,
@@ -31,7 +33,8 @@ npm run ablate -- PATH…           in these folders or files
  * that was read, with one source unread and no earlier snapshot, cut short, ten minutes later, while objects are being
  * removed, after the last one was, and what is read next when nothing, and when only the collections of the cluster were
  * read. Hangs are also replayed as the forecast that saw the same cluster before the deletion, and the texts of real
- * servers in error-texts.txt are one more recording. A condition without which every recording gives the same
+ * servers in error-texts.txt are one more recording. Each is replayed beside what does not count as well, and beside
+ * software that most clusters have. A condition without which every recording gives the same
  * diagnosis, forecast and lists of things to read is *unpinned*: nothing that a real cluster has shown needs it.
  */
 const COPY = join('coverage', 'ablate');
@@ -286,6 +289,10 @@ async function replayer(): Promise<(recording: string) => () => string> {
     }
     const { now, before } = readRecordedLook(recording);
     const foresight = replayForecast(rewound({ now }), false);
+    const neighbours = [withDecoys(now), inBusyCluster(now)].map((one) => ({
+      now: one,
+      ahead: rewound({ now: one }),
+    }));
     const cut = cutShort(now, turn);
     const blind = withUnread(now, turn++);
     const rounds = earlierRounds(now);
@@ -297,6 +304,7 @@ async function replayer(): Promise<(recording: string) => () => string> {
         [diagnose(blind), wantedFor(blind)],
         [diagnose(cut), wantedFor(cut), diagnose(old), diagnose(now, busy), diagnose(empty)],
         rounds.map((round) => wantedFor(round)),
+        neighbours.map((one) => [diagnose(one.now), foresee(one.ahead, false)]),
         foresight(),
       ]);
   };

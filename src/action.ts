@@ -36,11 +36,10 @@ export async function runAction(): Promise<number> {
       reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir),
       comment: commentInputs(given, inputs),
     });
+  /** Sets outputs whose texts are redacted already. The JSON of `reset-password` looks like a password. */
   const setOutputs = (outputs: Record<string, string>): void => {
     try {
-      for (const [name, value] of Object.entries(outputs)) {
-        core.setOutput(name, redactor.redact(value));
-      }
+      for (const [name, value] of Object.entries(outputs)) core.setOutput(name, value);
     } catch (error) {
       log.warning(`could not set the outputs of this step: ${describeError(error)}`);
     }
@@ -50,7 +49,7 @@ export async function runAction(): Promise<number> {
     const view = 'run' in ending ? ending : undefined;
     setOutputs(outputsOf(view, await publisher.files(ending), elapsedMs()));
     const commentUrl = await publisher.comment(ending);
-    if (commentUrl !== '') setOutputs({ 'comment-url': commentUrl });
+    if (commentUrl !== '') setOutputs({ 'comment-url': redactor.redact(commentUrl) });
   };
   const finish = async (view: View): Promise<number> => {
     logReport(view, log);

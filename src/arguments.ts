@@ -15,7 +15,7 @@ export const FORMATS = ['text', 'markdown', 'json'] as const;
 export const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 /** First words that are not names of namespaces. */
-export const SUBCOMMANDS = ['forecast', 'stats', 'completion'] as const;
+export const SUBCOMMANDS = ['forecast', 'stats', 'completion', 'help'] as const;
 
 /** The request of the arguments, as a value; `cli.ts` runs it. */
 export type Command =
@@ -39,20 +39,21 @@ const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 export function parseArguments(args: readonly string[]): Command {
   if (args.length === 0) return { run: 'help', isMistake: true, all: false };
   const { values, positionals } = parse(args);
-  if (values['help'] === 'all' || flag('help', values)) {
-    return { run: 'help', isMistake: false, all: values['help'] === 'all' };
-  }
+  const [first, second] = positionals;
+  const all = values['help'] === 'all' || (first === 'help' && second === 'all');
+  if (all || first === 'help' || flag('help', values))
+    return { run: 'help', isMistake: false, all };
   if (flag('version', values)) return { run: 'version' };
-  if (positionals[0] === 'completion') {
-    const shell = legalValue('the shell', positionals[1] ?? '', SHELLS, HINT);
+  if (first === 'completion') {
+    const shell = legalValue('the shell', second ?? '', SHELLS, HINT);
     return { run: 'completion', shell };
   }
-  if (positionals[0] === 'stats') {
+  if (first === 'stats') {
     const files = positionals.slice(1);
     if (files.length === 0) throw usageError('"stats" needs at least one report.json file');
     return { run: 'stats', files, format: formatOf(values['format'], STATS_FORMATS) };
   }
-  const isForecast = positionals[0] === 'forecast';
+  const isForecast = first === 'forecast';
   if (isForecast) positionals.shift();
   const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
   for (const [name] of IN_THE_TERMINAL) {
@@ -106,7 +107,13 @@ function parse(args: readonly string[]): {
   }
 }
 
-/** Adds the value to flags: `--delete` becomes `--delete=true`, and `--delete false` is not read as a namespace. */
+/** The words for a boolean in YAML 1.1 and in other tools. */
+const BOOLEAN_WORD = /^(?:true|false|yes|no|on|off|y|n|1|0)$/i;
+
+/**
+ * Adds the value to flags: `--delete` becomes `--delete=true`. A word for a boolean behind a flag is its value, legal
+ * or not: read as a namespace, `--delete no` would delete the namespace `no`.
+ */
 function withFlagValues(args: readonly string[]): string[] {
   const out: string[] = [];
   for (let index = 0; index < args.length; index++) {
@@ -118,8 +125,10 @@ function withFlagValues(args: readonly string[]): string[] {
       out.push(arg);
       continue;
     }
-    const hasValue = legal.includes(args[index + 1] ?? '');
-    out.push(`${option}=${hasValue ? args[++index] : 'true'}`);
+    const next = args[index + 1] ?? '';
+    const hasValue = legal.includes(next) || BOOLEAN_WORD.test(next);
+    if (hasValue) index++;
+    out.push(`${option}=${hasValue ? next : 'true'}`);
   }
   return out;
 }

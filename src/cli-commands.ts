@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, EXIT_CODES } from './arguments.ts';
@@ -6,14 +5,14 @@ import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
 import { makeFolder, onCancel, writeOutput } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
-import { logJson, logLines } from './base/text.ts';
-import { runInCluster } from './in-cluster.ts';
+import { logLines } from './base/text.ts';
+import { readReportFile, runInCluster } from './in-cluster.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { REPORT_FILE_ROWS } from './report/files.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
-import { type Report, reportFrom, reportJson } from './report/report-json.ts';
+import { type Report, reportJson } from './report/report-json.ts';
 import { renderStatistics, summarizeReports } from './report/statistics.ts';
 import type { View } from './report/view.ts';
 
@@ -30,9 +29,7 @@ export async function runGateCommand(
   const { signal, dispose } = onCancel();
   try {
     return await runInCluster(inputs, { redactor, log, signal }, async (view) => {
-      // In a step of a workflow the runner reads standard output for commands.
-      const text = RENDERERS[command.format](view);
-      await writeOutput(command.format === 'json' ? logJson(text) : logLines(text));
+      await writeOutput(RENDERERS[command.format](view));
       if (inputs.reportDir !== '') await writeReports(view, inputs.reportDir);
       return exitCode(view.run);
     });
@@ -41,9 +38,10 @@ export async function runGateCommand(
   }
 }
 
+/** In a step of a workflow the runner reads standard output for commands. */
 const RENDERERS: Record<GateCommand['format'], (view: View) => string> = {
-  text: renderText,
-  markdown: (view) => renderMarkdownReport(view, {}),
+  text: (view) => logLines(renderText(view)),
+  markdown: (view) => logLines(renderMarkdownReport(view, {})),
   json: reportJson,
 };
 
@@ -74,7 +72,7 @@ export function statisticsOf({ files, format }: Extract<Command, { run: 'stats' 
 
 function readReport(path: string): Report {
   try {
-    return reportFrom(readFileSync(path, 'utf8'));
+    return readReportFile(path);
   } catch (error) {
     throw new ActionError('invalid-input', `cannot read "${path}": ${describeError(error)}`);
   }

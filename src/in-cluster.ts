@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { describeError } from './base/errors.ts';
-import { homeDirectory } from './base/process.ts';
+import { homeDirectory, readRegularFile } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { hindsightOf } from './forecast/hindsight.ts';
@@ -9,7 +8,7 @@ import type { GateDeps } from './gate/run.ts';
 import type { Inputs } from './inputs.ts';
 import { connect } from './kubernetes/connect.ts';
 import type { RunResult } from './model/result.ts';
-import { reportFrom } from './report/report-json.ts';
+import { type Report, reportFrom } from './report/report-json.ts';
 import { type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
@@ -48,11 +47,20 @@ export async function runInCluster<T>(
   }
 }
 
+const MAX_REPORT_MB = 100;
+
+/** Reads a report.json. Throws an error if it cannot be read, or is none. */
+export function readReportFile(path: string): Report {
+  const read = readRegularFile(path, MAX_REPORT_MB);
+  if ('problem' in read) throw new Error(read.problem);
+  return reportFrom(read.bytes.toString('utf8'));
+}
+
 /** Compares the result with an earlier forecast. A report that cannot be used is only a warning. */
 export function withHindsight(result: RunResult, path: string, log: GateDeps['log']): RunResult {
   if (path === '' || result.kind === 'forecast') return result;
   try {
-    const report = reportFrom(readFileSync(path, 'utf8'));
+    const report = readReportFile(path);
     const earlier = new Map(report.namespaces.map((one) => [one.name, one]));
     const namespaces = result.namespaces.map((namespace) => {
       const forecast = earlier.get(namespace.name);

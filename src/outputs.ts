@@ -1,4 +1,4 @@
-import { plainText, shorten } from './base/text.ts';
+import { logLine, printableJson, shorten } from './base/text.ts';
 import { findingsOf } from './model/finding.ts';
 import type { NamespaceResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
@@ -56,13 +56,15 @@ export function outputsOf(
   return {
     outcome,
     // At most MAX_TARGETS entries, so less than 100 KB.
-    outcomes: JSON.stringify(
+    outcomes: printableJson(
       Object.fromEntries(namespaces.map(({ name, outcome }) => [name, outcome])),
     ),
     'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
-    'root-cause': view === undefined ? '' : rootCauseSentence(view),
+    'root-cause': view === undefined ? '' : logLine(rootCauseSentence(view)),
     'summary-text':
-      view === undefined ? 'the teardown gate could not work; see the step log' : summaryText(view),
+      view === undefined
+        ? 'the teardown gate could not work; see the step log'
+        : logLine(summaryText(view)),
     blockers: boundedJson(blockers),
     'blocking-finalizer': shortOutput(
       blockers.find(({ finalizer }) => finalizer !== undefined)?.finalizer,
@@ -99,7 +101,7 @@ function boundedJson(entries: readonly object[]): string {
   const kept: string[] = [];
   let bytes = 2;
   for (const entry of entries) {
-    const text = JSON.stringify(entry);
+    const text = printableJson(entry);
     bytes += Buffer.byteLength(text) + 1;
     if (bytes > MAX_LIST_BYTES) break;
     kept.push(text);
@@ -108,5 +110,5 @@ function boundedJson(entries: readonly object[]): string {
 }
 
 function shortOutput(text: string | undefined): string {
-  return shorten(plainText(text ?? ''), MAX_NAME_CHARS);
+  return shorten(logLine(text ?? ''), MAX_NAME_CHARS);
 }

@@ -24,7 +24,8 @@ export interface Log {
  */
 export function createTerminalLog(redactor: Redactor): Log {
   const { stderr, env } = process;
-  const hasColours = stderr.isTTY === true && !env['NO_COLOR'];
+  // Node knows NO_COLOR and terminals without colours, such as TERM=dumb. Only a terminal has the function.
+  const hasColours = stderr.isTTY === true && stderr.hasColors();
   const isDebug = env['RUNNER_DEBUG'] === '1' || Boolean(env['DEBUG']);
   const line = (text: string, style?: 'red' | 'yellow' | 'dim'): void => {
     const safe = logLine(redactor.redact(text));

@@ -1,3 +1,4 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
@@ -51,6 +52,31 @@ export async function makeFolder(path: string): Promise<void> {
     if (errorCode(error) !== 'ENOENT' || parent === path) throw error;
     await makeFolder(parent);
     await mkdir(path);
+  }
+}
+
+export const NO_SUCH_FILE = 'no such file';
+
+/**
+ * Reads a file that a person or a runner has named. A device, a pipe or a very large file could block the process
+ * for ever.
+ */
+export function readRegularFile(path: string, maxMb = 10): { bytes: Buffer } | { problem: string } {
+  let descriptor: number | undefined;
+  try {
+    // Without O_NONBLOCK, opening a pipe waits for its writer. Windows has no such flag.
+    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) return { problem: 'it is a folder' };
+    if (!stats.isFile()) return { problem: 'it is a device or a pipe and not a file' };
+    if (stats.size > maxMb * 1024 * 1024) return { problem: `it is larger than ${maxMb} MB` };
+    return { bytes: readFileSync(descriptor) };
+  } catch (error) {
+    const code = errorCode(error) || 'unknown';
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: NO_SUCH_FILE };
+    return { problem: code === 'EACCES' ? 'permission denied' : `the system says ${code}` };
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 

@@ -9,7 +9,7 @@ export interface Redactor {
   add(value: string | undefined): void;
   /**
    * Replaces registered secrets, and texts of the shape of a secret: bearer tokens, JWTs, PEM blocks, passwords
-   * in URLs.
+   * in URLs, values of keys such as "password", and tokens that begin as those of known vendors.
    */
   redact(text: string): string;
 }
@@ -17,7 +17,16 @@ export interface Redactor {
 const MIN_SECRET_LENGTH = 8;
 const MASK = '***';
 
-/** Shapes of secrets that were not registered, for example in the messages of a server or a plugin. */
+/** The keys of values that are secret. A `secret` is often the name of an object. */
+const KEY =
+  'passw(?:or)?d|passphrase|pwd|token|api[-_]?key|access[-_]?key(?:[-_]?id)?|account[-_]?key|private[-_]?key|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|authorization|signature|cookie';
+/** In JSON inside of JSON, an escaped quote ends the value; in JSON, it is a part of it. */
+const QUOTED = String.raw`\\"(?:[^"\\]|\\\\(?:\\")?){0,4096}(?:\\")?|"(?:\\.|[^"\\]){0,4096}"?|'[^']{0,4096}'?`;
+
+/**
+ * Shapes of secrets that were not registered: a server, a plugin, and a controller in a status, an Event or a log may
+ * write any text.
+ */
 const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   // A block that was cut in the middle matches to the end of the text.
   { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
@@ -28,8 +37,51 @@ const SHAPES: readonly { shape: RegExp; masked: string }[] = [
   { shape: /\b(?:gh[opsru]_|github_pat_)\w{20,}/g, masked: MASK },
   // A token has at least 16 characters: "Bearer authentication failed" is none.
   { shape: /\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
+  {
+    shape:
+      /(\bauthorization\\?["']?[:=]\s{0,3}\\?["']?(?:token|negotiate|ntlm|digest|oauth|jwt|api-?key|key|bot|splunk|geniekey)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,4096}/gi,
+    masked: `$1${MASK}`,
+  },
   // The lengths are limited: the text is hostile and must not make the expression slow.
-  { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:[^\s/?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
+  // A password may contain a slash; a port is followed by one.
+  { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:(?!\d{1,5}\/)[^\s?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
+  // A token may stand there alone; the name of a user is shorter.
+  { shape: /(:\/\/)[^\s/?#@:"'<>]{20,256}@/g, masked: `$1${MASK}@` },
+  {
+    shape: new RegExp(
+      `(--(?:${KEY})\\s{1,3})(?:${QUOTED}|(?=[^\\s,;"']{0,200}\\d)[^\\s,;"']{6,4096})`,
+      'gi',
+    ),
+    masked: `$1${MASK}`,
+  },
+  {
+    shape: new RegExp(`((?:${KEY})=)(?:${QUOTED}|[^\\s,;&"'})\\]]{1,4096})`, 'gi'),
+    masked: `$1${MASK}`,
+  },
+  // After a colon may stand a sentence ("token: expired"): a value there is quoted, or has a digit.
+  {
+    shape: new RegExp(
+      `((?:${KEY})\\\\?["']?:\\s{0,3})(?:${QUOTED}|(?=[^\\s,;&})\\]]{0,200}\\d)[^\\s,;&})\\]]{8,4096})`,
+      'gi',
+    ),
+    masked: `$1${MASK}`,
+  },
+  { shape: /("auth\\?":\s{0,3}\\?")[\w+/=-]{8,4096}/g, masked: `$1${MASK}` },
+  { shape: /([?&](?:sig|X-Amz-Signature)=)[^\s&"']{1,4096}/gi, masked: `$1${MASK}` },
+  {
+    shape:
+      /\b(?:glpat-|xox[a-z]-|[rs]k_(?:live|test)_|npm_|pypi-|hv[bs]\.|sk-(?:proj|ant|svcacct|admin|or)-|hf_|dckr_pat_|AIza|SG\.|dop_v1_|shpat_|ATATT|AGE-SECRET-KEY-)(?=[\w.=-]{0,200}\d)[\w.=-]{16,4096}/g,
+    masked: MASK,
+  },
+  {
+    shape: /\b((?:hooks\.slack|discord(?:app)?)\.com\/(?:services|api\/webhooks)\/)[\w/-]+/g,
+    masked: `$1${MASK}`,
+  },
+  // The secret key stands beside the id of the key.
+  {
+    shape: /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?:[^\n]{0,40}?(?<![\w+/=])[\w+/]{40}(?![\w+/=]))?/g,
+    masked: MASK,
+  },
 ];
 
 /**
@@ -58,9 +110,8 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
       }
     },
     redact(text) {
-      let clean = maskSecrets(text, secrets);
-      for (const { shape, masked } of SHAPES) clean = clean.replace(shape, masked);
-      return clean;
+      const clean = maskSecrets(text, secrets);
+      return SHAPES.reduce((rest, { shape, masked }) => rest.replace(shape, masked), clean);
     },
   };
 }
@@ -103,16 +154,15 @@ function formsOf(value: string): string[] {
   return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
 }
 
-/**
- * Shapes of secrets in logs of other programs: a value after a key such as "password", and random strings.
- */
+/** Shapes in logs of other programs, beside those of any text. */
 const IN_LOGS: readonly { shape: RegExp; masked: string }[] = [
   {
-    shape:
-      /((?:passw(?:or)?d|passphrase|pwd|token|api[-_]?key|access[-_]?key(?:[-_]?id)?|private[-_]?key|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|authorization|signature|cookie)\\?["']?\s{0,3}[:=]\s{0,3})(?:\\?"[^"\\]{0,4096}\\?"?|'[^']{0,4096}'?|[^\s,;&}\])]{1,4096})/gi,
+    shape: new RegExp(
+      `((?:${KEY})\\\\?["']?\\s{0,3}[:=]\\s{0,3})(?:${QUOTED}|[^\\s,;&})\\]]{1,4096})`,
+      'gi',
+    ),
     masked: `$1${MASK}`,
   },
-  { shape: /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/g, masked: MASK },
   // Names of objects and UIDs have no capital letters.
   {
     shape:
@@ -126,7 +176,10 @@ const IN_LOGS: readonly { shape: RegExp; masked: string }[] = [
  * no harm.
  */
 export function maskLogSecrets(text: string): string {
-  return IN_LOGS.reduce((clean, { shape, masked }) => clean.replace(shape, masked), text);
+  return [...SHAPES, ...IN_LOGS].reduce(
+    (clean, { shape, masked }) => clean.replace(shape, masked),
+    text,
+  );
 }
 
 /** Returns the same value with every text redacted, except the texts of the given members. */

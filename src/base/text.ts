@@ -4,23 +4,31 @@
  * stored.
  */
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: removing control characters is the point
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
-
 /**
- * Replaces control, bidirectional and zero-width characters by spaces, so that the text prints as it reads.
+ * Characters that print as something else than they are: control and format characters (among them those of
+ * bidirectional text), line separators, and all that Unicode shows as nothing.
  */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** Replaces control, bidirectional and invisible characters by spaces, so that the text prints as it reads. */
 export function plainText(text: string): string {
   return text.replace(UNSAFE, ' ');
 }
 
 /**
- * Returns one line that the runner does not interpret as a command, whatever text from the cluster it contains.
+ * The start of a command that a runner executes anywhere in a line, up to its bracket: `##[error]` (GitHub, Gitea,
+ * Azure Pipelines), `##vso[task.…]` (Azure Pipelines), `##teamcity[…]`.
+ */
+const IN_LINE = /##(\w*)\[/g;
+/** The start of a line that is a command: `::error::` (GitHub, Gitea), `--- title` and its like (Buildkite). */
+const AT_START = /^(\s*)(:(?=:)|-(?=-- )|\+(?=\+\+ )|~(?=~~ )|\^(?=\^\^ ))/;
+
+/**
+ * Returns one line that no runner interprets as a command, whatever text from the cluster it contains. The commands
+ * of GitLab and Jenkins contain control characters.
  */
 export function logLine(text: string): string {
-  return plainText(text)
-    .replaceAll('##[', '# #[')
-    .replace(/^\s*::/, ': :');
+  return plainText(text).replace(IN_LINE, '# #$1[').replace(AT_START, '$1$2 ');
 }
 
 /** Encodes a whole text like `logLine` and keeps its own line breaks. */
@@ -29,10 +37,17 @@ export function logLines(text: string): string {
 }
 
 /**
- * Encodes JSON so that it stays the same value: only a command of the old syntax can be in the middle of a line.
+ * Writes JSON that prints as `logLine` does and remains the same value. A line of JSON never starts with a text.
  */
-export function logJson(json: string): string {
-  return json.replaceAll('##[', '##\\u005b');
+export function printableJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent)
+    .replace(UNSAFE, (char) => (char === '\n' ? char : escapeForJson(char)))
+    .replace(IN_LINE, '##$1\\u005b');
+}
+
+function escapeForJson(char: string): string {
+  const units = Array.from({ length: char.length }, (_, at) => char.charCodeAt(at));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
 /** Cuts a text by code points, so that no emoji is split, and marks the cut. */

@@ -1,3 +1,5 @@
+import { matchesGlob } from '../base/text.ts';
+import { hasPodEnded } from '../model/facts/workloads.ts';
 import type { Subject } from '../model/finding.ts';
 import type {
   ClusterSources,
@@ -32,6 +34,10 @@ export interface Actor {
   ignores?: string[];
   /** Arguments that look as if they select the objects that it reconciles. */
   selectors: string[];
+  /** Arguments and variables that may keep it from acting: `--dry-run`, a list of disabled types, an unread list of namespaces. */
+  limits?: string[];
+  /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
+  addresses?: string[];
   wanted: number;
   ready: number;
   /** Its pods, if those of its namespace were read. */
@@ -41,6 +47,7 @@ export interface Actor {
   scaledBy?: WorkloadFacts['scaledBy'];
   /** The controller of the workload itself: OLM, or an operator of operators. */
   owner?: OwnerReference | undefined;
+  creationTimestamp?: string | undefined;
   deletionTimestamp: string | undefined;
   /** The workload existed when the gate began, and was deleted since. */
   isGone: boolean;
@@ -84,12 +91,17 @@ export const actorsOf = remember((context: Context): Actor[] => {
     const actor = add(top);
     actor.pods.push(pod);
     actor.programs = [...new Set([...actor.programs, ...pod.programs])];
-    // For a workload that was not read, its pods are counted.
-    if (actor.uid === undefined) actor.wanted = Math.max(actor.wanted, actor.pods.length);
+    // For a workload that was not read, its pods are counted, without those that others have replaced.
+    const current = actor.pods.filter((one) => !hasPodEnded(one)).length;
+    if (actor.uid === undefined) actor.wanted = Math.max(actor.wanted, current, 1);
     // Workloads of other types count replicas in fields of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
-  for (const actor of found.values()) adoptScopeOfPods(actor);
+  for (const actor of found.values()) {
+    adoptScopeOfPods(actor);
+    // Reports quote the first pods: the troubles of those that have ended come last.
+    actor.pods.sort((a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)));
+  }
   return [...found.values(), ...departedWorkloads(context, byUid)];
 });
 
@@ -102,6 +114,8 @@ function adoptScopeOfPods(actor: Actor): void {
     ? undefined
     : [...new Set(watched.flatMap((names) => names ?? []))];
   actor.ignores = running.flatMap(({ ignores }) => ignores ?? []);
+  actor.limits = [...new Set(running.flatMap(({ limits }) => limits ?? []))];
+  actor.addresses = [...new Set(running.flatMap(({ addresses }) => addresses ?? []))];
   actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
 }
 
@@ -190,7 +204,7 @@ type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
   Pick<
     WorkloadFacts,
-    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'ignores' | 'selectors'
+    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'ignores' | 'selectors' | 'limits'
   >;
 
 /**
@@ -216,8 +230,17 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
 }
 
 function actorFromReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
-  const { namespace, account, programs, labels, podLabels, watches, selectors = [] } = by;
-  const template = { account, programs, labels, podLabels, watches, selectors };
+  const {
+    namespace,
+    account,
+    programs,
+    labels,
+    podLabels,
+    watches,
+    selectors = [],
+    limits = [],
+  } = by;
+  const template = { account, programs, labels, podLabels, watches, selectors, limits };
   return actorOf({ apiVersion, kind, namespace, name, ...template });
 }
 
@@ -232,19 +255,22 @@ function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, Workload
 }
 
 /**
- * Returns an argument or variable that lists namespaces without this one: `ARGOCD_APPLICATION_NAMESPACES=team-a`. What
- * the list is about is not known. A pattern may mean any namespace.
+ * Returns an argument or variable that lists namespaces without this one: `ARGOCD_APPLICATION_NAMESPACES=team-*`. What
+ * the list is about is not known, and what fits no namespace is no list of them.
  */
-export function listOfOthers({ selectors }: Actor, namespace: string): string | undefined {
+export function listOfOthers({ now }: Context, { selectors }: Actor): string | undefined {
+  const existing = itemsIn(now.cluster.namespaces).map(({ name }) => name);
   return selectors.find((setting) => {
-    const [, list] = LIST_OF_NAMESPACES.exec(setting) ?? [];
-    return list !== undefined && !list.split(/[, ]+/).includes(namespace);
+    const [, list = ''] = LIST_OF_NAMESPACES.exec(setting) ?? [];
+    const fits = (name: string): boolean =>
+      list.split(/[, ]+/).some((pattern) => matchesGlob(pattern, name));
+    return existing.some(fits) && !fits(now.namespace.name);
   });
 }
 
 /** A setting that lists the namespaces in which a controller works, and not those that it ignores. */
 const LIST_OF_NAMESPACES =
-  /^(?![^=]*(?:den[iy]|exclu|exempt|ignor|skip|black))[^=]*namespaces=([-a-z0-9, ]+)$/i;
+  /^(?![^=]*(?:den[iy]|exclu|exempt|ignor|skip|black))[^=]*namespaces=([-a-z0-9*, ]+)$/i;
 
 /** Reports whether at least one of its pods has started and not ended, or its own status says so. */
 export function isAlive({ ready, pods }: Actor): boolean {

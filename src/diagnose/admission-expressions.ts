@@ -8,8 +8,8 @@ import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 
 /** A value that is not known here, or a CEL error. */
 const UNKNOWN: unique symbol = Symbol('unknown');
-/** The name of a user that no expression mentions. */
-const UNNAMED_USER = Symbol('a user whom the expression does not name');
+/** A text that no expression mentions: the name of a user, a time. */
+const UNNAMED = Symbol('a text that the expression does not name');
 /** A field that the object does not have: no value, but `has()` and `orValue()` can tell. */
 const ABSENT = Symbol('absent');
 
@@ -18,7 +18,7 @@ type Value =
   | boolean
   | null
   | typeof UNKNOWN
-  | typeof UNNAMED_USER
+  | typeof UNNAMED
   | typeof ABSENT
   | readonly Value[]
   | Fields;
@@ -32,6 +32,12 @@ export interface Requester {
   groups: readonly string[];
 }
 
+/** A named expression of a policy, which its other expressions read as `variables.<name>`. */
+export interface Variable {
+  name: string;
+  expression: string;
+}
+
 /** The known parts of a request to the admission chain. */
 export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
@@ -43,17 +49,23 @@ export interface AdmissionRequest {
   namespaceLabels?: Readonly<Record<string, string>> | undefined;
   /** `unnamed`: some user whom no policy mentions by name. Undefined: not known at all. */
   requester: Requester | 'unnamed' | undefined;
+  isDryRun: boolean;
+  /** Whether the object is being deleted when the request is sent. */
+  isTerminating: boolean;
+  /** Whether its namespace is being deleted then. */
+  isNamespaceTerminating: boolean;
 }
 
 /**
- * Evaluates one expression for a request.
+ * Evaluates one expression for a request; `variables` are those of its policy.
  * @returns undefined if the result is not a boolean or depends on something that is not known
  */
 export function evaluateCondition(
   expression: string,
   request: AdmissionRequest,
+  variables: readonly Variable[] = [],
 ): boolean | undefined {
-  const value = parse(expression)?.(environmentOf(request));
+  const value = parse(expression)?.(withVariables(environmentOf(request), variables));
   return typeof value === 'boolean' ? value : undefined;
 }
 
@@ -74,6 +86,7 @@ type Scope = ReadonlyMap<string, Value>;
 
 function environmentOf(request: AdmissionRequest): Scope {
   const { operation, type, object, namespaceLabels, requester } = request;
+  const { isDryRun, isNamespaceTerminating, isTerminating } = request;
   const [resource = '', subResource = ''] = type.resource.split('/');
   const { group, version, kind } = type;
   const stored = partial({
@@ -82,7 +95,20 @@ function environmentOf(request: AdmissionRequest): Scope {
       namespace: orAbsent(object.namespace),
       labels: strings(object.labels),
       annotations: strings(object.annotations),
+      deletionTimestamp: isTerminating ? UNNAMED : ABSENT,
     }),
+  });
+  // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection).
+  const isOfMany = operation === 'DELETE' && type.namespaced;
+  const dryRun = isDryRun ? ['All'] : ABSENT;
+  const preconditions = isDryRun ? UNKNOWN : ABSENT;
+  const place = partial({
+    metadata: partial({
+      name: orAbsent(object.namespace),
+      labels: strings(namespaceLabels),
+      deletionTimestamp: isNamespaceTerminating ? UNNAMED : ABSENT,
+    }),
+    status: partial({ phase: isNamespaceTerminating ? 'Terminating' : 'Active' }),
   });
   return new Map<string, Value>([
     [
@@ -91,21 +117,41 @@ function environmentOf(request: AdmissionRequest): Scope {
         // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
         namespace: resource === 'namespaces' ? object.name : object.namespace,
         operation,
-        userInfo: partial(requester === 'unnamed' ? { username: UNNAMED_USER } : { ...requester }),
+        userInfo: partial(requester === 'unnamed' ? { username: UNNAMED } : { ...requester }),
+        dryRun: isDryRun,
+        options: isOfMany
+          ? partial({ propagationPolicy: 'Background', dryRun, preconditions })
+          : UNKNOWN,
         subResource: orAbsent(subResource),
         kind: complete({ group, version, kind }),
         resource: complete({ group, version, resource }),
         // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
-        name: operation === 'DELETE' && type.namespaced ? UNKNOWN : object.name,
+        name: isOfMany ? UNKNOWN : object.name,
       }),
     ],
     ['object', operation === 'DELETE' ? null : stored],
     ['oldObject', operation === 'CREATE' ? null : stored],
-    ['namespaceObject', partial({ metadata: partial({ labels: strings(namespaceLabels) }) })],
+    // A cluster-scoped object has none (apiserver, policy/generic/policy_dispatcher.go).
+    ['namespaceObject', type.namespaced ? place : null],
     ['true', true],
     ['false', false],
     ['null', null],
   ]);
+}
+
+/** Adds the variables of a policy, each of which may read those before it. */
+function withVariables(scope: Scope, variables: readonly Variable[]): Scope {
+  const known = new Map<string, Value>();
+  const read = (key: string): Value => {
+    const value = known.get(key);
+    return value === undefined ? UNKNOWN : value;
+  };
+  const extended: Scope = new Map<string, Value>([...scope, ['variables', read]]);
+  for (const { name, expression } of variables) {
+    const value = parse(expression)?.(extended);
+    if (value !== undefined) known.set(name, value);
+  }
+  return extended;
 }
 
 /** Returns the fields of an object; those that are not among `entries` are not known. */
@@ -326,7 +372,7 @@ function isEqual(a: Value, b: Value): Value {
 }
 
 function isComparable(value: Value): boolean {
-  return value === null || value === UNNAMED_USER || /^(?:string|boolean)$/.test(typeof value);
+  return value === null || value === UNNAMED || /^(?:string|boolean)$/.test(typeof value);
 }
 
 function call(name: string, target: Value, parameter: Value = UNKNOWN): Value {

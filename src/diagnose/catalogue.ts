@@ -19,24 +19,27 @@ export interface CatalogueEntry {
    */
   workload: { namespace: string; name: string }[];
   /**
-   * No exact workload is known: controllers of several projects use the finalizer, or the name of the
-   * workload is not fixed. Such an entry says what the finalizer protects and proves nothing about its owner.
+   * No exact workload is known: controllers of several projects use the finalizer or the name, or the name of the
+   * workload is not fixed. A workload of such a name is the likely owner if RBAC names the type for it; nothing is proven.
    */
   anyController?: true;
   /**
-   * Objects that the owner creates or reads in the namespace before it removes the finalizer. Absent
-   * where nothing is known, which does not mean that it needs nothing.
+   * Everything that the owner creates or reads in the namespace before it removes the finalizer; empty where it
+   * needs nothing. Absent where that is not known: the owner may then need anything that the held object names.
    */
   needs?: CleanupNeed[];
-  /** `needs` is complete: other objects that the held one names are not needed. */
-  needsNothingElse?: true;
   /** The owner also removes the finalizer of an object that is paused or suspended. */
   actsWhenPaused?: true;
+  /** A field such as `spec.paused` of the object itself stops its controller, and not only what the object runs. */
+  stoppedBySpec?: true;
   protects: string;
   leakIfRemoved: string;
+  /** The advice while the object hangs; empty if there is none. */
   remedy: string;
   /** The part of the remedy that remains if the owner is not installed. Empty: nothing; absent: all of it. */
   withoutOwner?: string;
+  /** The order of deletion that avoids the hang: it helps the next time. */
+  prevention?: string;
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }
@@ -44,17 +47,23 @@ export interface CatalogueEntry {
 /**
  * A type of object in the same namespace that the owner of a finalizer needs to clean up. `create`: the API
  * server refuses it while the namespace is terminating. `read`: it fails once the namespace controller has
- * deleted the object. Only a read that the held object names (a `secretRef`, a `serviceAccountName`) is certain.
+ * deleted the object, which one of `field`, `via` and `name` identifies.
  */
-interface CleanupNeed {
+export interface CleanupNeed {
   action: 'create' | 'read';
   /** Empty for the core group; `*` stands for any text. */
   group: string;
   kind: string;
-  /** The purpose of the object, and the condition for it, as the continuation of a sentence. */
+  /** The purpose of the object, as the continuation of a sentence. */
   note: string;
-  /** The field of the held object that names it; without this field, nothing is needed. */
+  /** The field of the held object that names it, or a field above. */
   field?: string;
+  /** The kind of an object that the held one names, and that names it in turn. */
+  via?: string;
+  /** Its name; `$name` is the name of the held object, `*` any text. */
+  name?: string;
+  /** Settings of the held object of which one is the condition; `$namespace` is its namespace. */
+  when?: string[];
 }
 
 interface FinalizerHolder {
@@ -98,6 +107,14 @@ export function leakOf(finalizer: string, on: FinalizerHolder): string | undefin
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
+/** Returns what stays behind if the cleanup for a finalizer never happens; the entry stays on an object that is orphaned. */
+export function uncleanedBy(finalizer: string, on: FinalizerHolder): string {
+  return (
+    lookUpFinalizer(finalizer, on)?.protects ??
+    'What its controller would have cleaned up; the cluster does not show what.'
+  );
+}
+
 /**
  * Reports whether the workload has the name of the entry's owner. Installers put the name of a release in front of
  * a chart's own name.
@@ -107,6 +124,16 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
     (known) =>
       matchesGlob(known.name, name) ||
       (known.name.includes('-') && name.endsWith(`-${known.name}`)),
+  );
+}
+
+/** Returns the entries whose owner has the name of this workload. Names that any program may have are left out. */
+export function entriesOfWorkload(
+  name: string,
+  isOfAnyone: (known: string) => boolean,
+): CatalogueEntry[] {
+  return CATALOGUE.filter(({ workload }) =>
+    isWorkloadOf({ workload: workload.filter((known) => !isOfAnyone(known.name)) }, name),
   );
 }
 

@@ -13,6 +13,7 @@ import {
   type Context,
   detailOf,
   groupsOf,
+  isKind,
   type Link,
   linksTo,
   linksToHeld,
@@ -39,8 +40,12 @@ export function linksInside(context: Context, held: Held, owner?: Actor): Link[]
       linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
     ),
     ...linksBehind(context, held),
-    ...statuses.flatMap(({ text }) => linksNamedIn(context, held, text)),
-    ...lines.flatMap(({ text }) => linksNamedIn(context, held, text, NAMED_IN_LOG)),
+    ...statuses.flatMap(({ words }) => linksNamedIn(context, held, words)),
+    ...lines.flatMap(({ text, beside }) => {
+      // `"Waiting for the Gadget" Widget="team-1/db" Gadget="team-1/cache"`: the text has the kind, a field the name.
+      const named = beside.filter((one) => isKindNamed(text, one.split(' ', 1)[0] ?? ''));
+      return linksNamedIn(context, held, [text, ...named].join(' '), NAMED_IN_LOG);
+    }),
   ];
 }
 
@@ -178,7 +183,7 @@ export function linksNamedIn(context: Context, held: Held, text: string, because
 
 /**
  * Returns terminating objects that a text names as what is waited for: by kind and name, by their kind and number (`2
- * gadgets remaining`, if two are terminating), or by the kind of an object to which the held one refers.
+ * gadgets remaining`, if two are terminating), or by their kind, if one of both refers to the other.
  */
 function objectsNamedIn(context: Context, { objects }: Held, text: string) {
   const clauses = text.split(/[;.]\s/).filter(isWaitText);
@@ -193,9 +198,13 @@ function objectsNamedIn(context: Context, { objects }: Held, text: string) {
           isKindNamed(clause, object.kind) &&
           (isObjectNamed(clause, object) ||
             isCounted(clause, object.kind, counts.get(object.kind)) ||
-            objects.some((from) => referencesTo(context, from, object).length > 0)),
+            objects.some((held) => areTied(context, held, object))),
       ),
   );
+}
+
+function areTied(context: Context, a: ObjectFacts, b: ObjectFacts): boolean {
+  return referencesTo(context, a, b).length + referencesTo(context, b, a).length > 0;
 }
 
 /** Reports whether the text names the object, and not one of another namespace: `cache`, `gadgets/cache`, `team-a/cache`. */
@@ -234,15 +243,17 @@ export function namedInTexts(
   const own = context.now.namespace.name;
   return texts
     .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
-    .flatMap(([, kind = '', place, name = '']) =>
+    .map(([, kind = '', place, name = '']) =>
       typesOf(context)
         .filter((type) => type.kind.toLowerCase() === kind.toLowerCase())
         .flatMap((type) =>
           placesFor(type, place, homes).map((namespace) => ({ type, namespace, name })),
-        ),
+        )
+        .filter(({ namespace, type }) => namespace !== own && type.kind !== 'Namespace'),
     )
-    .filter(({ namespace, type }) => namespace !== own && type.kind !== 'Namespace')
-    .slice(0, MAX_NAMED);
+    .filter((found) => found.length > 0)
+    .slice(0, MAX_NAMED)
+    .flatMap((found) => found.slice(0, MAX_NAMESAKES));
 }
 
 function placesFor(
@@ -255,10 +266,12 @@ function placesFor(
 }
 
 const MAX_NAMED = 3;
+/** The number of types of one kind, in different API groups, that a name may be of. */
+const MAX_NAMESAKES = 20;
 
 /** Returns the texts of the status that say what is waited for. */
 export function waitTexts(context: Context, held: Held): string[] {
-  return statusTexts(context, held).flatMap(({ text }) => (isWaitText(text) ? [text] : []));
+  return statusTexts(context, held).flatMap(({ words }) => (isWaitText(words) ? [words] : []));
 }
 
 /** Reports whether the text contains the name as a whole word, and not as a part of a longer name. */
@@ -275,7 +288,7 @@ export function namedOutside(context: Context, { objects, type }: Held): Wanted[
   const references = objects.flatMap((object) => detailOf(context, object)?.references ?? []);
   return references.flatMap(({ group, kind, namespace, name }) => {
     const alike = typesOf(context).filter(
-      (candidate) => candidate.kind === kind && candidate.group === (group ?? candidate.group),
+      (candidate) => isKind(candidate, kind) && candidate.group === (group ?? candidate.group),
     );
     // A reference without a group means a kind of the same group or of Kubernetes, or one that only one group has.
     const found =

@@ -1,5 +1,5 @@
 import { shorten } from '../base/text.ts';
-import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts.ts';
+import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts/metadata.ts';
 import type { Finding, Remedy, Subject } from '../model/finding.ts';
 import type { Read } from '../model/read.ts';
 import {
@@ -18,6 +18,7 @@ import {
   type WebhookFacts,
 } from '../model/snapshot.ts';
 import { type ParsedConditions, parseConditions } from './conditions.ts';
+import { remember } from './remember.ts';
 
 export { apiVersionOf, groupOf, type TypeRef, typeName };
 
@@ -200,9 +201,22 @@ export function eventsAbout(
   );
 }
 
-export function webhooksOf({ now }: Context): WebhookFacts[] {
-  return [...itemsIn(now.cluster.validatingWebhooks), ...itemsIn(now.cluster.mutatingWebhooks)];
-}
+/**
+ * Returns all webhooks, each with the Service that answers it. The API server calls itself, as Service default/kubernetes, for
+ * those that an extension API serves: the Service of that API answers (openshift/generic-admission-server).
+ */
+export const webhooksOf = remember((context: Context): WebhookFacts[] => {
+  const { validatingWebhooks, mutatingWebhooks } = context.now.cluster;
+  return [...itemsIn(validatingWebhooks), ...itemsIn(mutatingWebhooks)].map((webhook) => {
+    const { service, servicePath = '' } = webhook;
+    if (service?.namespace !== 'default' || service.name !== 'kubernetes') return webhook;
+    const [, group, version] = /^\/apis\/([^/]+)\/([^/]+)\//.exec(servicePath) ?? [];
+    const api = extensionApis(context).find(
+      (one) => one.group === group && one.version === version,
+    );
+    return api === undefined ? webhook : { ...webhook, service: api.service };
+  });
+});
 
 /** Returns the webhooks for which the API server calls a Service. */
 export function withService<T extends { service?: ServiceRef | undefined }>(all: readonly T[]) {
@@ -236,6 +250,11 @@ export function servedType(
   const group = groupOf(apiVersion);
   const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
   return types.find((type) => type.group === group && type.kind === kind);
+}
+
+/** Reports whether a reference means the kind: `vpcRef`, whose key is all that says it, means a VPC. */
+export function isKind(type: { kind: string }, kind: string): boolean {
+  return type.kind.toLowerCase() === kind.toLowerCase();
 }
 
 /** Reports whether the API server passes requests for the type on to an aggregated server. */
@@ -318,7 +337,16 @@ export function listWords(words: readonly string[]): string {
 /** The longest quotation in a sentence. */
 const MAX_SAID_CHARS = 240;
 
-/** Shortens a quotation to one line that leaves room for the rest of the sentence. */
+/**
+ * Shortens a quotation to one line that leaves room for the rest of the sentence. Its middle is left out: nested errors
+ * begin with what was tried and end with the cause.
+ */
 export function shortQuote(text: string, maxChars = MAX_SAID_CHARS): string {
-  return shorten(text.replace(/\s+/g, ' ').trim(), maxChars);
+  const line = text.replace(/\s+/g, ' ').trim();
+  if (line.length <= maxChars) return line;
+  const end = Math.floor(maxChars / 2);
+  const tail = Array.from(line.slice(-2 * end))
+    .slice(-end)
+    .join('');
+  return `${shorten(line, maxChars - end)}${tail}`;
 }

@@ -36,13 +36,14 @@ import {
   unprocessedNamespace,
 } from './rules/controller.ts';
 import { openQuestions } from './rules/foreseen-admission.ts';
-import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
+import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
 /** All rules. Each one is applied, and the graph ranks their findings. */
 const RULES: readonly Rule[] = [
   failingApis,
   podGracePeriod,
+  podLongGrace,
   podOverdue,
   failingTypes,
   namespaceControllerInactive,
@@ -201,15 +202,25 @@ function contradictionsOf({ now }: Context): string[] {
 /** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */
 function alsoHeld(context: Context, roots: readonly Finding[]): HeldNamespace[] {
   return otherTerminating(context)
-    .filter((other) => roots.some((root) => waitsFor(other, root)))
-    .flatMap(heldNamespace)
+    .flatMap((other) => {
+      const causes = roots.filter((root) => waitsFor(other, root)).map(({ id }) => id);
+      return causes.length === 0 ? [] : heldNamespace(other, causes);
+    })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns one shared object for all diagnoses: a thousand of them may name a thousand other namespaces. */
-const heldNamespace = remember(({ name, deletionTimestamp: since }: NamespaceFacts) =>
-  since === undefined ? [] : [{ name, since }],
-);
+function heldNamespace(other: NamespaceFacts, causes: string[]): HeldNamespace[] {
+  const { name, deletionTimestamp: since } = other;
+  if (since === undefined) return [];
+  const known = heldNamespaces(other);
+  const key = causes.join('\n');
+  const held = known.get(key) ?? { name, since, causes };
+  known.set(key, held);
+  return [held];
+}
+
+const heldNamespaces = remember((_: NamespaceFacts) => new Map<string, HeldNamespace>());
 
 function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }: Finding): boolean {
   const said = parseConditions(other.conditions);

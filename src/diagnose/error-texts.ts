@@ -1,13 +1,22 @@
-import { serviceInUrl } from '../model/facts.ts';
+import { serviceInUrl } from '../model/facts/references.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 
-/** Why a call to a webhook, which is an HTTPS request of the API server, failed. */
+/** Why a call to a webhook or an extension API, which is an HTTPS request of the API server, failed. */
 export type CallFailure =
   | 'service-not-found'
   | 'no-endpoints'
   | 'refused'
-  | 'certificate'
   | 'timeout'
+  /** The certificate is not signed by a CA of the caBundle. */
+  | 'certificate'
+  | 'certificate-expired'
+  /** The certificate is for other names than the one that is called. */
+  | 'certificate-name'
+  | 'no-tls'
+  /** The server answered that it does not serve this path. */
+  | 'not-served'
+  /** The server answered with another error. */
+  | 'error-status'
   | 'other';
 
 interface WebhookCall {
@@ -46,7 +55,8 @@ type ErrorDetail =
       resource: string | undefined;
       name: string | undefined;
     }
-  | { kind: 'not-found'; resource: string; group: string; name: string }
+  /** `namespace`: as the text names it; the API server names none. */
+  | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
   | { kind: 'new-finalizers-refused' | 'invalid' | 'unavailable' | 'timeout' | 'other' };
 
 export type ContentError = ErrorDetail & {
@@ -155,6 +165,9 @@ interface Signature {
 const signaturesOf = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
   literals.map((literal) => ({ literal, read: () => detail }));
 
+const NO_TARGET: Named = { resource: '', group: '', name: undefined };
+/** Words behind an absence that is no failure: "not found, assuming that it is deleted". */
+const HARMLESS = /^, (?:assum|ignor|skip|so |treat|nothing)/;
 const NOWHERE = { group: undefined, resource: undefined, name: undefined };
 /** A text without type or name, for example `illegal base64 data at input byte 4` of a bad object. */
 const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
@@ -293,10 +306,14 @@ const TIERS: readonly Signature[][] = [
     // The same, NewNotFound: `secrets "x" not found`
     {
       literal: ' not found',
-      read: (_, __, target) =>
-        target?.name === undefined
-          ? undefined
-          : { kind: 'not-found', ...target, name: target.name },
+      read: (_, rest, { resource, group, name: path } = NO_TARGET) => {
+        if (path === undefined || HARMLESS.test(rest)) return undefined;
+        const [name = '', namespace] = path.split('/').reverse();
+        return {
+          ...{ kind: 'not-found', resource, group, name },
+          ...(namespace === undefined ? {} : { namespace }),
+        };
+      },
     },
   ],
   signaturesOf(
@@ -371,7 +388,7 @@ function targetBefore(text: string, end: number): Named | undefined {
 
 /** A type and a name have at most 253 characters each; a longer piece of a hostile text is not searched. */
 const MAX_TARGET = 520;
-const TARGET = /([^\s"\\]+)(?: \\?"([^"\\]*)\\?")?$/;
+const TARGET = /([^\s"\\:=,;()[\]{}]+)(?: \\?"([^"\\]*)\\?")?$/;
 
 const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
 
@@ -381,7 +398,20 @@ function readWebhookCall(rest: string): WebhookCall {
   return { cause: callFailure(rest), service: serviceInUrl(url), url };
 }
 
+/**
+ * The texts of failures. A status is the answer of the server, whatever its text says (kube-aggregator
+ * remote_available_controller.go; apimachinery pkg/api/errors/errors.go, NewGenericServerResponse). The rest is of
+ * Go's net/http, crypto/tls and crypto/x509.
+ */
 const FAILURES: [CallFailure, RegExp][] = [
+  [
+    'not-served',
+    /bad status from URL: 40[45]\b|could not find the requested resource|does not allow this method/,
+  ],
+  [
+    'error-status',
+    /bad status from URL: \d|an error on the server \(|has prevented the request from succeeding/,
+  ],
   ['no-endpoints', /no endpoints available for service/],
   ['service-not-found', /service \\?"[^"\\]{1,253}\\?" not found/],
   ['refused', /connection refused/],
@@ -389,12 +419,21 @@ const FAILURES: [CallFailure, RegExp][] = [
     'timeout',
     /deadline exceeded|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled/,
   ],
+  ['no-tls', /gave HTTP response to HTTPS client|does not look like a TLS handshake/],
+  // The server refuses the client, not the client the server.
+  ['other', /remote error: tls: /],
+  ['certificate-expired', /certificate has expired or is not yet valid/],
+  [
+    'certificate-name',
+    /certificate is (?:not )?valid for |contain any IP SANs|legacy Common Name field/,
+  ],
   ['certificate', /x509: |tls: |certificate/],
 ];
 
-/** Recognizes why the API server got no answer, from its text. */
+/** Recognizes why a call of the API server failed, from its text. A URL is no part of the reason. */
 export function callFailure(text: string): CallFailure {
-  return FAILURES.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
+  const reason = text.replace(/https?:\/\/[^\s"\\]{0,2048}[^\s"\\:]/g, 'URL');
+  return FAILURES.find(([, pattern]) => pattern.test(reason))?.[0] ?? 'other';
 }
 
 export type AdmissionError = ErrorOf<'webhook-unreachable' | 'webhook-denied' | 'policy-denied'>;
@@ -409,4 +448,4 @@ export function isAdmissionError(error: ContentError): error is AdmissionError {
  * deleted" are none.
  */
 export const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|unauthorized|invalid|timed out|timeout|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;

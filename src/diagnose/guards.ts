@@ -42,9 +42,8 @@ export interface Guard {
   policy?: PolicyFacts;
   binding?: PolicyBindingFacts;
   isMutating: boolean;
-  dependsOnUser: boolean;
-  /** Its conditions look at whether something is being deleted. */
-  dependsOnDeletion: boolean;
+  /** The part of a request that its expressions read and that a dry run of the gate has differently. */
+  looksAt: readonly string[];
 }
 
 export type Operation = AdmissionRequest['operation'];
@@ -55,6 +54,14 @@ export type Operation = AdmissionRequest['operation'];
  */
 export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
   const { labels } = context.now.namespace;
+  const looksAt = (read: WebhookFacts | PolicyFacts): string[] => [
+    ...(read.dependsOnUser ? ['who asks'] : []),
+    ...(read.dependsOnDryRun ? ['whether it is a dry run'] : []),
+    // During a deletion, a dry run sees what the real request sees.
+    ...(read.dependsOnDeletion && context.now.forecast !== undefined
+      ? ['whether something is being deleted']
+      : []),
+  ];
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
     matchesPlace(labels, namespaceSelector, type);
   const policies = policiesOf(context).filter(
@@ -70,8 +77,7 @@ export function guardsFor(context: Context, operation: Operation, type: Resource
           text: `webhook ${webhook.name} of ${kind} ${name}`,
           webhook,
           isMutating: kind === 'MutatingWebhookConfiguration',
-          dependsOnUser: webhook.dependsOnUser,
-          dependsOnDeletion: webhook.dependsOnDeletion,
+          looksAt: looksAt(webhook),
         };
       }),
     ...bindingsOf(context)
@@ -84,8 +90,7 @@ export function guardsFor(context: Context, operation: Operation, type: Resource
             policy,
             binding,
             isMutating: policy.kind === 'MutatingAdmissionPolicy',
-            dependsOnUser: policy.dependsOnUser,
-            dependsOnDeletion: policy.dependsOnDeletion,
+            looksAt: looksAt(policy),
           })),
       ),
   ];
@@ -117,10 +122,12 @@ export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean |
 
 /** Returns the first validation that is false for the request; undefined: which one cannot be evaluated. */
 export function denialOf(
-  { validations = [] }: PolicyFacts,
+  { validations = [], variables = [] }: PolicyFacts,
   request: AdmissionRequest,
 ): { expression: string; message: string } | 'none' | undefined {
-  const results = validations.map(({ expression }) => evaluateCondition(expression, request));
+  const results = validations.map(({ expression }) =>
+    evaluateCondition(expression, request, variables),
+  );
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 
@@ -175,6 +182,11 @@ export function requesterOf({ namespace, name }: Account): Requester {
   return { username, groups: [...groups, 'system:authenticated'] };
 }
 
+/** Returns the kubelet of a node as the API server sees it (kubernetes pkg/auth/nodeidentifier). */
+export function kubeletOf(node: string): Requester {
+  return { username: `system:node:${node}`, groups: ['system:nodes', 'system:authenticated'] };
+}
+
 /**
  * Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their
  * user.
@@ -187,9 +199,27 @@ export function realRequests(
   { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
 ): [AdmissionRequest, ...AdmissionRequest[]] {
   const object = { name, namespace: place, labels, annotations };
-  const request = { operation, type, object, namespaceLabels: namespace.labels };
+  const request = {
+    ...{ operation, type, object, namespaceLabels: namespace.labels },
+    // Finalizers are removed from terminating objects, whose namespace is terminating then.
+    ...{ isDryRun: false, isTerminating: operation === 'UPDATE', isNamespaceTerminating: true },
+  };
   const [requester, ...others] = sendersOf(`${operation} ${typeName(type)}`);
   return [{ ...request, requester }, ...others.map((other) => ({ ...request, requester: other }))];
+}
+
+/** Returns the same request as the gate has sent it, as a dry run. */
+export function asTried(
+  { now: { forecast } }: Context,
+  request: AdmissionRequest,
+): AdmissionRequest {
+  const isUnderWay = forecast === undefined;
+  return {
+    ...request,
+    ...{ requester: 'unnamed', isDryRun: true },
+    isTerminating: request.isTerminating && isUnderWay,
+    isNamespaceTerminating: isUnderWay,
+  };
 }
 
 /** Returns who may send a request: anyone deletes a Namespace, and any controller removes a finalizer. */

@@ -1,4 +1,4 @@
-import { typeName } from '../model/facts.ts';
+import { typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import { type Read, readOk } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, Snapshot } from '../model/snapshot.ts';
@@ -81,6 +81,11 @@ function queuedText(held: Finding, waitsFor: readonly Finding[], isUnread: boole
   if (cause === undefined) return [];
   if (isUnread) return [`${what} has finalizer ${finalizer}, whose owner was not searched yet`];
   const { kind, namespace, name } = cause.subject;
+  const isSame = kind === subject.kind && name === subject.name && namespace === subject.namespace;
+  // The finding names no owner: the object and its finalizer were just named.
+  if (cause.continuation !== undefined && (isSame || kind === 'CustomResourceDefinition')) {
+    return [`${what} ${message}, and ${cause.continuation}`];
+  }
   const place = namespace === undefined ? name : `${namespace}/${name}`;
   return [`${what} ${message}, and ${kind} ${place} ${cause.message}`];
 }

@@ -1,4 +1,4 @@
-import { TOKENS } from '../model/facts.ts';
+import { TOKENS } from '../model/facts/rbac.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { accountText, actorsOf } from './actors.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
@@ -29,6 +29,8 @@ export interface Rights {
   worksElsewhere: boolean;
   /** Only bindings of the namespace itself let the account change them. */
   isLocal: boolean;
+  /** Only roles of Kubernetes for itself grant this. */
+  isOfKubernetes: boolean;
   /** The rules that grant this, for the report. */
   because: string[];
 }
@@ -40,6 +42,7 @@ export const NO_RIGHTS: Rights = {
   reachesGroup: false,
   worksElsewhere: false,
   isLocal: false,
+  isOfKubernetes: false,
   because: [],
 };
 
@@ -48,6 +51,8 @@ interface Grant {
   /** The namespace of the binding; undefined: all namespaces. */
   namespace: string | undefined;
   rule: RuleFacts;
+  /** The role is one of Kubernetes for itself: a default role `system:…` (RBAC, "Default roles and role bindings"). */
+  isSystem: boolean;
   binding: string;
   because: string;
 }
@@ -65,19 +70,19 @@ const grantsOf = remember(({ now: { cluster, places, namespace } }: Context): Gr
 function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
   // A ClusterRole has no namespace.
   const keyOf = (namespace: string | undefined, name: string): string => `${namespace}/${name}`;
-  const rules = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role.rules]));
-  return bindings.flatMap(({ name, namespace, role, subjects }) =>
-    (rules.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name)) ?? []).flatMap(
-      (rule) =>
-        subjects.map((subject) => ({
-          subject,
-          namespace,
-          rule,
-          binding: name,
-          because: `${role.kind} ${role.name}, bound by ${namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding'} ${name}`,
-        })),
-    ),
-  );
+  const byKey = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role]));
+  return bindings.flatMap(({ name, namespace, role, subjects }) => {
+    const { rules = [], labels } =
+      byKey.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name)) ?? {};
+    const isSystem =
+      role.name.startsWith('system:') &&
+      labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults';
+    const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
+    const because = `${role.kind} ${role.name}, bound by ${kind} ${name}`;
+    return rules.flatMap((rule) =>
+      subjects.map((subject) => ({ subject, namespace, rule, isSystem, binding: name, because })),
+    );
+  });
 }
 
 /** Reports whether all sources of permissions were read; otherwise the permissions of an account are not known. */
@@ -104,7 +109,7 @@ export function rightsOf(
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
   const own = grantsOf(context).filter((grant) => isFor(grant, account));
   const ofGroup = own.filter(({ rule }) => isAboutGroup(rule, type));
-  const granted = ofGroup.flatMap(({ subject, namespace, rule, because }) => {
+  const granted = ofGroup.flatMap(({ subject, namespace, rule, isSystem, because }) => {
     const { apiGroups, resources, resourceNames } = rule;
     // A permission of every account distinguishes none.
     const isNamed = apiGroups.includes(type.group) && !EVERYBODY.includes(subject.name);
@@ -115,7 +120,7 @@ export function rightsOf(
     const isSeen = [type.resource, '*'].some((name) => resources.includes(name));
     const changes = resources.some((name) => changed.includes(name)) && canChange({ verbs });
     return [...(isSeen ? verbs : []), ...(changes ? ['change'] : [])].map((right) => ({
-      ...{ right, because, isNamed },
+      ...{ right, because, isSystem, isNamed },
       isGlobal: namespace === undefined,
     }));
   });
@@ -135,6 +140,7 @@ export function rightsOf(
       rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
     ),
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
+    isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
     because: [...new Set(granted.map(({ because }) => because))],
   };
 }
@@ -236,8 +242,9 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
       ({ rule }) =>
         rule.apiGroups.includes(type.group) && changesType(rule, type) && isController(rule),
     )
+    .filter((grant) => grant.subject.kind !== 'ServiceAccount' && !isForKubernetes(grant))
     .map(({ subject }) => subject)
-    .filter(({ kind, name }) => kind !== 'ServiceAccount' && !name.startsWith('system:'));
+    .filter(({ name }) => !/^system:(?:serviceaccounts?(?::|$)|authenticated$)/.test(name));
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
 }
 
@@ -257,20 +264,17 @@ export function othersWhoMayChange(context: Context, type: ResourceType, own: Ac
   const isShared = actorsOf(context).some(
     ({ account, kind }) => isSameAccount(account, gate) && !/^(?:Job|CronJob|Pod)$/.test(kind),
   );
-  const isOther = (account: Account, because: string): boolean => {
+  const isOther = (account: Account): boolean => {
     if (isSameAccount(account, own) || (isSameAccount(account, gate) && !isShared)) return false;
-    if (account.namespace === undefined) return !account.name.startsWith('system:');
-    if (account.namespace === namespace.name || !homes.includes(account.namespace)) return false;
-    return account.namespace !== 'kube-system' || !because.startsWith('ClusterRole system:');
+    const home = account.namespace;
+    return home === undefined || (home !== namespace.name && homes.includes(home));
   };
   const found = [...grantsOf(context), ...departedGrants(context)].flatMap((grant) => {
-    const { subject, rule, because } = grant;
-    if (!changesType(rule, type) && !borrowsRights(rule)) return [];
-    if (subject.kind === 'Group') {
-      return ADMINISTRATORS.test(subject.name) ? [] : [`group ${subject.name}`];
-    }
+    const { subject, rule } = grant;
+    if (isForKubernetes(grant) || (!changesType(rule, type) && !borrowsRights(rule))) return [];
+    if (subject.kind === 'Group') return [`group ${subject.name}`];
     const account = accountOf(grant);
-    return isOther(account, because) ? [accountText(account)] : [];
+    return isOther(account) ? [accountText(account)] : [];
   });
   return [...new Set(found)];
 }
@@ -282,18 +286,63 @@ function changesType(rule: RuleFacts, type: ResourceType): boolean {
   return isAboutGroup(rule, type) && isAboutIt && canChange(rule);
 }
 
-/** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
-function borrowsRights({ apiGroups, resources, verbs }: RuleFacts): boolean {
-  return (
-    verbs.some((verb) => ['impersonate', 'bind', 'escalate'].includes(verb)) ||
-    (['', '*'].some((group) => apiGroups.includes(group)) &&
-      resources.some((name) => TOKENS.test(name)) &&
-      ['create', '*'].some((verb) => verbs.includes(verb)))
+/** Reports whether RBAC lets the account create Pods, or Jobs, which create them. */
+export function mayCreatePods(context: Context, account: Account): boolean {
+  const creates = ({ apiGroups, resources, verbs }: RuleFacts, group: string, name: string) =>
+    [group, '*'].some((one) => apiGroups.includes(one)) &&
+    [name, '*'].some((one) => resources.includes(one)) &&
+    ['create', '*'].some((one) => verbs.includes(one));
+  return grantsOf(context).some(
+    (grant) =>
+      isFor(grant, account) &&
+      (creates(grant.rule, '', 'pods') || creates(grant.rule, 'batch', 'jobs')),
   );
 }
 
-/** Groups of Kubernetes itself and of kubeadm's administrators, which every cluster has; not those of all accounts. */
-const ADMINISTRATORS = /^(?:system:(?!serviceaccounts|authenticated)|kubeadm:cluster-admins$)/;
+/** Reports whether RBAC lets the account act as ServiceAccounts: by their tokens, or by impersonation. */
+export function mayActAs(context: Context, account: Account): boolean {
+  return grantsOf(context).some((grant) => isFor(grant, account) && actsAsAccounts(grant.rule));
+}
+
+function actsAsAccounts({ apiGroups, resources, verbs }: RuleFacts): boolean {
+  const impersonates =
+    ['impersonate', '*'].some((verb) => verbs.includes(verb)) &&
+    ['serviceaccounts', '*'].some((name) => resources.includes(name));
+  const makesTokens =
+    ['create', '*'].some((verb) => verbs.includes(verb)) &&
+    resources.some((name) => TOKENS.test(name));
+  return ['', '*'].some((group) => apiGroups.includes(group)) && (impersonates || makesTokens);
+}
+
+/** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
+function borrowsRights(rule: RuleFacts): boolean {
+  return (
+    rule.verbs.some((verb) => ['impersonate', 'bind', 'escalate'].includes(verb)) ||
+    actsAsAccounts(rule)
+  );
+}
+
+/**
+ * Users and groups of Kubernetes itself, which every cluster has. Other programs have names with this prefix too: agents of
+ * Open Cluster Management register as `system:open-cluster-management:…`.
+ */
+const OF_KUBERNETES =
+  /^system:(?:masters|nodes?|node:.*|node-proxier|node-problem-detector|bootstrappers.*|bootstrap:.*|monitoring|unauthenticated|anonymous|apiserver|kube-[a-z-]+)$/;
+
+const ADMINISTRATORS = /^(?:system:masters|kubeadm:cluster-admins)$/;
+
+/**
+ * Reports whether a grant is for Kubernetes itself: a role of its own for its users, groups and accounts in kube-system, or
+ * everything for its administrators. Other roles are for other programs: agents on nodes act as `system:nodes`, cloud
+ * controllers by a role `system:cloud-controller-manager`.
+ */
+function isForKubernetes({ subject, namespace, isSystem, because }: Grant): boolean {
+  const account = accountOf({ subject, namespace });
+  return subject.kind === 'Group' || account.namespace === undefined
+    ? (isSystem && OF_KUBERNETES.test(subject.name)) ||
+        (ADMINISTRATORS.test(subject.name) && because.startsWith('ClusterRole cluster-admin,'))
+    : isSystem && account.namespace === 'kube-system';
+}
 
 /** Returns the grants of the namespace's own bindings that were deleted with it. */
 function departedGrants({ now }: Context): Grant[] {

@@ -1,4 +1,10 @@
-import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts.ts';
+import {
+  FINALIZE,
+  KUBERNETES_FINALIZER,
+  NAMESPACE_TYPE,
+  NODE_TYPE,
+  POD_TYPE,
+} from '../model/facts/metadata.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type {
   Forecast,
@@ -51,7 +57,13 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProgramName } from './owner/names.ts';
-import { findNamedObject, objectsNamedBy, parametersFor, wantedNamesakes } from './owner/needs.ts';
+import {
+  findNamedObject,
+  namedByOwner,
+  objectsNamedBy,
+  parametersFor,
+  wantedInputs,
+} from './owner/needs.ts';
 import { definingObjects } from './owner/state.ts';
 import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
@@ -104,6 +116,11 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   if (wanted.nodes.length > 0) {
     wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
   }
+  for (const name of wanted.nodes) {
+    const node = valueIn(now.nodes[name]);
+    if (node?.deletionTimestamp === undefined) continue;
+    wanted.partners.push({ type: NODE_TYPE, namespace: undefined, name });
+  }
   wantForApis(context, wanted);
   if (now.forecast !== undefined) wantForForecast(context, now.forecast, wanted);
   const held = everythingHeld(context);
@@ -137,7 +154,7 @@ function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): 
   wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
     type === NAMESPACE_TYPE || isAggregated(context, type)
       ? []
-      : [...wantedNamesakes(held, type), ...wantedSamples(context, type, of)],
+      : [...wantedInputs(context, held, type), ...wantedSamples(context, type, of)],
   );
   for (const { type, object, key } of samples) {
     wantServers(context, wanted, 'DELETE', type, object);
@@ -345,7 +362,7 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
 function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
-  const named = objectsNamedBy(context, held.objects);
+  const named = namedByOwner(context, held);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
   const further = [...objectsNamedBy(context, between), ...parametersFor(context, held)];
   wanted.partners.push(...named, ...further);

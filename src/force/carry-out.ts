@@ -1,5 +1,5 @@
 import { valueAt } from '../base/json.ts';
-import { typeName } from '../model/facts.ts';
+import { typeName } from '../model/facts/metadata.ts';
 import type { Outcome } from '../model/outcome.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { type Leftovers, listAcceptedLeftovers, recordOrphans } from './leftovers.ts';

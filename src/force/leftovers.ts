@@ -1,12 +1,20 @@
+import { uncleanedBy } from '../diagnose/catalogue.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, typeName } from '../model/facts.ts';
+import { groupOf, objectFacts, typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { ALL_TYPES, heldText, namespaceTarget, orphanRefusal, remainsText } from './plan.ts';
+import {
+  ALL_TYPES,
+  heldText,
+  manyTarget,
+  namespaceTarget,
+  orphanRefusal,
+  remainsText,
+} from './plan.ts';
 import type { ForceRun } from './step.ts';
 import { checkNamespace } from './steps.ts';
 
@@ -93,8 +101,38 @@ export async function listAcceptedLeftovers(run: ForceRun): Promise<Leftovers | 
   const lines = left.objects.map(
     ([type, one]) => `${type}/${one.name} uid ${one.uid}${heldText(one)}`,
   );
-  run.log.group(`May be left behind: ${left.objects.length} objects`, [...lines, remains]);
+  const cleanups = cleanupsOf(left.objects).map(
+    ({ target, finalizer, result }) => `${target} ${finalizer}: ${result}`,
+  );
+  run.log.group(`May be left behind: ${left.objects.length} objects`, [
+    ...lines,
+    ...cleanups,
+    remains,
+  ]);
   return left;
+}
+
+/**
+ * Returns the cleanups that may never happen, one for each type and finalizer: a controller that has cleaned up after
+ * an orphan cannot remove its finalizer, and has no reason to begin if the orphan is not terminating.
+ */
+function cleanupsOf(objects: Leftovers['objects']) {
+  const held = objects.flatMap(([type, orphan]) =>
+    orphan.finalizers.map((finalizer) => ({ type, orphan, finalizer })),
+  );
+  const groups = Map.groupBy(held, ({ type, finalizer }) => `${type} ${finalizer}`).values();
+  return Array.from(groups, (group) => {
+    const { type, orphan, finalizer } = group[0] as (typeof held)[number];
+    const on = { kind: orphan.kind, group: groupOf(orphan.apiVersion) };
+    return {
+      target: manyTarget(
+        type,
+        group.map((one) => one.orphan.name),
+      ),
+      finalizer,
+      result: `not cleaned up; may be left behind: ${uncleanedBy(finalizer, on)}`,
+    };
+  });
 }
 
 /** The note about orphans, logged once per run: how they can still be handled. */
@@ -121,12 +159,16 @@ export async function recordOrphans(
     ([type, { uid, apiVersion }]) =>
       !seen.has(uid) && [type, apiVersion, ALL_TYPES].some((what) => unread.has(what)),
   );
-  journal.orphans = [...after.objects, ...unseen].map(([, orphan]) => orphan);
+  const orphans = [...after.objects, ...unseen];
+  journal.orphans = orphans.map(([, orphan]) => orphan);
   journal.unread.push(...after.unread);
   const count = journal.orphans.length;
   if (count > 0) {
     const are = count === 1 ? '1 object is' : `${count} objects are`;
     const rest = createdBefore === undefined ? RECOVERY : INHERITED;
+    for (const { target, finalizer, result } of cleanupsOf(orphans)) {
+      journal.note(target, result, finalizer);
+    }
     journal.note(namespaceTarget(run.plan.namespace.name), `${are} left behind: ${rest}`);
   }
   for (const { what, reason } of after.unread) {

@@ -1,5 +1,6 @@
 import { listNames } from '../diagnose/context.ts';
-import { isOnlyFor, type LabelRequirement, type MatchRule } from '../model/facts.ts';
+import type { MatchRule } from '../model/facts/admission.ts';
+import { isOnlyFor, type LabelRequirement } from '../model/facts/selectors.ts';
 import type { ServiceRef, WebhookFacts } from '../model/snapshot.ts';
 import { CLUSTER_SOURCES, type Source } from '../model/sources.ts';
 import { type Reading, readSource } from '../observe/collections.ts';

@@ -1,14 +1,15 @@
 import { leakOf } from '../diagnose/catalogue.ts';
 import { groupOf, isBuiltIn, itemsIn, listNames } from '../diagnose/context.ts';
 import { isKubeletReporting } from '../diagnose/movement.ts';
-import { isOverdue } from '../diagnose/rules/pods.ts';
+import { CLAIM_PROTECTION, isOverdue } from '../diagnose/rules/pods.ts';
 import {
   FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
   POD_TYPE,
   typeName,
-} from '../model/facts.ts';
+} from '../model/facts/metadata.ts';
+import { hasPodEnded } from '../model/facts/workloads.ts';
 import { type Diagnosis, type Finding, findingsOf, type NotInspected } from '../model/finding.ts';
 import {
   type ActivePolicy,
@@ -179,6 +180,7 @@ function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void
       );
       const because =
         reason ??
+        usedByPods(input, groups, finalizer) ??
         unreachableReason(input.snapshot, type) ??
         refusedByAdmission(input, groups, finalizer);
       if (because !== undefined) {
@@ -223,7 +225,11 @@ function permissionToRemove(
   if (isGone && permission !== undefined) return {};
   const nameOf = ({ subject: { kind, namespace, name } }: Finding): string =>
     `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-  const known = owners.flat().map((one) => `${nameOf(one)} ${one.message}`);
+  const inUse = diagnosis.findings.filter(
+    ({ code, subject }) =>
+      code === 'volume-in-use' && finalizer === CLAIM_PROTECTION && isMeant(subject),
+  );
+  const known = [...owners.flat(), ...inUse].map((one) => `${nameOf(one)} ${one.message}`);
   const awaited = causes.flat().map((one) => `it waits for ${nameOf(one)}`);
   const said = [...new Set(known.length > 0 ? known : awaited)];
   const about = said.length > 0 ? listNames(said, MAX_KNOWN) : 'the diagnosis found no owner of it';
@@ -236,6 +242,23 @@ function permissionToRemove(
 }
 
 const MAX_KNOWN = 2;
+
+/** Returns why the protection of claims stays: a pod that has not ended may still write to the volume of one. */
+function usedByPods(
+  { snapshot: { pods } }: PlanInput,
+  groups: readonly ObjectGroup[],
+  finalizer: string,
+): string | undefined {
+  if (finalizer !== CLAIM_PROTECTION) return undefined;
+  const claims = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
+  const users = itemsIn(pods).flatMap(({ name, nodeName, phase, claims: used }) =>
+    nodeName !== undefined && !hasPodEnded({ phase })
+      ? used.filter((claim) => claims.includes(claim)).map((claim) => ({ name, claim }))
+      : [],
+  );
+  const [first] = users;
+  return first && `claim ${first.claim} is still used by Pod ${first.name}, which has not ended`;
+}
 
 /** Returns why an aggregated API cannot handle a write: its server does not answer. */
 function unreachableReason(

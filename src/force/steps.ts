@@ -16,12 +16,11 @@ import {
   type ObjectFacts,
   objectFacts,
   POD_TYPE,
-  type PodFacts,
-  podFacts,
   removalPatch,
   type TypeRef,
   typeName,
-} from '../model/facts.ts';
+} from '../model/facts/metadata.ts';
+import { type PodFacts, podFacts } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import { readNode } from '../observe/observe.ts';

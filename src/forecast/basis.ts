@@ -1,15 +1,18 @@
 import { actorText } from '../diagnose/actors.ts';
 import { type Context, contextOf, countsOf, itemsIn } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
+import { guardsAsked } from '../diagnose/guards.ts';
 import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/leases.ts';
 import { isOfTheCloud } from '../diagnose/owner/owner.ts';
+import { unreadSettings } from '../diagnose/owner/running.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
+import { collectSamples } from '../diagnose/rules/foreseen-admission.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis } from '../model/result.ts';
-import type { Snapshot } from '../model/snapshot.ts';
+import { type Snapshot, trialKey } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 type OwnerLife = ForecastBasis['owners'][number];
@@ -38,10 +41,29 @@ export function basisOf(now: Snapshot, foreseen: Diagnosis): ForecastBasis {
     dryRuns: {
       deletions: deletions.filter(({ answer }) => answer !== 'unknown').length,
       removals: Object.values(now.trials).filter(({ answer }) => answer !== 'unknown').length,
+      webhooks: webhooksAsked(context),
     },
     notInspected: foreseen.notInspected.length,
     next: behindPods(now, foreseen),
   };
+}
+
+/**
+ * Returns the number of webhooks that allowed a dry run. They saw the user of the gate, and may decide by objects that the
+ * deletion of the namespace takes away.
+ */
+function webhooksAsked(context: Context): number {
+  const { forecast, trials } = context.now;
+  const deletions = collectSamples(context)
+    .filter(({ key }) => forecast?.deletions[key]?.answer === 'accepted')
+    .flatMap(({ type, object }) => guardsAsked(context, 'DELETE', type, object) ?? []);
+  const removals = everythingHeld(context).flatMap(({ type, finalizer, objects }) =>
+    objects
+      .filter(({ uid }) => trials[trialKey(uid, finalizer)]?.answer === 'accepted')
+      .flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []),
+  );
+  const asked = [...deletions, ...removals];
+  return new Set(asked.filter(({ webhook }) => webhook).map(({ text }) => text)).size;
 }
 
 /**
@@ -92,8 +114,12 @@ function expectedOwner(context: Context, held: Held): Omit<OwnerLife, 'objects'>
   const [latest = { at: undefined, sign: 'no dated sign that it works on these objects' }] = signs
     .filter(({ at }) => at !== undefined)
     .sort((a, b) => ((a.at ?? '') > (b.at ?? '') ? -1 : 1));
-  const evidence = `${actor.ready} of ${actor.wanted} ready; ${latest.sign}`;
-  return ownerLife(actorText(actor), evidence, latest.at);
+  const evidence = [
+    `${actor.ready} of ${actor.wanted} ready`,
+    latest.sign,
+    ...unreadSettings(actor),
+  ];
+  return ownerLife(actorText(actor), evidence.join('; '), latest.at);
 }
 
 function ownerLife(owner: string, evidence: string, aliveAt?: string): Omit<OwnerLife, 'objects'> {

@@ -1,5 +1,5 @@
 import { actorText, isAlive } from '../diagnose/actors.ts';
-import { kubectl } from '../diagnose/commands.ts';
+import { kubectl, nameArgs } from '../diagnose/commands.ts';
 import {
   type Context,
   contextOf,
@@ -7,6 +7,9 @@ import {
   countsOf,
   detailOf,
   extensionApis,
+  groupOf,
+  isBuiltIn,
+  isKind,
   itemsIn,
   listWords,
   servedType,
@@ -17,9 +20,11 @@ import { closedWebhooks } from '../diagnose/guards.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
+import { keyOf, namedWholes, PROTECTION } from '../diagnose/owner/partners.ts';
+import { isGitOps, RECREATING_KINDS, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
-import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts.ts';
+import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
@@ -32,8 +37,10 @@ export interface OrderStep {
   matches: (object: ObjectFacts) => boolean;
   /** Names of the first objects, for people. */
   names: string[];
-  /** Whether these are all objects of the type in the namespace. */
+  /** Whether all objects of the type in the namespace may be deleted. */
   isWhole: boolean;
+  /** Whether other objects may need these: their controller runs with them, or a finalizer protects them. */
+  isLast?: boolean;
   why: string;
   /** Position of the step. Steps with the same position are deleted together, lower ones first. */
   place: number;
@@ -51,51 +58,111 @@ function wholeTypeStep(type: ResourceType, why: string): Unplaced {
  * again, are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
-  const { steps, reach } = judgedSteps(now);
-  return reach === undefined ? steps : steps.filter(({ type }) => !isGitOps(type));
+  const { steps, isLeft } = judgedSteps(now);
+  return steps.filter((step) => !isLeft(step));
 }
 
 /**
- * Returns the commands that an order leaves to a person: the deletion of GitOps objects that also deletes what they
- * deployed to other namespaces. One such object can own others, so none of them is deleted then.
+ * Returns the commands that an order leaves to a person: the deletion of objects whose controller deletes what it
+ * deployed for them, in whatever namespace or cluster.
  */
 export function commandsElsewhere(now: Snapshot): OrderEntry[] {
-  const { steps, reach } = judgedSteps(now);
-  if (reach === undefined) return [];
+  const { steps, isLeft } = judgedSteps(now);
+  const why =
+    'their controller, or that of objects that they own, then deletes what it deployed, also outside of this namespace';
   return steps
-    .filter(({ type }) => isGitOps(type))
-    .map((step) => ({ why: reach, command: orderCommand(now.namespace.name, step) }));
+    .filter(isLeft)
+    .map((step) => ({ why, command: orderCommand(now.namespace.name, step), isByHand: true }));
 }
 
-function judgedSteps(now: Snapshot): { steps: OrderStep[]; reach: string | undefined } {
+function judgedSteps(now: Snapshot): {
+  steps: OrderStep[];
+  isLeft: (step: Pick<OrderStep, 'type'>) => boolean;
+} {
   const context = contextOf(predict(now));
   const { steps, seen, dependent } = unplacedSteps(context);
+  const left = typesThatReachOut(context, dependent, seen);
   return {
     steps: inDeletionOrder(context, steps, seen),
-    reach: reachOfGitOps(context, dependent),
+    isLeft: ({ type }) => left.has(typeName(type)),
   };
 }
 
 /**
- * Says why the deletion of GitOps objects whose controller would be lost may reach beyond the namespace. If their
- * controller stays, the deletion of the namespace has the same effect.
+ * Returns the types whose deletion may delete objects outside of the namespace, and whose controller would be lost or
+ * needs something of the namespace: GitOps objects, objects with a manifest or a target namespace for another place, and the
+ * owners of either. The deletion of the namespace alone may leave what they deployed.
  */
-function reachOfGitOps(context: Context, dependent: readonly Held[]): string | undefined {
-  const { cluster, namespace } = context.now;
-  const held = dependent.filter(({ type }) => isGitOps(type));
-  if (held.length > 0 && !cluster.namespaces?.ok) return 'the namespaces could not be read';
-  for (const { kind, name, uid } of held.flatMap(({ objects }) => objects)) {
-    const mentions = detailOf(context, { uid })?.mentions;
-    if (mentions === undefined) return `the spec of ${kind} ${name} could not be read`;
-    const place = itemsIn(cluster.namespaces).find(
-      (one) => one.name !== namespace.name && mentions.includes(one.name),
-    );
-    if (place !== undefined) {
-      return `${kind} ${name} names Namespace ${place.name}: its controller deletes what it deployed there, too`;
+function typesThatReachOut(
+  context: Context,
+  dependent: readonly Held[],
+  seen: readonly ObjectFacts[],
+): ReadonlySet<string> {
+  const reaching = dependent.filter((held) => reachesOut(context, held));
+  const types = new Set(reaching.map(({ type }) => typeName(type)));
+  if (reaching.some(({ type }) => isGitOps(type))) {
+    for (const { type } of context.now.forecast?.present.content ?? []) {
+      if (isGitOps(type)) types.add(typeName(type));
     }
   }
-  const many = held.find(({ count, objects }) => count > objects.length);
-  return many && `not all of ${many.count} ${many.type.resource} were read`;
+  const objects = reaching.flatMap((held) => held.objects);
+  for (const { ownerReferences } of withAncestors(objects, seen)) {
+    for (const reference of ownerReferences) {
+      const type = servedType(context, reference);
+      if (type !== undefined) types.add(typeName(type));
+    }
+  }
+  return types;
+}
+
+/** Returns these objects and, of those that are known, the ones that own them, directly or through others. */
+function withAncestors(
+  objects: readonly ObjectFacts[],
+  known: readonly ObjectFacts[],
+): ObjectFacts[] {
+  const found = [...objects];
+  for (const { ownerReferences } of found) {
+    for (const { uid } of ownerReferences) {
+      const owner = known.find((one) => one.uid === uid);
+      if (owner !== undefined && !found.includes(owner)) found.push(owner);
+    }
+  }
+  return found;
+}
+
+/** Returns the known objects that an object names and that do not own it: its controller may need them. */
+function neededBy(
+  context: Context,
+  object: ObjectFacts,
+  known: readonly ObjectFacts[],
+): ObjectFacts[] {
+  const names = namedWholes(context, object);
+  const above = new Set(withAncestors([object], known).map(({ uid }) => uid));
+  return known.filter(
+    ({ apiVersion, kind, name, uid }) =>
+      !above.has(uid) && names.includes(keyOf(apiVersion, kind, name)),
+  );
+}
+
+/**
+ * Returns the known objects of other kinds of the same product that a field of the spec may name: `targetRealm: main` the
+ * KeycloakRealm of this name. Enough for an order, and for nothing else.
+ */
+function mayBeNeededBy(
+  context: Context,
+  object: ObjectFacts,
+  known: readonly ObjectFacts[],
+): ObjectFacts[] {
+  const { names = [] } = detailOf(context, object) ?? {};
+  return known.filter(({ apiVersion, kind, name }) => {
+    const word = /[A-Z][a-z]*$/.exec(kind)?.[0] ?? kind;
+    const mayName = new RegExp(`^spec\\..*${word}(?:name|ref)?$`, 'i');
+    return (
+      kind !== object.kind &&
+      groupOf(apiVersion) === groupOf(object.apiVersion) &&
+      names.some((one) => one.name === name && mayName.test(one.field))
+    );
+  });
 }
 
 function unplacedSteps(context: Context): {
@@ -112,6 +179,7 @@ function unplacedSteps(context: Context): {
     const why = dependencyOnNamespace(context, held);
     return why === undefined ? [] : [{ ...held, why }];
   });
+  dependent.push(...consumersOf(context, dependent));
   const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
   const children = Array.from(byType, (held) => guardedStep(held, present));
   if (whole.length + children.length === 0) return { steps: [], seen: [], dependent };
@@ -130,6 +198,26 @@ function unplacedSteps(context: Context): {
   return { steps: Array.from(steps, mergedStep), seen, dependent };
 }
 
+/** Returns the other held objects that name one of these, and so go before it. */
+function consumersOf(context: Context, dependent: readonly Dependent[]): Dependent[] {
+  const all = heldObjects(context);
+  const known = all.flatMap(({ objects }) => objects);
+  const first = dependent
+    .filter(({ finalizer }) => !PROTECTION.test(finalizer))
+    .flatMap(({ objects }) => objects);
+  return all.flatMap((held): Dependent[] => {
+    const { finalizer, type } = held;
+    const isKnown = dependent.some(
+      (one) => one.finalizer === finalizer && typeName(one.type) === typeName(type),
+    );
+    if (isKnown || isOfControllerManager(held)) return [];
+    const [named] = held.objects
+      .flatMap((one) => neededBy(context, one, known))
+      .filter((one) => first.includes(one));
+    return named === undefined ? [] : [{ ...held, why: `they name ${named.kind} ${named.name}` }];
+  });
+}
+
 /** Joins the steps of one type, because its objects may be in the order for several reasons. */
 function mergedStep(steps: readonly Unplaced[]): Unplaced {
   const [first] = steps as [Unplaced];
@@ -138,6 +226,7 @@ function mergedStep(steps: readonly Unplaced[]): Unplaced {
     matches: (object) => steps.some((step) => step.matches(object)),
     names: [...new Set(steps.flatMap(({ names }) => names))],
     isWhole: steps.some(({ isWhole }) => isWhole),
+    isLast: steps.some(({ isLast }) => isLast),
     why: [...new Set(steps.map(({ why }) => why))].join('; '),
   };
 }
@@ -156,7 +245,10 @@ function guardedStep(held: readonly Dependent[], present: readonly TypeContent[]
     type,
     matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
     names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
-    isWhole: count >= total,
+    // The other objects of a built-in type, such as Secrets, may be what the controller runs with.
+    isWhole: count >= total && !isBuiltIn(type.group),
+    isLast:
+      RUN_WITH.has(typeName(type)) || held.every(({ finalizer }) => PROTECTION.test(finalizer)),
     why: listWords([...new Set(held.map(({ why }) => why))]),
   };
 }
@@ -221,23 +313,11 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
     : `webhook ${guard.name}, which has to answer, is in the namespace`;
 }
 
-/** GitOps tools apply deleted objects again, so their own objects have to be deleted first. */
-const RECREATING =
-  /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
-/** Kinds of GitOps tools. A kind creates objects of later kinds. */
-const RECREATING_KINDS = [
-  ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
-];
-
-function isGitOps(type: ResourceType): boolean {
-  return rankOf(type) < RECREATING_KINDS.length;
-}
-
-/** Returns the position of a type among the GitOps kinds. All other types come last. */
-function rankOf({ group, kind }: ResourceType): number {
-  const rank = RECREATING.test(group) ? RECREATING_KINDS.indexOf(kind) : -1;
-  return rank < 0 ? RECREATING_KINDS.length : rank;
-}
+/** Types of objects that controllers run with. */
+const RUN_WITH: ReadonlySet<string> = new Set([
+  ...['serviceaccounts', 'secrets', 'configmaps'],
+  ...['roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'],
+]);
 
 /** Returns the objects of the namespace that created these objects, or their parents, and would create them again. */
 function parentsOf(
@@ -272,8 +352,7 @@ function parentsOf(
 
 /**
  * Assigns positions: parents before children, an object before those that it refers to, and before the parent of its
- * controller. Types that wait for
- * each other have the same position.
+ * controller; last what others may need. Types that wait for each other have the same position.
  */
 function inDeletionOrder(
   context: Context,
@@ -282,7 +361,7 @@ function inDeletionOrder(
 ): OrderStep[] {
   const before = new Map<string, Set<string>>();
   const names = new Set(steps.map(({ type }) => typeName(type)));
-  const byKind = new Map(steps.map(({ type }) => [type.kind, typeName(type)]));
+  const byKind = new Map(steps.map(({ type }) => [type.kind.toLowerCase(), typeName(type)]));
   const nameOf = (object: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string | undefined => {
     const type = servedType(context, object);
     return type && typeName(type);
@@ -302,13 +381,28 @@ function inDeletionOrder(
       else precede(nameOf(parent), own);
     }
     const detail = context.now.details[object.uid];
-    for (const { kind, field } of detail?.ok === true ? detail.value.references : []) {
-      if (field.startsWith('spec.')) precede(own, byKind.get(kind));
+    const above = withAncestors([object], objects);
+    for (const { kind, name, field } of detail?.ok === true ? detail.value.references : []) {
+      const isOwner = above.some((one) => isKind(one, kind) && one.name === name);
+      if (field.startsWith('spec.') && !isOwner) precede(own, byKind.get(kind.toLowerCase()));
+    }
+    for (const other of neededBy(context, object, objects)) precede(own, nameOf(other));
+  }
+  for (const { type: first, isLast: isFirstLast } of steps) {
+    for (const { type, isLast } of steps) {
+      const isEarlier = isLast === true && isFirstLast !== true;
+      if (isEarlier || rankOf(first) < rankOf(type)) precede(typeName(first), typeName(type));
     }
   }
-  for (const { type: first } of steps) {
-    for (const { type } of steps) {
-      if (rankOf(first) < rankOf(type)) precede(typeName(first), typeName(type));
+  const isBefore = (first: string, second: string, seen: readonly string[] = []): boolean =>
+    [...(before.get(second) ?? [])].some(
+      (one) => one === first || (!seen.includes(one) && isBefore(first, one, [...seen, second])),
+    );
+  for (const object of objects) {
+    for (const other of mayBeNeededBy(context, object, objects)) {
+      const [own, last] = [nameOf(object) ?? '', nameOf(other) ?? ''];
+      // A guess closes no circle: types in one would be deleted together.
+      if (!isBefore(last, own)) precede(own, last);
     }
   }
   const placeOf = (name: string, seen: readonly string[] = []): number => {
@@ -347,6 +441,6 @@ export function commandsFirst(now: Snapshot, diagnosis: Diagnosis): OrderEntry[]
 
 /** Returns the command by which a person deletes the objects of a step. */
 export function orderCommand(namespace: string, { type, isWhole, names }: OrderStep): string {
-  const which = isWhole ? ['--all'] : names;
-  return kubectl('delete', typeName(type), ...which, '-n', namespace, '--wait');
+  const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
+  return kubectl('delete', ...which, '-n', namespace, '--wait');
 }

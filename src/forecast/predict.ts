@@ -5,7 +5,8 @@ import { ownerResults } from '../diagnose/owner/owner.ts';
 import { afterDeletion, isAboutPods, terminated } from '../diagnose/queue.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost, isOverdue } from '../diagnose/rules/pods.ts';
-import { typeName } from '../model/facts.ts';
+import { typeName } from '../model/facts/metadata.ts';
+import { hasPodEnded } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { readOk } from '../model/read.ts';
 import type { ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
@@ -69,7 +70,8 @@ function partnersAfterDeletion({
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
 function cannotEnd(context: Context, pod: PodFacts): boolean {
   const { now, nowMs } = context;
-  if (isNodeLost(now, pod)) return true;
+  // A pod that has finished is deleted without its kubelet (kubernetes pkg/registry/core/pod, CheckGracefulDelete).
+  if (isNodeLost(now, pod) && !hasPodEnded(pod)) return true;
   if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;
   const type = servedType(context, pod);
   return pod.finalizers.some((finalizer) => {
@@ -87,6 +89,9 @@ function cannotEnd(context: Context, pod: PodFacts): boolean {
  */
 export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
-  const holdsPods = findingsOf(all, all.blockers).some(isAboutPods);
+  // A grace period ends, and then the rest is deleted.
+  const holdsPods = findingsOf(all, all.blockers).some(
+    (finding) => isAboutPods(finding) && finding.code !== 'pod-grace-period',
+  );
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
 }

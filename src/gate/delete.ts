@@ -4,13 +4,13 @@ import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts'
 import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
 import { collectItems, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
-import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts.ts';
+import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { isDeletedOrReplaced } from '../observe/objects.ts';
-import { readBaselines } from '../observe/observe.ts';
+import { MISTAKE, readBaselines } from '../observe/observe.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Run } from './run.ts';
@@ -182,6 +182,11 @@ async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<vo
   await inParallel([...targets.entries()], async ([index, target]) => {
     const { snapshot, diagnosis } = seen[index] as Examination;
     const { namespace } = snapshot;
+    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
+    if (mistake !== undefined) {
+      target.refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
+      return;
+    }
     const ordered: Ordered = { deletions: new Map(), timeline: [] };
     target.ordered = ordered;
     const note = (event: string): void => {
@@ -262,7 +267,7 @@ async function deleteObjectsOf(
     if (isFirst && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
       run.note(
-        'this identity is not allowed to delete any of them, so the gate does not wait for them',
+        'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
       );
       return 'nothing';
     }

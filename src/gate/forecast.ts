@@ -1,6 +1,6 @@
 import { basisOf } from '../forecast/basis.ts';
 import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
-import { typeName } from '../model/facts.ts';
+import { typeName } from '../model/facts/metadata.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 import type { Identity, Snapshot } from '../model/snapshot.ts';

@@ -11,7 +11,7 @@ import { parseConditions } from '../diagnose/conditions.ts';
 import { isBuiltIn, listNames } from '../diagnose/context.ts';
 import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, POD_TYPE, typeName } from '../model/facts.ts';
+import { objectFacts, POD_TYPE, typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';

@@ -2,7 +2,7 @@ import { ActionError, type ErrorCode } from '../base/errors.ts';
 import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import { type CallOptions, collectItems, type KubernetesApi } from '../kubernetes/api.ts';
-import { namespaceFacts } from '../model/facts.ts';
+import { namespaceFacts } from '../model/facts/metadata.ts';
 import {
   type FailureKind,
   type Read,
@@ -85,6 +85,11 @@ export async function findTargets(run: Run): Promise<Target[]> {
     if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
+  if (run.anchor === undefined && marks.size === 0) {
+    log.warning(
+      `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read, and the API server names no FlowSchema; allow this identity to get one of these namespaces`,
+    );
+  }
   if (inputs.terminating !== undefined && selected.length === 0) {
     log.notice(`${describedSelection(inputs)} were not found: there is nothing to do`);
   }
@@ -163,7 +168,7 @@ export function cannotStartError(
   verb: string,
   what: string,
   { kind, message }: ReadFailure,
-  { target: { context, server } }: KubernetesApi,
+  { target: { context, server, isAnonymous } }: KubernetesApi,
 ): ActionError {
   const unreachable =
     'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
@@ -174,7 +179,9 @@ export function cannotStartError(
     ],
     unauthorized: [
       'kube-unauthorized',
-      `The credentials of context "${context}" are refused: they may have expired, or belong to another cluster.`,
+      isAnonymous
+        ? `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`
+        : `The credentials of context "${context}" are refused: they may have expired, or belong to another cluster.`,
     ],
     network: ['kube-unreachable', unreachable],
     timeout: ['kube-timeout', unreachable],

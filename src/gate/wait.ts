@@ -1,7 +1,7 @@
 import { stringAt } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
 import type { WatchEvent } from '../kubernetes/api.ts';
-import { namespaceFacts } from '../model/facts.ts';
+import { namespaceFacts } from '../model/facts/metadata.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { MAX_SINGLE_READS } from '../observe/collections.ts';

@@ -54,6 +54,8 @@ interface ClusterTarget {
   context: string;
   /** Namespace in which this process runs, if it runs in the same cluster. */
   ownNamespace: string | undefined;
+  /** The kubeconfig has no credentials for its user, so none are sent. */
+  isAnonymous?: boolean;
 }
 
 export interface CallOptions {

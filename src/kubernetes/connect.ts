@@ -6,6 +6,8 @@ import { keepCredentials } from './credentials.ts';
 import { type ConnectOptions, findAccess, ownNamespace } from './kubeconfig.ts';
 import { openTransport } from './transport.ts';
 
+const CREDENTIAL = /^(?:token|username|client-certificate|exec$|auth-provider$)/;
+
 /**
  * Chooses cluster and user and gets the first credentials, without a request to the cluster. Throws an
  * `ActionError` that lists what was tried.
@@ -24,6 +26,9 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const stop = (): void => closing.abort();
   signal?.addEventListener('abort', stop, { once: true });
   await credentials.current().finally(() => signal?.removeEventListener('abort', stop));
-  const target = { server, context, ownNamespace: ownNamespace(options) };
+  const isAnonymous = !Object.entries(access.user.fields).some(
+    ([field, value]) => CREDENTIAL.test(field) && value !== '',
+  );
+  const target = { server, context, ownNamespace: ownNamespace(options), isAnonymous };
   return { target, ...openTransport(session, credentials, proxy) };
 }

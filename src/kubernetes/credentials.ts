@@ -3,16 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
 import { isObject, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
-import type { Environment } from '../base/process.ts';
+import { type Environment, readRegularFile } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
-import {
-  type Access,
-  configError,
-  readNamedFile,
-  readRegularFile,
-  type Session,
-} from './kubeconfig.ts';
+import { type Access, configError, readNamedFile, type Session } from './kubeconfig.ts';
 import { type OidcConfig, validIdToken } from './oidc.ts';
 import { logInByPlugin, variablesOf } from './plugin.ts';
 

@@ -64,7 +64,9 @@ function aggregated(document: JsonObject): GroupVersion[] {
       return {
         group,
         version,
-        types: isStale ? unreadable('freshness: Stale') : readOk(types),
+        types: isStale
+          ? unreadable('the API server has only an old list of its types (freshness: Stale)')
+          : readOk(types),
       };
     });
   });

@@ -191,6 +191,7 @@ const FOR_GOOD: Record<string, string | undefined> = {
   'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_UNKNOWN': 'the server does not accept the client certificate',
   UND_ERR_PRX_TLS: 'the certificate of the proxy is not valid for its name',
   Z_DATA_ERROR: 'the answer is damaged (gzip)',
+  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are larger than 16 KiB',
   UND_ERR_RES_EXCEEDED_MAX_SIZE: `the answer is larger than ${MAX_BODY_MIB} MiB`,
 };
 

@@ -1,10 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
-import { delimiter, dirname, join, resolve } from 'node:path';
-import { loadAll } from 'js-yaml';
-import { ActionError, errorCode } from '../base/errors.ts';
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { CORE_SCHEMA, loadAll, mergeTag } from 'js-yaml';
+import { ActionError } from '../base/errors.ts';
 import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
-import type { Environment } from '../base/process.ts';
+import { type Environment, NO_SUCH_FILE, readRegularFile } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
 
@@ -81,21 +81,25 @@ export function findAccess(search: Search): Access {
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
   if (kubeconfig !== '' && found.length === 0) {
     const hint = 'Check the path; in a container job the file must exist inside the container';
-    throw configError(`cannot read kubeconfig ${files[0]}: ${NO_SUCH_FILE}`, hint);
+    throw configError(`cannot read kubeconfig ${files.map(shownPath)}: ${NO_SUCH_FILE}`, hint);
   }
   const hasEntries = ({ document }: Found): boolean =>
     SECTIONS.some((section) => arrayAt(document, section).length > 0);
   if (found.some(hasEntries)) return chooseAccess(found, context);
-  const pod = kubeconfig + context === '' ? serviceAccount(search) : undefined;
+  // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the run would pass.
+  const mayBePod = kubeconfig + list + context === '';
+  const pod = mayBePod ? serviceAccount(search) : undefined;
   if (pod !== undefined) return chooseAccess([pod], context);
   const tried = [
     ...(isDefault ? ['KUBECONFIG is not set'] : []),
+    ...(files.length === 0 ? ['KUBECONFIG names no file'] : []),
     ...files.map((file) => {
-      const isEmpty = found.some((each) => each.file === file);
+      const isThere = found.some((each) => each.file === file);
       const origin = list === '' ? '' : ' (from KUBECONFIG)';
-      return `${file}${origin} ${isEmpty ? 'is empty' : 'does not exist'}`;
+      const path = isDefault ? file : shownPath(file);
+      return `${path}${origin} ${isThere ? 'has no clusters, users or contexts' : 'does not exist'}`;
     }),
-    'no service account of a pod was found',
+    ...(mayBePod ? ['no service account of a pod was found'] : []),
   ];
   throw configError(
     `found no cluster to talk to: ${tried.join(', ')}`,
@@ -121,33 +125,26 @@ function refuseContent(value: string, where: string): void {
   );
 }
 
+/** Words, with few digits behind them, names with a usual extension, and variables that nobody has expanded: few secrets look so. */
+const NAME_OF_FILE =
+  /^(?=.{1,60}$)(?:\.?(?:[a-z]*(?:[A-Z][a-z]+)*|[A-Z]+)\d{0,6}(?:[-_.@](?:[a-z]*(?:[A-Z][a-z]+)*|[A-Z]+)\d{0,6})*|[\w.-]+\.(?:ya?ml|json|conf|config|crt|pem)|\$\{?\w+\}?|\$\{\{ [\w.]+ \}\})$/;
+
+/**
+ * Returns the path as messages show it. People put a token, a key or a kubeconfig in base64 in place of a path, and these may
+ * contain slashes and dots: what does not exist is shown only if it looks like names of files.
+ */
+function shownPath(file: string): string {
+  const missing: string[] = [];
+  for (let path = file; !existsSync(path) && path !== dirname(path); path = dirname(path)) {
+    missing.push(basename(path));
+  }
+  const isPath = missing.every((name) => NAME_OF_FILE.test(name));
+  return isPath ? file : '(its name is not shown, because it may be a secret)';
+}
+
 interface Found {
   file: string;
   document: JsonObject;
-}
-
-const MAX_FILE_BYTES = 10 * 1024 * 1024;
-
-const NO_SUCH_FILE = 'no such file';
-
-/** Reads a file that a person has named. A device, a pipe or a very large file could block the process. */
-export function readRegularFile(path: string): { bytes: Buffer } | { problem: string } {
-  let descriptor: number | undefined;
-  try {
-    // Without O_NONBLOCK, opening a pipe waits for its writer. Windows has no such flag.
-    descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const stats = fstatSync(descriptor);
-    if (stats.isDirectory()) return { problem: 'it is a folder' };
-    if (!stats.isFile()) return { problem: 'it is a device or a pipe and not a file' };
-    if (stats.size > MAX_FILE_BYTES) return { problem: 'it is larger than 10 MB' };
-    return { bytes: readFileSync(descriptor) };
-  } catch (error) {
-    const code = errorCode(error) || 'unknown';
-    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: NO_SUCH_FILE };
-    return { problem: code === 'EACCES' ? 'permission denied' : `the system says ${code}` };
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
 }
 
 /** Reads a file that a kubeconfig names in one of its fields. Throws an `ActionError`. */
@@ -155,8 +152,8 @@ export function readNamedFile(path: string, field: string, { source }: Access): 
   const read = readRegularFile(path);
   if ('bytes' in read) return read.bytes;
   throw configError(
-    `cannot read the ${field} that ${source} names, ${path}: ${read.problem}`,
-    'Relative paths in a kubeconfig are relative to its folder',
+    `cannot read the ${field} that ${source} names, ${shownPath(path)}: ${read.problem}`,
+    `Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "${field}-data" or "token"`,
   );
 }
 
@@ -166,7 +163,7 @@ export function readNamedFile(path: string, field: string, { source }: Access): 
  */
 function readKubeconfig(file: string): Found | undefined {
   const unreadable = (why: string, hint?: string): ActionError =>
-    configError(`cannot read kubeconfig ${file}: ${why}`, hint);
+    configError(`cannot read kubeconfig ${shownPath(file)}: ${why}`, hint);
   const read = readRegularFile(file);
   if ('problem' in read) {
     if (read.problem === NO_SUCH_FILE) return undefined;
@@ -178,7 +175,8 @@ function readKubeconfig(file: string): Found | undefined {
   let document: unknown;
   try {
     // kubectl also reads only the first document. A file without documents is a kubeconfig without entries.
-    document = loadAll(bytes.toString(isUtf16 ? 'utf16le' : 'utf8'))[0] ?? {};
+    const text = bytes.toString(isUtf16 ? 'utf16le' : 'utf8');
+    document = loadAll(text, { schema: CORE_SCHEMA.withTags(mergeTag) })[0] ?? {};
   } catch (error) {
     const mark = error instanceof Error && 'mark' in error ? error.mark : undefined;
     const line = isObject(mark) ? mark['line'] : undefined;
@@ -205,7 +203,7 @@ function mergeSection(found: readonly Found[], section: string): Map<string, Ent
     const names = new Set<string>();
     for (const item of arrayAt(document, section)) {
       const name = stringAt(item, 'name');
-      if (name === undefined) throw unusable(`an entry of "${section}" has no name`);
+      if (name === undefined) throw unusable(`an entry of "${section}" has no name that is a text`);
       if (names.has(name)) throw unusable(`"${section}" has two entries named "${name}"`);
       names.add(name);
       const fields = fieldsOf(valueAt(item, kind), `${kind} "${name}"`, file);

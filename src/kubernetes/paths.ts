@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
-import type { TypeRef } from '../model/facts.ts';
+import type { TypeRef } from '../model/facts/metadata.ts';
 import type { Mutation } from './api.ts';
 
 export function namespacePath(name: string): string {

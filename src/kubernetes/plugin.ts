@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { ActionError } from '../base/errors.ts';
 import { arrayAt, type Json, parseObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
@@ -85,8 +86,11 @@ export async function logInByPlugin(
   };
   if (!limits.aborted && error instanceof Error && 'code' in error) {
     const isMissing = error.code === 'ENOENT';
-    const toInstall = `Install "${stringAt(exec, 'command')}" in a step before`;
-    const advice = stringAt(exec, 'installHint')?.trim() || toInstall;
+    const given = stringAt(exec, 'command') ?? '';
+    const command = `"${programIn(given)}"`;
+    const toInstall =
+      stringAt(exec, 'installHint')?.trim() || `Install ${command} in a step before`;
+    const advice = isMissing ? toInstall : `Check that ${command} may be executed here`;
     throw configError(
       `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${error.code})`}`,
       redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
@@ -112,7 +116,7 @@ export async function logInByPlugin(
 function nameOf(exec: Json | undefined, owner: string): string {
   const command = stringAt(exec, 'command') ?? '';
   const apiVersion = stringAt(exec, 'apiVersion') ?? '';
-  const plugin = `the credential plugin "${command}" of ${owner}`;
+  const plugin = `the credential plugin "${programIn(command)}" of ${owner}`;
   if (command === '') throw configError(`the exec section of ${owner} has no "command"`);
   if (!VERSIONS.includes(apiVersion)) {
     throw configError(
@@ -127,6 +131,11 @@ function nameOf(exec: Json | undefined, owner: string): string {
     );
   }
   return plugin;
+}
+
+/** Returns the program. A command with arguments, which may be secret, cannot be run; a path may have spaces. */
+function programIn(command: string): string {
+  return existsSync(command) ? command : (command.trim().split(/\s/)[0] ?? '');
 }
 
 /**

@@ -278,7 +278,7 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
       kept.push(chunk);
     }
   };
-  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
+  const isPacked = /^(?:x-)?gzip$/i.test(headerOf(answer, 'content-encoding') ?? '');
   await (isPacked ? pipeline(body, createGunzip(), collect) : collect(body));
   return Buffer.concat(kept).toString('utf8');
 }

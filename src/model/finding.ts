@@ -132,7 +132,7 @@ export interface Diagnosis {
   notInspected: NotInspected[];
   /** Contradictions between the namespace's conditions and the findings, one per line. */
   contradictions: string[];
-  /** Other namespaces that are Terminating and wait for the same cause, by their own conditions. */
+  /** Other namespaces that are Terminating and wait for one of these root causes, by their own conditions. */
   alsoHeld: HeldNamespace[];
   movement: Movement;
   /** Whether the namespace itself could no longer be read, so it may still exist or not. */
@@ -154,6 +154,8 @@ export interface HeldNamespace {
   name: string;
   /** The deletionTimestamp, ISO 8601. */
   since: string;
+  /** Ids of the root causes that it waits for. */
+  causes: string[];
 }
 
 export type QueuedContent = Pick<Subject, 'apiVersion' | 'kind'> & { count: number };

@@ -61,7 +61,8 @@ export function verdictOf(outcome: Outcome, policy: Policy): Verdict {
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
     OUTCOMES.indexOf(outcome) + (verdictOf(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
-  return outcomes.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), 'deleted');
+  const [first = 'deleted', ...others] = outcomes;
+  return others.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), first);
 }
 
 /** Returns the outcome of a namespace that is not deleted at the timeout. The first condition that holds decides. */
@@ -92,10 +93,13 @@ export function forecastOf(
 
 /**
  * Reports whether the finding leaves open whether the owner will act. An owner outside of the cluster (a hosted
- * control plane, k3s, a cloud) is not visible.
+ * control plane, k3s, a cloud) is not visible; one in the namespace is deleted with it.
  */
-function isOpenQuestion({ code, certainty }: Finding): boolean {
-  return certainty === 'unknown' || (code === 'owner-missing' && certainty === 'likely');
+function isOpenQuestion({ code, certainty, scope }: Finding): boolean {
+  return (
+    certainty === 'unknown' ||
+    (code === 'owner-missing' && certainty === 'likely' && scope !== 'namespace')
+  );
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {

@@ -59,6 +59,8 @@ export interface Deletion {
 export interface OrderEntry {
   why: string;
   command: string;
+  /** `delete: ordered` leaves it to a person. */
+  isByHand?: true;
 }
 
 /** Whether an earlier forecast foresaw the outcome of a namespace. */
@@ -81,8 +83,11 @@ export interface ForecastBasis {
    * oldest sign of life.
    */
   owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
-  /** Number of requests that were sent as dry runs and answered. */
-  dryRuns: { deletions: number; removals: number };
+  /**
+   * Number of requests that were sent as dry runs and answered, and of webhooks that allowed such a deletion to the
+   * user of the gate. Whether they allow it to the namespace controller, only their code says.
+   */
+  dryRuns: { deletions: number; removals: number; webhooks?: number };
   notInspected: number;
   /**
    * If pods are deleted first and one of them is held: the findings that would hold the namespace after them.

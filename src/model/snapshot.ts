@@ -1,24 +1,28 @@
+import type { DefinitionDetail } from './facts/apis.ts';
+import type { EventFacts, NodeFacts } from './facts/cluster.ts';
+import type { ObjectDetail, Reference } from './facts/detail.ts';
 import type {
-  BindingFacts,
-  DefinitionDetail,
-  EventFacts,
   Identity,
   NamespaceFacts,
-  NodeFacts,
-  ObjectDetail,
   ObjectFacts,
-  PodFacts,
-  Reference,
   ResourceType,
-  RoleFacts,
   Sibling,
-  WorkloadFacts,
-} from './facts.ts';
+} from './facts/metadata.ts';
+import type { BindingFacts, RoleFacts } from './facts/rbac.ts';
+import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
 import type { Read, ReadFailure } from './read.ts';
 import type { ClusterSources, NamespaceSources } from './sources.ts';
 
-export type * from './facts.ts';
+export type * from './facts/admission.ts';
+export type * from './facts/apis.ts';
+export type * from './facts/cluster.ts';
+export type * from './facts/detail.ts';
+export type * from './facts/metadata.ts';
+export type * from './facts/rbac.ts';
+export type * from './facts/references.ts';
+export type * from './facts/selectors.ts';
+export type * from './facts/workloads.ts';
 export type { ClusterSources, NamespaceSources };
 
 /**
@@ -238,7 +242,7 @@ export interface Wanted {
     type: ResourceType;
     text: string;
     labelSelector: string;
-    isMeant: (candidate: Candidate) => boolean;
+    isMeant: (candidate: ObjectFacts & Candidate) => boolean;
   }[];
   logs: LogSource[];
   /** Deletions to send as dry runs in a forecast; never for aggregated types. */

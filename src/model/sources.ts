@@ -1,26 +1,17 @@
 import { type JsonObject, stringAt } from '../base/json.ts';
+import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission.ts';
+import { apiServiceFacts, definitionDetail, definitionFacts } from './facts/apis.ts';
 import {
-  apiServiceFacts,
   attachmentFacts,
-  bindingFacts,
   clusterServiceVersionFacts,
-  definitionDetail,
-  definitionFacts,
   eventFacts,
-  identity,
   leaseFacts,
   lockFacts,
-  namespaceFacts,
-  podFacts,
-  policyBindingFacts,
-  policyFacts,
-  roleFacts,
   serviceFacts,
-  type TypeRef,
-  type WorkloadFacts,
-  webhookFacts,
-  workloadFacts,
-} from './facts.ts';
+} from './facts/cluster.ts';
+import { identity, namespaceFacts, type TypeRef } from './facts/metadata.ts';
+import { bindingFacts, roleFacts } from './facts/rbac.ts';
+import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
 /**
  * The table of everything that is read besides the namespace's content. Reading, "not inspected" and the

@@ -8,15 +8,14 @@ import {
   type ListResult,
 } from '../kubernetes/api.ts';
 import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
+import type { ObjectDetail } from '../model/facts/detail.ts';
 import {
   apiVersionOf,
-  type ObjectDetail,
   type ResourceType,
   type TypeRef,
   typeName,
-  type WorkloadFacts,
-  workloadFacts,
-} from '../model/facts.ts';
+} from '../model/facts/metadata.ts';
+import { type WorkloadFacts, workloadFacts } from '../model/facts/workloads.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type Read, type ReadFailure, readOk } from '../model/read.ts';
 import { MAX_ITEMS, type Source } from '../model/sources.ts';

@@ -1,6 +1,7 @@
+import { withExceptions } from '../base/exceptions.ts';
 import { maskLogSecrets } from '../base/redact.ts';
 import { objectPath, withQuery } from '../kubernetes/paths.ts';
-import { POD_TYPE } from '../model/facts.ts';
+import { POD_TYPE } from '../model/facts/metadata.ts';
 import { type Read, readOk } from '../model/read.ts';
 import { type LogSource, logKey, type Snapshot } from '../model/snapshot.ts';
 import { type Gathered, notInspectedEntries, type Reading } from './collections.ts';
@@ -47,40 +48,17 @@ export async function readLog(
   };
 }
 
-const WRITTEN_AT = /^\S+T\S+Z /;
-
-/**
- * Moves the exception at the end of a Python traceback to the line above it, which names the object. Of several, the last
- * one was raised.
- */
-export function withExceptions(lines: readonly string[]): string[] {
-  const kept: string[] = [];
-  let place: 'log' | 'stack' | 'behind' = 'log';
-  let above = '';
-  for (const line of lines) {
-    const words = line.replace(WRITTEN_AT, '');
-    if (words.startsWith('Traceback (most recent call last)')) {
-      if (place === 'log') above = kept.pop() ?? '';
-      else if (place === 'behind') kept.pop();
-      place = 'stack';
-    } else if (place === 'stack') {
-      if (/^\s|^$/.test(words)) continue;
-      kept.push(`${above} ${words}`);
-      place = 'behind';
-    } else if (place === 'log' || !/^$|^During handling |^The above exception /.test(words)) {
-      kept.push(line);
-      place = 'log';
-    }
-  }
-  return kept;
-}
-
 /** client-go writes this when it cannot read a type (tools/cache/reflector.go). */
 const CANNOT_READ = /failed to (?:list|watch)/i;
 
+/** The name of an object in a structured line. */
+const NAME = /\bname\\?"?[=:] ?\\?"?([a-z0-9.-]{1,253})/;
+
+const lastPart = (finalizer: string): string => finalizer.slice(finalizer.lastIndexOf('/') + 1);
+
 /**
- * Keeps the lines that mention this namespace or the UID of an object that is held in it, and those that say that a type
- * cannot be read.
+ * Keeps the lines that mention this namespace, the UID of an object that is held in it, or an object named like the last
+ * part of a finalizer, and those that say that a type cannot be read.
  */
 export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<string[]> {
   if (!log.ok) return log;
@@ -92,7 +70,15 @@ export function keepMentions(log: Read<string[]>, snapshot: Snapshot): Read<stri
   const names = all.map(({ namespace }) => namespace.name);
   const uids = [...all.map(({ namespace }) => namespace), ...held].map(({ uid }) => uid);
   const words = [...names, ...uids].filter((word) => word !== '');
+  const groups = new Set(held.flatMap(({ finalizers }) => finalizers.map(lastPart)));
   return readOk(
-    log.value.filter((line) => CANNOT_READ.test(line) || words.some((word) => line.includes(word))),
+    log.value.filter(
+      (line) =>
+        CANNOT_READ.test(line) ||
+        words.some((word) => line.includes(word)) ||
+        NAME.exec(line)
+          ?.slice(1)
+          .some((name) => groups.has(name)),
+    ),
   );
 }

@@ -1,6 +1,6 @@
 import { type CallOptions, collectItems } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
-import { type NamespaceFacts, namespaceFacts } from '../model/facts.ts';
+import { type NamespaceFacts, namespaceFacts } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import { listTogether, PAGE_SIZES, type Reading } from './collections.ts';
 

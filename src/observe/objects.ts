@@ -1,22 +1,20 @@
 import { type JsonObject, recordAt, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { collectItems, type Fold, type Mutation } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
+import { type ObjectDetail, objectDetail } from '../model/facts/detail.ts';
 import {
   type Identity,
   identity,
-  type ObjectDetail,
   type ObjectFacts,
-  objectDetail,
   objectFacts,
   type ResourceType,
   removalPatch,
   type Sibling,
   siblingFacts,
   typeName,
-} from '../model/facts.ts';
+} from '../model/facts/metadata.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import {
-  type Candidate,
   partnerKey,
   type SampleFound,
   type Trial,
@@ -288,19 +286,40 @@ async function tryFinalize({ name, uid }: Identity, deps: Reading): Promise<Tria
 /** Limit for the objects of one type that `readSamples` searches. */
 const MAX_SEARCHED = 5_000;
 
-/** Searches a type for one object that `isMeant` accepts, such as one to which a webhook or policy applies. */
-export async function readSample(
-  item: NonNullable<Wanted['samples']>[number] & { namespace: string },
+type WantedSample = NonNullable<Wanted['samples']>[number] & { namespace: string };
+
+/** Searches types for objects that `isMeant` accepts, such as one to which a webhook or policy applies: one list each. */
+export async function readSamples(
+  items: readonly WantedSample[],
   { api, signal }: Reading,
-): Promise<SampleFound> {
-  const { type, namespace, text, labelSelector, isMeant } = item;
-  let sample: (ObjectFacts & Candidate) | undefined;
+): Promise<Map<string, Gathered<SampleFound>>> {
+  const lists = Map.groupBy(items, ({ type, namespace, labelSelector }) =>
+    [typeName(type), namespace, labelSelector].join(' '),
+  );
+  const found = await inParallel([...lists.values()], async (some) => {
+    const samples = await readSamplesOfList(some, { api, signal });
+    return some.map(
+      ({ key, namespace }, index) =>
+        [`${namespace} ${key}`, { value: samples[index] as SampleFound }] as const,
+    );
+  });
+  return new Map(found.flat());
+}
+
+async function readSamplesOfList(
+  items: readonly WantedSample[],
+  { api, signal }: Reading,
+): Promise<SampleFound[]> {
+  const [{ type, namespace, labelSelector }] = items as [WantedSample];
+  const samples: SampleFound[] = items.map(() => ({}));
   const add = (object: JsonObject): void => {
-    const isTerminating = valueAt(object, 'metadata', 'deletionTimestamp') !== undefined;
-    if (sample !== undefined || isTerminating) return;
+    if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) return;
     const allAnnotations = recordAt(object, 'metadata', 'annotations');
     const candidate = { ...objectFacts(object, type), allAnnotations };
-    if (isMeant(candidate)) sample = candidate;
+    for (const [index, { isMeant }] of items.entries()) {
+      const found = samples[index];
+      if (found?.sample === undefined && isMeant(candidate)) samples[index] = { sample: candidate };
+    }
   };
   const end = await api.list(collectionPath(type, namespace), () => ({ add, kept: true }), {
     signal,
@@ -308,15 +327,17 @@ export async function readSample(
     maxItems: MAX_SEARCHED,
     ...(labelSelector !== '' && { labelSelector }),
   });
-  if (sample !== undefined) return { sample };
-  if (end.ok && end.value.complete) return {};
+  if (end.ok && end.value.complete) return samples;
   const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
-  const what = `whether ${text} is asked about any of the ${typeName(type)}`;
-  return { unsearched: { what, reason } };
+  return samples.map((found, index) => {
+    const what = `whether ${items[index]?.text} is asked about any of the ${typeName(type)}`;
+    return found.sample === undefined ? { unsearched: { what, reason } } : found;
+  });
 }
 
 /**
- * Sends a deletion as a dry run, with the UID as precondition, to see whether the API server would permit it.
+ * Sends a deletion as a dry run, with the UID as precondition, to see whether the API server would permit it. Objects of
+ * a namespace are deleted with the options of the namespace controller (pkg/controller/namespace/deletion).
  */
 export async function tryDeletion(
   { type, object }: Wanted['deletions'][number],
@@ -325,7 +346,11 @@ export async function tryDeletion(
   const { namespace } = object;
   const ask = ({ name, uid }: Identity): Promise<Read<unknown>> => {
     const path = objectPath(type, namespace || undefined, name);
-    return sendMutation(deleteRequest(path, { preconditions: { uid } }), deps);
+    const options = {
+      preconditions: { uid },
+      ...(namespace && { propagationPolicy: 'Background' }),
+    };
+    return sendMutation(deleteRequest(path, options), deps);
   };
   const begunAt = performance.now();
   const sent = await ask(object);

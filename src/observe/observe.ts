@@ -1,15 +1,15 @@
+import { describeError } from '../base/errors.ts';
 import { dictionary, type JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
+import { definitionDetail } from '../model/facts/apis.ts';
+import { type NodeFacts, nodeFacts } from '../model/facts/cluster.ts';
 import {
-  definitionDetail,
   type NamespaceFacts,
-  type NodeFacts,
-  nodeFacts,
   type ResourceType,
   type TypeRef,
   typeName,
-} from '../model/facts.ts';
+} from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
 import {
@@ -40,7 +40,7 @@ import {
   readDependents,
   readDetails,
   readPartners,
-  readSample,
+  readSamples,
   readSelf,
   readSiblings,
   readTrials,
@@ -95,14 +95,27 @@ export async function observe(
   const fillers = sourceFillers(types, since, deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
-    const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
-    const wishes = new Map(wanted.filter((one) => one !== undefined));
-    const filled = await Promise.all(fillers.map((fill) => fill(wishes)));
-    isNew = filled.some(Boolean);
+    try {
+      const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
+      const wishes = new Map(wanted.filter((one) => one !== undefined));
+      const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes)));
+      const failed = filled.find(({ status }) => status === 'rejected');
+      if (failed?.status === 'rejected') throw failed.reason;
+      isNew = filled.some((one) => one.status === 'fulfilled' && one.value);
+    } catch (error) {
+      // A mistake of this program must not hide what was read before.
+      const reason = `${MISTAKE} (${describeError(error)}): please report this mistake`;
+      for (const { unread } of snapshots)
+        unread.push({ what: 'what the diagnosis asks for', reason });
+      return snapshots;
+    }
   }
   if (isNew) for (const snapshot of snapshots) noteUnfollowed(snapshot, want(snapshot));
   return snapshots;
 }
+
+/** How the reason begins if this program made a mistake while it read. */
+export const MISTAKE = 'this gate failed to read it';
 
 /** Reports a chain that has more links than the examination can follow as not inspected. */
 function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
@@ -311,7 +324,7 @@ function sourceFillers(
         return forecast.samples;
       },
       keyOf: ({ key }) => key,
-      read: oneByOne(async (item) => ({ value: await readSample(item, deps) })),
+      read: async (items) => readSamples(items, deps),
     }),
     sourceFiller({
       wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),

@@ -1,7 +1,9 @@
 import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { identity, isOnlyFor, type TypeRef, typeName, webhookFacts } from '../model/facts.ts';
+import { webhookFacts } from '../model/facts/admission.ts';
+import { identity, type TypeRef, typeName } from '../model/facts/metadata.ts';
+import { isOnlyFor } from '../model/facts/selectors.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';

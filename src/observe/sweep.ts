@@ -1,6 +1,7 @@
 import { arrayAt, type JsonObject, stringAt } from '../base/json.ts';
 import type { Fold, ListResult } from '../kubernetes/api.ts';
-import { objectFacts, type PodFacts, type ResourceType, typeName } from '../model/facts.ts';
+import { objectFacts, type ResourceType, typeName } from '../model/facts/metadata.ts';
+import type { PodFacts } from '../model/facts/workloads.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type ContentCount,

@@ -1,6 +1,6 @@
 import { upperFirst } from '../base/text.ts';
 import type { ApiFailure } from './host-api.ts';
-import { type Host, readOnlyReason, type WorkflowRun } from './workflow-run.ts';
+import { readOnlyReason, type WorkflowRun } from './workflow-run.ts';
 
 /** A message about a comment that could not be written. */
 interface Trouble {
@@ -14,11 +14,18 @@ const PERMISSION_LINES = ['permissions:', '  pull-requests: write'];
 const NEEDED_RIGHT =
   'The token may not write here. Add these two lines to the job. A token of your own needs "Pull requests: Read and write" instead (classic: "repo"; Gitea and Forgejo: "write:issue" and "read:repository"):';
 
-/** Returns a sentence with the attempt, the answer and the fix; none if no comment was expected. */
+/** The words of GitHub, Gitea and Forgejo for a permission that the token lacks. */
+const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
+
+/**
+ * Returns a sentence with the attempt, the answer and the fix; none if no comment was expected. `place`: where the
+ * report can be read instead.
+ */
 export function commentTrouble(
   tried: string,
   { kind, message, status }: ApiFailure,
   run: WorkflowRun,
+  place: string,
 ): Trouble | undefined {
   const what = `${tried}: ${message.replace(/\.$/, '')}`;
   const warning = (advice: string, fix: readonly string[] = []): Trouble => ({
@@ -26,12 +33,14 @@ export function commentTrouble(
     message: `${what}. ${advice}`,
     fix,
   });
-  const isRefused = kind === 'forbidden' || kind === 'not-found';
-  // The host says that the repository is archived, or the conversation locked or deleted: no permission helps.
-  if (isRefused && status !== 410 && !/archived|\block/i.test(message)) {
+  // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a
+  // locked conversation, single sign-on, the address of the runner, a proxy.
+  const lacksPermission =
+    kind === 'not-found' ? status !== 410 : kind === 'forbidden' && PERMISSION.test(message);
+  if (lacksPermission) {
     const reason = readOnlyReason(run);
     if (reason === undefined) return warning(NEEDED_RIGHT, PERMISSION_LINES);
-    return { level: 'notice', message: `${what}. ${reason}; ${reportPlace(run.host)}.`, fix: [] };
+    return { level: 'notice', message: `${what}. ${reason}; ${place}.`, fix: [] };
   }
   if (kind === 'aborted') return undefined;
   if (kind === 'unauthorized') {
@@ -40,10 +49,5 @@ export function commentTrouble(
   if (kind === 'throttled') {
     return warning('The rate limit is used up; the next run writes the comment.');
   }
-  return warning(`${upperFirst(reportPlace(run.host))}.`);
-}
-
-/** Returns where the report can be read without the comment. */
-export function reportPlace({ hasSummary }: Host): string {
-  return hasSummary ? 'the job summary has the report' : 'the step log has the report';
+  return warning(`${upperFirst(place)}.`);
 }

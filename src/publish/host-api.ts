@@ -54,6 +54,8 @@ export async function connectHost(options: HostApiOptions) {
   const here = { owner, repo };
   const { issues, pulls, repos } = octokit.rest;
   const ask = async <T>(work: () => Promise<T | undefined>): Promise<Read<T, ApiFailure>> => {
+    // Without an address the client would send the token to GitHub.
+    if (!URL.canParse(host.apiUrl)) return readFailed(NO_ADDRESS);
     try {
       const value = await unlessAborted(work(), signal);
       return value === undefined ? readFailed(UNREADABLE) : { ok: true, value };
@@ -61,8 +63,8 @@ export async function connectHost(options: HostApiOptions) {
       return readFailed(failureOf(error, signal));
     }
   };
-  const comment = (sent: Promise<{ data: unknown }>): Promise<Read<Comment, ApiFailure>> =>
-    ask(async () => toComment((await sent).data as Json));
+  const comment = (send: () => Promise<{ data: unknown }>): Promise<Read<Comment, ApiFailure>> =>
+    ask(async () => toComment((await send()).data as Json));
   return {
     /** Returns the login of the token's user; a failure if the host does not say it. */
     viewer: () => ask(() => loginOfToken(octokit, host)),
@@ -88,11 +90,11 @@ export async function connectHost(options: HostApiOptions) {
         }
         return wanted.sort((a, b) => a.id - b.id);
       }),
-    comment: (id: number) => comment(issues.getComment({ ...here, comment_id: id })),
+    comment: (id: number) => comment(() => issues.getComment({ ...here, comment_id: id })),
     createComment: (issue: number, body: string) =>
-      comment(issues.createComment({ ...here, issue_number: issue, body })),
+      comment(() => issues.createComment({ ...here, issue_number: issue, body })),
     updateComment: (id: number, body: string) =>
-      comment(issues.updateComment({ ...here, comment_id: id, body })),
+      comment(() => issues.updateComment({ ...here, comment_id: id, body })),
     deleteComment: (id: number) =>
       ask(async () => {
         await issues.deleteComment({ ...here, comment_id: id });
@@ -232,6 +234,11 @@ function onHostOfApi(url: string, apiUrl: string): string {
   return `${apiUrl}${pathname.slice(Math.max(0, pathname.search(/\/repos(itories)?\//)))}${search}`;
 }
 
+const NO_ADDRESS: ApiFailure = {
+  kind: 'network',
+  message: 'GITHUB_API_URL has to be the address of the API of this host',
+};
+
 const UNREADABLE: ApiFailure = {
   kind: 'unreadable',
   message: 'the answer is not what such a host gives',
@@ -252,6 +259,11 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
     if (!(error instanceof Error && 'request' in error)) return UNREADABLE;
     return { kind: 'network', message: shortPlainText(describeError(error)) };
   }
+  const elsewhere = redirectedTo(error as Json);
+  if (elsewhere !== undefined) {
+    const message = `${status} after a redirect to ${elsewhere}, to which no token is sent: GITHUB_API_URL has to be the address of the API there`;
+    return { kind: 'unreadable', status, message };
+  }
   const said = stringAt(response, 'data', 'message');
   const message = shortPlainText(said ?? 'the answer is no JSON of such a host');
   const retryAfterMs = retryDelayMs(response);
@@ -263,6 +275,15 @@ function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
     message: `${status} ${message}`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
+}
+
+/** Returns the origin that answered, if a redirect led to it from another one. */
+function redirectedTo(error: Json): string | undefined {
+  const [asked, answered] = [
+    stringAt(error, 'request', 'url'),
+    stringAt(error, 'response', 'url'),
+  ].map((url = '') => (URL.canParse(url) ? new URL(url).origin : undefined));
+  return answered === asked ? undefined : shortPlainText(answered ?? '') || undefined;
 }
 
 function isTimeout(error: unknown): boolean {

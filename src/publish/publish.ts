@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { appendFile, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as core from '@actions/core';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -16,7 +16,7 @@ import { isPassed, storedResult, type Teardown } from '../report/comment-state.t
 import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
 import { type RenderContext, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
-import { commentTrouble, reportPlace } from './advice.ts';
+import { commentTrouble } from './advice.ts';
 import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { putComment } from './put-comment.ts';
@@ -71,6 +71,8 @@ export class Publisher {
   #cancelledAt: number | undefined;
   /** Length of the summary before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
+  /** Whether the job summary has the report: its file may be full, or not writable. */
+  #isInSummary = false;
 
   constructor(deps: PublisherDeps) {
     const { clock = systemClock, run } = deps;
@@ -129,7 +131,7 @@ export class Publisher {
     try {
       return await this.#writeComment(ending, comment, run, isAnnouncement, signal);
     } catch (error) {
-      this.#warn(`no pull request comment: ${describeError(error)}; ${reportPlace(run.host)}`);
+      this.#warn(`no pull request comment: ${describeError(error)}; ${this.#reportPlace(run)}`);
       return '';
     } finally {
       this.#leftMs = Math.max(0, this.#leftMs - (this.#clock.now() - startedAt));
@@ -139,7 +141,8 @@ export class Publisher {
   async #writeReport(name: string, text: () => string): Promise<string> {
     const path = join(this.#deps.reportDir, name);
     try {
-      await makeFolder(this.#deps.reportDir);
+      // Without `..`, as in `out/../reports`, where `out` need not exist.
+      await makeFolder(dirname(path));
       await writeFile(path, text());
       return path;
     } catch (error) {
@@ -152,6 +155,7 @@ export class Publisher {
 
   async #writeSummary(ending: Ending): Promise<void> {
     const { summaryFile } = this.#deps;
+    this.#isInSummary = false;
     if (summaryFile === undefined || summaryFile === '') return;
     try {
       const before = this.#summaryStart;
@@ -166,7 +170,9 @@ export class Publisher {
           : `${failureSection(ending, this.#context)}\n`;
       this.#summaryStart = size;
       if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
-      else this.#warn('the job summary of this step is full; the report is only in its files');
+      this.#isInSummary = text !== '';
+      if (text === '')
+        this.#warn('the job summary of this step is full; the report is only in its files');
     } catch (error) {
       this.#warn(`could not write the job summary: ${describeError(error)}`);
     }
@@ -190,7 +196,7 @@ export class Publisher {
       return '';
     }
     const tell = (tried: string, failure: ApiFailure): string => {
-      const trouble = commentTrouble(tried, failure, run);
+      const trouble = commentTrouble(tried, failure, run, this.#reportPlace(run));
       if (trouble?.level === 'notice') this.#deps.log.notice(trouble.message);
       else if (trouble !== undefined) this.#warn(trouble.message, trouble.fix);
       return '';
@@ -212,6 +218,13 @@ export class Publisher {
     });
     if ('url' in end) return end.url;
     return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);
+  }
+
+  /** Returns where the report can be read without the comment. */
+  #reportPlace({ host }: WorkflowRun): string {
+    return host.hasSummary && this.#isInSummary
+      ? 'the job summary has the report'
+      : 'the step log has the report';
   }
 
   #teardown(ending: Ending, inputs: CommentInputs, run: WorkflowRun): Teardown {

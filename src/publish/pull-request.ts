@@ -18,6 +18,7 @@ interface Leads {
 
 const ASK = 'give the input "pr-number" for a comment';
 const UNKNOWN = `could not tell which pull request this belongs to; ${ASK}`;
+const UNREAD = `the event, which says to which pull request this belongs, could not be read from the file that GITHUB_EVENT_PATH names; ${ASK}`;
 
 /**
  * Returns where the pull request of an event can be found, without a request. Sources of the shapes: GitHub's
@@ -285,7 +286,7 @@ export async function findPullRequest(
     const pulls = isCommitLead ? pullsWithCommit(ours, lead.sha) : pullsWithBranch(ours, lead);
     if (pulls.length > 0) return singlePullRequest(pulls.map(({ number }) => number));
   }
-  return { kind: 'none', reason };
+  return { kind: 'none', reason: event.payload === null && reason === UNKNOWN ? UNREAD : reason };
 }
 
 /** Returns the pull request if there is exactly one: choosing among several would be a guess. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { isObject, type Json, parseObject, stringAt, valueAt } from '../base/json.ts';
-import type { Environment } from '../base/process.ts';
+import { type Environment, readRegularFile } from '../base/process.ts';
 import { shorten } from '../base/text.ts';
 
 export type HostKind = 'github' | 'gitea' | 'forgejo';
@@ -84,13 +84,23 @@ function readHost(env: Environment) {
     name: NAMES[kind],
     /** Both addresses have no slash at the end. */
     serverUrl: baseUrl(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
-    apiUrl: baseUrl(env['GITHUB_API_URL'], isGithub ? 'https://api.github.com' : ''),
+    apiUrl: baseUrl(env['GITHUB_API_URL'], apiOf(kind, env['GITHUB_SERVER_URL'] ?? '')),
     /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
     hasSummary: isGithub && Boolean(env['GITHUB_STEP_SUMMARY']),
   };
 }
 
 const NAMES = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
+
+/** Returns the usual address of the API of a server; empty if that is unknown, so that no token goes to another host. */
+function apiOf(kind: HostKind, server: string): string {
+  const isGithub = kind === 'github';
+  const own = baseUrl(server, isGithub ? 'https://github.com' : '');
+  // GitHub itself, and GitHub Enterprise Cloud with data residency, have a host for the API.
+  const [, host] = /^https:\/\/(github\.com|[\w-]+\.ghe\.com)$/.exec(own) ?? [];
+  if (isGithub && host !== undefined) return `https://api.${host}`;
+  return own === '' ? '' : `${own}/api/${isGithub ? 'v3' : 'v1'}`;
+}
 
 /** Returns the configured address or its fallback, without a slash at the end. */
 function baseUrl(given: string | undefined, fallback: string): string {
@@ -212,14 +222,15 @@ function startOf(eventPath: string): number | undefined {
 
 const MAX_JOB_MS = 5 * 24 * 3_600_000;
 
+/** Limit for an event payload; GitHub sends at most 25 MB. */
+const MAX_PAYLOAD_MB = 100;
+
 /**
- * Reads the payload. A missing one counts as one without a pull request: the report is published without a
- * comment.
+ * Reads the payload; null if it cannot be read. The report is then published without a comment. A byte order mark, which
+ * programs of Windows write, is skipped.
  */
 function readPayload(path: string): Json {
-  try {
-    return path === '' ? null : (parseObject(readFileSync(path, 'utf8')) ?? null);
-  } catch {
-    return null;
-  }
+  const read = readRegularFile(path, MAX_PAYLOAD_MB);
+  if ('problem' in read) return null;
+  return parseObject(read.bytes.toString('utf8').replace(/^\uFEFF/, '')) ?? null;
 }

@@ -1,4 +1,4 @@
-import { groupOf } from '../model/facts.ts';
+import { groupOf } from '../model/facts/metadata.ts';
 import type { Diagnosis, Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';

@@ -216,9 +216,13 @@ function isSameCluster(a: Teardown, b: Teardown): boolean {
   return a.cluster !== '' && b.cluster !== '' ? a.cluster === b.cluster : a.address === b.address;
 }
 
-/** Compares runs by their numbers, not by time: a late report of an older run is not newer. */
+/**
+ * Compares runs by their numbers, not by time: a late report of an older run is not newer. Only a run that was started
+ * again is not older than the runs that ended before it.
+ */
 function isLater(a: Teardown, b: Teardown): boolean {
-  return compareRuns(a, b) > 0;
+  const wasRunAgain = a.run !== b.run && b.attempt > 1 && Date.parse(b.at) > Date.parse(a.at);
+  return compareRuns(a, b) > 0 && !wasRunAgain;
 }
 
 function compareRuns(a: Teardown, b: Teardown): number {
@@ -230,6 +234,8 @@ function byRun(a: Teardown, b: Teardown): number {
   return compareRuns(a, b) || (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
 }
 
+/** The first line of the state in a comment. */
+export const STATE_LINE = '<!-- namespace-teardown-gate:state';
 const BLOCK = /^<!-- namespace-teardown-gate:state\r?\n([\s\S]*?)^-->/m;
 
 /**
@@ -239,7 +245,7 @@ const BLOCK = /^<!-- namespace-teardown-gate:state\r?\n([\s\S]*?)^-->/m;
 export function stateBlock(all: readonly Teardown[], signature: string | undefined): string {
   const lines = all.map(encode);
   if (signature !== undefined) lines.unshift(`by ${signature}`);
-  return ['<!-- namespace-teardown-gate:state', ...lines, '-->'].join('\n');
+  return [STATE_LINE, ...lines, '-->'].join('\n');
 }
 
 /** Returns the entries of a comment. People can edit comments: a line that is no valid entry is dropped. */

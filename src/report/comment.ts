@@ -4,6 +4,7 @@ import {
   addTeardown,
   currentRows,
   isStale,
+  STATE_LINE,
   stateBlock,
   type Teardown,
   teardownId,
@@ -25,11 +26,14 @@ function markerLine(key: string): string {
 }
 
 /**
- * Reports whether a body has the marker on a line of its own, since people may write a note above it; not in a
- * quote (">").
+ * Reports whether a body is a report: it has the marker on a line of its own, since people may write a note above it, and
+ * then the state. Not in a quote (">") nor in a block of code: people explain the marker, and such a comment is theirs.
  */
 export function hasMarker(body: string, key: string): boolean {
-  return body.split(/\r?\n/).includes(markerLine(key));
+  const lines = body.split(/\r?\n/);
+  const at = lines.indexOf(markerLine(key));
+  const fences = lines.slice(0, at).filter((line) => /^ {0,3}(?:```|~~~)/.test(line));
+  return at >= 0 && fences.length % 2 === 0 && lines.slice(at).includes(STATE_LINE);
 }
 
 /** Writes the section of one run in at most `maxChars` characters; empty if there is no room for it. */

@@ -280,11 +280,14 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
   ];
 }
 
-/** Returns the visible lines about leftovers: objects that break others, or that there are none. */
+/**
+ * Returns the visible lines about leftovers: objects that break others, or that there are none. What is outside of the
+ * cluster, and objects of other namespaces, are not searched.
+ */
 function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
-    return [lineBlock(['Nothing was left behind outside the namespace.'])];
+    return [lineBlock(['No cluster-scoped object that was read points into it.'])];
   }
   return leftBehind
     .filter(({ breaksOthers }) => breaksOthers)
@@ -334,11 +337,16 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
     `${counted(owners.length, 'controller')} that should remove them`,
     counted(dryRuns.deletions + dryRuns.removals, 'dry run'),
   ];
+  const { webhooks = 0 } = dryRuns;
+  const asked =
+    webhooks === 0
+      ? ''
+      : ` by the user of this gate (${counted(webhooks, 'webhook')} may answer others differently, or once objects are deleted)`;
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
   const next = listWords(basis.next.slice(0, 3).map((one) => [diagnosed(one)]));
   return [
-    lineBlock([`This forecast rests on ${parts.join(', ')}; ${unseen}.`]),
+    lineBlock([`This forecast rests on ${parts.join(', ')}${asked}; ${unseen}.`]),
     ...(next.length === 0
       ? []
       : [lineBlock(phrase`Once its pods are deleted, this would hold it: ${next}.`)]),

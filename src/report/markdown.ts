@@ -241,33 +241,35 @@ const MAX_LABEL_CHARS = 90;
 /** A border that is visible on GitHub's light and dark pages; the label says "root cause" as well. */
 const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
 
-/** Draws the wait-for graph for Mermaid; the table above it has the same links. */
+/**
+ * Draws the wait-for graph for Mermaid; the table above it has the same links. What has the same words, as a controller
+ * that should remove three finalizers, is one node.
+ */
 export function diagramSource(rows: readonly Row[]): string {
   const [first] = rows;
   if (first === undefined) return '';
-  const labels = new Map([[NAMESPACE_NODE, toPlain(first.fromWords)]]);
-  const roots = new Set<string>();
+  const wordsOf = new Map([[NAMESPACE_NODE, toPlain(first.fromWords)]]);
   for (const { to, toWords, isRootCause } of rows) {
-    if (isRootCause) roots.add(to);
-    if (!labels.has(to)) labels.set(to, toPlain(toWords));
+    if (!wordsOf.has(to)) wordsOf.set(to, `${isRootCause ? ROOT_CAUSE : ''}${toPlain(toWords)}`);
   }
-  const all = [...labels];
+  const all = [...new Set(wordsOf.values())];
   const shown = all.slice(0, all.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
-  const idOf = new Map(shown.map(([id], at) => [id, `n${at}`]));
-  const lines = ['graph TD'];
-  for (const [id, label] of shown) {
-    const prefix = roots.has(id) ? 'root cause: ' : '';
-    lines.push(`  ${idOf.get(id)}["${prefix}${mermaidText(label)}"]`);
-  }
+  const nodeOf = (id: string): string | undefined => {
+    const at = shown.indexOf(wordsOf.get(id) ?? '');
+    return at < 0 ? undefined : `n${at}`;
+  };
+  const lines = ['graph TD', ...shown.map((words, at) => `  n${at}["${mermaidText(words)}"]`)];
   if (all.length > shown.length) lines.push('  more["and more"]');
   for (const { from, to } of rows) {
-    const [a, b] = [idOf.get(from), idOf.get(to)];
+    const [a, b] = [nodeOf(from), nodeOf(to)];
     if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
   }
-  const marked = [...roots].flatMap((id) => idOf.get(id) ?? []);
+  const marked = shown.flatMap((words, at) => (words.startsWith(ROOT_CAUSE) ? `n${at}` : []));
   if (marked.length > 0) lines.push(ROOT_CAUSE_STYLE, `  class ${marked.join(',')} rootCause`);
   return [...new Set(lines)].join('\n');
 }
+
+const ROOT_CAUSE = 'root cause: ';
 
 /** Writes a label from an allow-list, without characters that have a meaning for Mermaid. */
 function mermaidText(text: string): string {

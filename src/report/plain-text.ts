@@ -210,5 +210,5 @@ export function summaryText({ namespaces, run, headline }: View): string {
     ...(isAlone ? [] : [toPlain(headline)]),
     ...(worst !== undefined && (isAlone || run.verdict === 'fail') ? [namespaceLine(worst)] : []),
   ].join(': ');
-  return shorten(line.replace(/[<>@`$\\|*~]/g, ' '), MAX_CHAT_CHARS);
+  return shorten(line.replace(/[<>@`$\\|*~[\]]/g, ' '), MAX_CHAT_CHARS);
 }

@@ -18,6 +18,7 @@ import {
   listExact,
   literal,
   phrase,
+  toPlain,
   type Words,
 } from './words.ts';
 
@@ -120,17 +121,27 @@ export function findingText(text: string, finding: Finding, { now }: Scene): Wor
 /** Returns the clauses of a chain, one per link, each readable after the one before it. */
 export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   const isLong = links.length > MAX_LINKS_TOLD;
-  const told = isLong ? [...links.slice(0, MAX_LINKS_TOLD - 2), ...links.slice(-1)] : links;
-  return told.flatMap((link, at) => {
-    const previous = told[at - 1];
+  // An owner is told together with the object that it holds.
+  const lastCount = links.at(-1)?.code.startsWith('owner-') ? 2 : 1;
+  const end = isLong ? links.length - lastCount : MAX_LINKS_TOLD;
+  return links.flatMap((link, at) => {
+    const previous = links[at - 1];
     if (previous === undefined) {
       return [[...findingSubject(link, scene.home), ' ', ...messageWords(link, scene)]];
     }
-    const clause = clauseAfter(previous, link, scene);
-    if (!isLong || at < told.length - 1) return [clause];
-    const left = links.length - told.length;
-    return [[`it waits, through ${counted(left, 'more link')}, for the following`], clause];
+    if (!isLong || at < MAX_LINKS_TOLD - 2 || at > end)
+      return [clauseAfter(previous, link, scene, at)];
+    if (at < end) return [];
+    const start = MAX_LINKS_TOLD - 2;
+    const who = waiterWords(links[start - 1], scene, start);
+    const which = phrase`${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
+    return [phrase`${who} waits, through ${counted(at - start, 'more object')}, for ${which}`];
   });
+}
+
+/** Returns the subject of "waits for": "it" after the first link, later the name of the object. */
+function waiterWords(waiter: Finding | undefined, { home }: Scene, at: number): Words {
+  return waiter === undefined || at < 2 ? ['it'] : findingSubject(waiter, home);
 }
 
 /** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
@@ -153,7 +164,7 @@ export function asSentence(clauses: readonly Words[]): Words {
   return joinWords(clauses, '; ');
 }
 
-function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
+function clauseAfter(previous: Finding, finding: Finding, scene: Scene, at: number): Words {
   if (needsNoSubject(finding, previous)) return continuationWords(finding, scene);
   const subject = findingSubject(finding, scene.home);
   const message = messageWords(finding, scene, previous);
@@ -165,7 +176,12 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene): Words {
   }
   const which = phrase`${subject}, which ${message}`;
   if (finding.code === 'pod-node-unavailable') return phrase`it runs on ${which}`;
-  if (!finding.code.startsWith('admission-')) return phrase`it waits for ${which}`;
+  if (!finding.code.startsWith('admission-')) {
+    // A Node that is not ready may be held itself.
+    const isSame = toPlain(subject) === toPlain(findingSubject(previous, scene.home));
+    if (isSame) return phrase`${subject} ${message}`;
+    return phrase`${waiterWords(previous, scene, at)} waits for ${which}`;
+  }
   const guess = finding.certainty === 'likely' ? 'most likely ' : '';
   return phrase`the request is ${guess}stopped by ${which}`;
 }
@@ -193,9 +209,10 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
   const names = listExact(held, MAX_NAMESPACES_NAMED);
   const count = counted(others.length, 'other namespace');
   const also = others.length === 0 ? [] : phrase` It also holds ${count}: ${names}.`;
+  const likely = (finding.certainty ?? 'proven') === 'proven' ? '' : 'most likely ';
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
-    const answer = bold(`You can ${can} this:`);
+    const answer = bold(`You can ${likely}${can} this:`);
     return phrase`${answer} the teardown ${does} things in the wrong order.${also}`;
   }
   if (finding.scope === 'cluster') {
@@ -203,19 +220,26 @@ export function attributionOf(cause: Cause, run: RunResult): Words {
     const isInnocent =
       others.some(({ since }) => precedesRun(since, cause, run)) &&
       roots.filter(({ scope }) => scope === 'cluster').length === 1;
+    if (!isInnocent && finding.code === 'owner-running') {
+      const answer = bold('If it does not end by itself, ask your platform team:');
+      return phrase`${answer} the controller runs outside of the namespace.${also}`;
+    }
     const answer = isInnocent
       ? 'Not caused by this change: you can merge; ask your platform team.'
       : 'Ask your platform team.';
-    return phrase`${bold(answer)} The cause lies in the cluster, outside of the namespace.${also}`;
+    return phrase`${bold(answer)} The cause lies outside of the namespace.${also}`;
   }
   // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return [];
-  return [bold('You can fix this:'), ' the cause lies in this environment.'];
+  return [bold(`You can ${likely}fix this:`), ' the cause lies in this environment.'];
 }
 
 /** Returns other namespaces, outside of this run, that wait for the same cause. */
 function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
-  const held = namespacesOf(cause).flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? []);
+  const ids = cause.map(({ finding }) => finding.id);
+  const held = namespacesOf(cause)
+    .flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? [])
+    .filter(({ causes }) => causes.some((id) => ids.includes(id)));
   const others = new Map(held.map((one) => [one.name, one]));
   for (const { name } of run.namespaces) others.delete(name);
   return [...others.values()];
@@ -262,9 +286,12 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
       ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
       : `terminating for ${formatAge(age)}`;
   const why = namespace.refusal === undefined ? 'not requested' : 'refused';
+  const questions = namespace.diagnosis?.rootCauses.length ?? 0;
   const unknown =
     run.kind === 'forecast'
-      ? 'cannot be judged: too little could be read to tell whether it would hang'
+      ? questions === 0
+        ? 'cannot be judged: too little could be read to tell whether it would hang'
+        : `may hang: ${counted(questions, 'question')} ${questions === 1 ? 'is' : 'are'} open`
       : `is ${still}; the cause is unknown`;
   const states: Record<Outcome, [string, string?]> = {
     clear: ['could be deleted', ': nothing that was read would hold it'],

@@ -1,6 +1,7 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
 import { formatDuration } from '../base/time.ts';
+import { type CallFailure, classifyErrorText } from '../diagnose/error-texts.ts';
 import {
   type Diagnosis,
   type Finding,
@@ -204,11 +205,14 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
   return [`${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`];
 }
 
-/** Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. */
+/**
+ * Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. One log may
+ * be worth reading for several causes, which have little else in common.
+ */
 function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
   const byCommands = new Map<string, number>();
   return views.map((view, at) => {
-    const actions = view.remedies.flatMap((group) => group.actions);
+    const actions = view.remedies.flatMap((group) => (group.isExtra ? [] : group.actions));
     const key = actions.flatMap(({ command }) => command ?? []).join('\n');
     const first = key === '' ? undefined : byCommands.get(key);
     if (first === undefined) {
@@ -303,9 +307,13 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
   const held = code === 'object-finalizer' ? phrase`, finalizer ${literal(finalizer)}` : [];
   const subject = capitalized(linkWords(link, scene.home, waits));
-  // An error of an API server has its status, but not in a condition: the longer text is kept.
+  // An error of an API server has its status, but not in a condition: the longer text is kept. A clue to who is ruled out may
+  // be a clue to somebody else as well.
   const lines = evidence
-    .filter((one) => !evidence.some((all) => all !== one && all.endsWith(one)))
+    .filter(
+      (one) =>
+        !evidence.some((all) => all !== one && all.endsWith(one) && !all.startsWith('ruled out ')),
+    )
     .map((line): Words => [diagnosed(withAges(line, scene.now))]);
   const examples = (link.examples ?? []).map(({ name }) => name);
   if (count > 1 && examples.length > 1) lines.push(phrase`among them ${listExact(examples)}`);
@@ -334,8 +342,8 @@ function remedyGroups(
 }
 
 /**
- * Returns the remedies by their role, those of the root cause first. The remedies of equal causes
- * have the same position in the same rule, so the commands for other namespaces are kept with the first.
+ * Returns the remedies by their role, those of the root cause first. Commands of equal causes that do the same to
+ * other objects are kept with the first.
  */
 function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [first, ...rest] = cause;
@@ -349,9 +357,11 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   }
   // The steps of an ordered deletion have these commands.
   const steps = new Set(order.map(({ command }) => typeIn(command)));
-  const others = rest.slice(0, MAX_INSTANCES).map(findingsWithRemedies);
-  for (const [at, finding] of findingsWithRemedies(first).entries()) {
-    for (const [index, { text, command, risk, role = 'now' }] of finding.remedies.entries()) {
+  const others = rest.slice(0, MAX_INSTANCES).map(commandsIn);
+  const deeds = deedsOf(first);
+  for (const finding of findingsWithRemedies(first)) {
+    for (const remedy of finding.remedies) {
+      const { text, command, risk, role = 'now' } = remedy;
       if (command !== undefined && steps.has(typeIn(command))) continue;
       const key = [role, text, risk].join('\n');
       const action = known.get(key) ?? {
@@ -362,7 +372,8 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
         others: [],
       };
       known.set(key, action);
-      const commands = [command, ...others.map((way) => way[at]?.remedies[index]?.command)];
+      const deed = deeds.get(remedy) ?? '';
+      const commands = [command, ...others.map((same) => same.get(deed))];
       for (const one of commands) {
         const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
         if (isNew) action.others.push(one);
@@ -375,6 +386,34 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   );
 }
 
+/**
+ * Returns what the command of each remedy does, apart from the object: its program and verb, its flags and the fields
+ * that it patches, numbered among the same ones of the cause. The remedies of equal causes may differ in number.
+ */
+function deedsOf(root: Root): Map<Remedy, string> {
+  const counts = new Map<string, number>();
+  const remedies = findingsWithRemedies(root).flatMap(({ code, remedies: own }) =>
+    own.map((remedy) => ({ code, remedy })),
+  );
+  return new Map(
+    remedies.flatMap(({ code, remedy }): [Remedy, string][] => {
+      const { command, role = 'now' } = remedy;
+      if (command === undefined) return [];
+      const [verb = ''] = /^\S+ \S+/.exec(command) ?? [];
+      const fields = command.match(/ --[\w-]+|"(?:op|path)":"[^"]*"/g) ?? [];
+      const parts = new Set(fields.map((field) => field.replace(/\d+/g, '#')));
+      const deed = [code, role, verb, ...parts].join(' ');
+      const count = counts.get(deed) ?? 0;
+      counts.set(deed, count + 1);
+      return [[remedy, `${deed} ${count}`]];
+    }),
+  );
+}
+
+function commandsIn(root: Root): Map<string, string | undefined> {
+  return new Map([...deedsOf(root)].map(([{ command }, deed]) => [deed, command]));
+}
+
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */
 function typeIn(command: string): string {
   return command.split(' ', 3).join(' ');
@@ -383,9 +422,14 @@ function typeIn(command: string): string {
 /** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
 function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
-  const then = phrase`Then delete the namespace. ${literal('delete: ordered')} does these steps`;
-  const steps = order.map(({ why, command }) => ({
-    text: phrase`Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
+  const left = order.filter(({ isByHand }) => isByHand).length;
+  const others = left < order.length ? 'does the other steps' : 'does not delete them';
+  const does = left === 0 ? 'does these steps' : others;
+  const then = phrase`Then delete the namespace. ${literal('delete: ordered')} ${does}`;
+  const steps = order.map(({ why, command, isByHand }) => ({
+    text: isByHand
+      ? phrase`Delete these objects yourself, and wait until they are deleted; ${diagnosed(why)}`
+      : phrase`Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
     command,
     others: [],
   }));
@@ -398,6 +442,30 @@ function findingsWithRemedies({ blockers, links }: Root): Finding[] {
 
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
+
+/** Returns how a refused deletion is accepted. A webhook that cannot be called refuses it to every identity. */
+function refusalText(refusal: string): string {
+  const error = classifyErrorText(refusal).find((one) => one.kind === 'webhook-unreachable');
+  if (error === undefined) return 'Fix what refuses the deletion, or use another identity';
+  const { webhook, service, url, cause } = error;
+  const place = service ? `Service ${service.namespace}/${service.name}` : (url ?? 'its server');
+  return `Make webhook ${webhook} answer, without which no identity can delete the namespace: ${CURES[cause]} ${place}`;
+}
+
+/** The beginning of the advice that makes a webhook answer again, by the failure of the call; its place follows. */
+const CURES: Record<CallFailure, string> = {
+  'service-not-found': 'create again',
+  'no-endpoints': 'start the pods behind',
+  refused: 'repair the pods behind',
+  timeout: 'get an answer in time from',
+  certificate: 'fix the caBundle for',
+  'certificate-expired': 'renew the certificate of',
+  'certificate-name': 'give a certificate for its name to',
+  'no-tls': 'correct the port for',
+  'not-served': 'correct the path or the port for',
+  'error-status': 'fix the error of the pods behind',
+  other: 'fix what answers for',
+};
 
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
@@ -418,7 +486,7 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
       const command = `kubectl delete namespace ${name} --wait=false`;
       // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
-        const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
+        const text = `${refusalText(refusal)}, and delete it again`;
         return situation('deletion refused', 'was not deleted: ', { text, command }, refusal);
       }
       const kept = protectedBecause(name);
@@ -623,7 +691,7 @@ function queuedWords(held: readonly NamespaceResult[]): Words {
   const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
   const total = queued.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
-  return [`Not marked for deletion yet: ${counted(total, 'more object')}, deleted after the rest.`];
+  return [`Not marked for deletion yet: ${counted(total, 'object')}.`];
 }
 
 /** Technical terms that the author of a change may not know. At most one line each. */

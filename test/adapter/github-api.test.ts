@@ -227,6 +227,19 @@ describe('a call that fails', () => {
     expect(clock.slept).toEqual([waits]);
   });
 
+  test('by a host to which a redirect led names that host: the client sends it no token', async () => {
+    const [github, moved] = [await serveGithub(), await serveGithub()];
+    const location = `${moved.url}/repos/octo-org/shop/issues/7/comments`;
+    github.fail({ request: /./, answer: { status: 302, headers: { location }, body: {} } });
+    moved.fail({ request: /./, answer: { status: 401, body: { message: 'Bad credentials' } } });
+    const got = await (await connect(github)).comments(7, isMine);
+    const message = `401 after a redirect to ${new URL(moved.url).origin}, `;
+    expect(got).toMatchObject({
+      ok: false,
+      failure: { kind: 'unreadable', message: expect.stringContaining(message) },
+    });
+  });
+
   test('by a rate limit that lasts longer than the gate waits fails at once', async () => {
     const github = await serveGithub();
     const headers = { 'retry-after': '60' };

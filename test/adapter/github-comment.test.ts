@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { RunResult } from '../../src/model/result.ts';
@@ -70,17 +71,24 @@ interface Reported
 
 async function reportAll(github: Github, line: string): Promise<string[]> {
   const headlines: string[] = [];
-  for (const given of JSON.parse(line) as Reported[]) {
+  for (const [index, given] of (JSON.parse(line) as Reported[]).entries()) {
     const { is, names, cluster, server, clusterMinutes, jobMinutes, id, ...more } = given;
     const { number = id, attempt = 1, ...options } = more;
     const resultOf = (name: string) => (is === 'red' ? { ...deadlock(), name } : gone(name));
     const whole = names === undefined ? (is === 'red' ? RED : GREEN) : runOf(names.map(resultOf));
-    const result = on(cluster, whole, {
-      ...(server === undefined ? {} : { server }),
-      ...(clusterMinutes === undefined
-        ? {}
-        : { createdAt: new Date(Date.parse(FINISHED_AT) - clusterMinutes * 60_000).toISOString() }),
-    });
+    const finishedAt = new Date(Date.parse(FINISHED_AT) + index * 60_000).toISOString();
+    const result = on(
+      cluster,
+      { ...whole, finishedAt },
+      {
+        ...(server === undefined ? {} : { server }),
+        ...(clusterMinutes === undefined
+          ? {}
+          : {
+              createdAt: new Date(Date.parse(FINISHED_AT) - clusterMinutes * 60_000).toISOString(),
+            }),
+      },
+    );
     await report(github, is === 'failed' ? FAILED : result, {
       ...options,
       ...(jobMinutes === undefined ? {} : { startedAt: Date.now() - jobMinutes * 60_000 }),
@@ -334,6 +342,21 @@ describe('whose comment it is', () => {
     github.addComment(PULL_REQUEST, `${quote}\n\nWhat is this?`);
     await report(github, GREEN);
     expect(github.commentsOn(PULL_REQUEST)[1]?.body).toMatch(/^> /);
+  });
+
+  test.each([
+    { what: 'explains its marker', of: (text: string) => text.split('\n')[0] },
+    { what: 'has its source in a block of code', of: (text: string) => `\`\`\`\n${text}\n\`\`\`` },
+  ])('a comment of the same person that $what stays', async ({ of }) => {
+    const github = await serveGithub({ login: 'octocat' });
+    await report(github, RED);
+    const theirs = `Look at this:\n\n${of(body(github))}\n\nWhat is this?`;
+    github.addComment(PULL_REQUEST, theirs, { login: 'octocat', type: 'User' });
+    await report(github, GREEN);
+    expect(github.commentsOn(PULL_REQUEST).map((one) => one.body)).toEqual([
+      expect.stringContaining('✅'),
+      theirs,
+    ]);
   });
 
   test.each([
@@ -741,10 +764,13 @@ describe('which pull request', () => {
   test('cannot be found because of an error: one warning', async () => {
     const github = await serveGithub();
     github.fail({ request: /commits/, answer: { status: 500, body: { message: 'oops' } } });
-    const { said } = await report(github, RED, { event: { name: 'status', payload: { sha } } });
-    expect(said).toEqual([
-      'warning: could not read the pull requests of the commit: 500 oops. The job summary has the report.',
-    ]);
+    const event = { name: 'status', payload: { sha } };
+    const { said } = await report(github, RED, { event });
+    const failed = 'warning: could not read the pull requests of the commit: 500 oops.';
+    expect(said).toEqual([`${failed} The job summary has the report.`]);
+    // A folder cannot be written, as a full summary.
+    const other = await report(github, RED, { event, summaryFile: tmpdir() });
+    expect(other.said.at(-1)).toBe(`${failed} The step log has the report.`);
   });
 
   test('cannot be read with "issues: write" alone, which is enough for the comment', async () => {

@@ -127,6 +127,20 @@ describe('a token file', () => {
     expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
   });
 
+  test.each([
+    { tokenFile: 'q7Zr2kX9vB4mN8tL1pW6' },
+    {
+      'client-certificate': 'me.crt',
+      'client-key': `LS0tLS1CRUdJTiBFQyBQUklWQVRF${'K'.repeat(300)}`,
+    },
+  ])('whose content stands in place of its path is not shown: %j', async (user) => {
+    const folder = temporaryFolder();
+    writeFile(folder, 'me.crt', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n');
+    await expect(connectTo('http://127.0.0.1:1', { folder, user })).rejects.toMatchObject({
+      message: expect.stringMatching(/names, \(its name is not shown[^/]*$/),
+    });
+  });
+
   test('that does not exist is an error with its path', async () => {
     const folder = temporaryFolder();
     const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });

@@ -119,8 +119,16 @@ describe('the aggregated documents', () => {
     );
     const discovery = valueIn(read);
     expect(discovery.failedGroups).toEqual([
-      { group: 'ledger.example.com', version: 'v2', reason: 'freshness: Stale' },
-      { group: 'metrics.k8s.io', version: 'v1beta1', reason: 'freshness: Stale' },
+      {
+        group: 'ledger.example.com',
+        version: 'v2',
+        reason: 'the API server has only an old list of its types (freshness: Stale)',
+      },
+      {
+        group: 'metrics.k8s.io',
+        version: 'v1beta1',
+        reason: 'the API server has only an old list of its types (freshness: Stale)',
+      },
     ]);
     expect(names(discovery)).toContain('entries.v1.ledger.example.com');
   });

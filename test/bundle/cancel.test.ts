@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';
@@ -41,7 +41,8 @@ const PHASES: readonly Phase[] = [
   {
     phase: 'connecting, with a plugin that waits for somebody',
     plugin: true,
-    reached: ({ pidFile }) => until(() => existsSync(pidFile)),
+    // A shell creates the file before it writes.
+    reached: ({ pidFile }) => until(() => existsSync(pidFile) && statSync(pidFile).size > 0),
     outcome: 'cancelled',
   },
   {

@@ -74,6 +74,17 @@ describe('the gate on a recorded cluster', () => {
     expect(server.requests.flatMap(({ notSupported }) => notSupported ?? [])).toEqual([]);
   });
 
+  test('sets outputs that are JSON, also for a namespace with the name of a secret', async () => {
+    const name = 'reset-password';
+    const text = JSON.stringify(recording).replaceAll(NAME, name);
+    const server = await serve({ recording: JSON.parse(text) });
+
+    const { outputs } = await run(server, { inputs: { namespace: name, timeout: '3s' } });
+
+    expect(JSON.parse(outputs['outcomes'] ?? '')).toEqual({ [name]: 'stuck' });
+    expect(JSON.parse(outputs['blockers'] ?? '')).toMatchObject([{ namespace: name }]);
+  });
+
   test('passes when the namespace is deleted while it waits', async () => {
     const server = await serve({ tls: true });
     const step = await start(server);

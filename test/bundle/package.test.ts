@@ -54,9 +54,9 @@ describe('the npm package', () => {
   });
 
   test('explains a namespace by npx', async () => {
-    const run = await start('npx', [
-      '--offline',
-      'namespace-teardown-gate',
+    // The same as npx, which some installations of npm lack.
+    const run = await start('npm', [
+      ...['exec', '--offline', '--', 'namespace-teardown-gate'],
       NAME,
       '--now',
       ...login(),

@@ -93,8 +93,8 @@ export async function refusesDryRuns(world: World): Promise<void> {
 }
 
 /** Admission configuration takes a moment to be followed: asks for a dry run until it is refused. */
-export async function refusesDeletion(world: World, ref: Ref): Promise<void> {
-  const path = `${await world.client.pathOf(ref)}?dryRun=All`;
+export async function refusesDeletion(world: World, ref: Ref, options = ''): Promise<void> {
+  const path = `${await world.client.pathOf(ref)}?dryRun=All${options}`;
   await world.client.waitFor(ref, 'is there', Boolean);
   await waitForRefusal(world, 'DELETE', path);
 }
@@ -134,6 +134,9 @@ export interface PolicyOptions {
   messageExpression?: string;
   /** CEL; the policy looks at nothing else. */
   condition?: string;
+  /** Named expressions that the others read. */
+  variables?: readonly { name: string; expression: string }[];
+  failurePolicy?: 'Fail' | 'Ignore';
   /** Its parameters are in this ConfigMap, without which it refuses everything. */
   params?: { namespace?: string; name: string };
 }
@@ -145,7 +148,7 @@ export function policyRef(world: World, name: string): Ref {
 /** A ValidatingAdmissionPolicy and its binding, for the namespace under test. */
 export async function createPolicy(world: World, options: PolicyOptions): Promise<void> {
   const { operations, apiGroup, resource, expression, message, condition, params } = options;
-  const { messageExpression: words } = options;
+  const { failurePolicy = 'Fail', messageExpression: words, variables = [] } = options;
   const { apiVersion, kind, name } = policyRef(world, options.name);
   const rule = {
     operations: [...operations],
@@ -158,7 +161,8 @@ export async function createPolicy(world: World, options: PolicyOptions): Promis
     kind,
     metadata: { name },
     spec: {
-      failurePolicy: 'Fail',
+      failurePolicy,
+      variables: [...variables],
       ...(params === undefined ? {} : { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } }),
       matchConstraints: { resourceRules: [rule] },
       ...(condition === undefined

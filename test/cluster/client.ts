@@ -1,7 +1,9 @@
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { type Connection, readKubeconfig } from './kubeconfig.ts';
+import { type Pulse, Pulses } from './pulse.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
 /** Enough to find an object: what `kubectl get` is told. */
@@ -60,6 +62,7 @@ export class ApiError extends Error {
 export class Client {
   readonly connection: Connection;
   readonly #dispatcher: Dispatcher;
+  readonly #pulses = new Map<string, Pulses>();
   readonly #kinds = new Map<string, Map<string, { plural: string; namespaced: boolean }>>();
 
   constructor(connection: Connection) {
@@ -84,7 +87,28 @@ export class Client {
   }
 
   close(): Promise<void> {
+    for (const pulses of this.#pulses.values()) pulses.close();
     return this.#dispatcher.destroy();
+  }
+
+  /** Says when pods in one of these namespaces, or namespaces of these names, may have changed. */
+  pulse(plural: 'pods' | 'namespaces', keys: readonly string[]): Pulse {
+    const pulses = this.#pulses.get(plural) ?? new Pulses(() => this.#watch(`/api/v1/${plural}`));
+    this.#pulses.set(plural, pulses);
+    return pulses.since(keys);
+  }
+
+  async #watch(path: string): Promise<Readable> {
+    const { server, token } = this.connection;
+    const response = await request(new URL(`${path}?watch=true`, server), {
+      dispatcher: this.#dispatcher,
+      bodyTimeout: 0,
+      headers: {
+        accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+    });
+    return response.body;
   }
 
   /** Any request; every HTTP status is an answer, only a broken connection throws. */
@@ -246,7 +270,7 @@ export function describe({ kind, namespace, name }: Ref): string {
 
 /** API servers that just started refuse connections for a moment; an answer of any kind is enough. */
 export async function waitForServer(client: Client, isAlive: () => boolean): Promise<boolean> {
-  for (const deadline = Date.now() + 60_000; isAlive() && Date.now() < deadline; await sleep(50)) {
+  for (const deadline = Date.now() + 180_000; isAlive() && Date.now() < deadline; await sleep(50)) {
     const answer = await client.call('GET', '/readyz').catch(() => undefined);
     if (answer?.status === 200) return true;
   }

@@ -58,7 +58,7 @@ export class SharedClusters {
   #current:
     | { cluster: Promise<Cluster>; users: number; served: number; retired: boolean }
     | undefined;
-  readonly #perCluster = foreignKubeconfig() === undefined ? 40 : Number.POSITIVE_INFINITY;
+  readonly #perCluster = foreignKubeconfig() === undefined ? 20 : Number.POSITIVE_INFINITY;
 
   async use<T>(work: (cluster: Cluster) => Promise<T>): Promise<T> {
     this.#current ??= { cluster: sharedCluster(), users: 0, served: 0, retired: false };

@@ -84,5 +84,8 @@ rules:
 - level: None # most of the log; who wrote something is what tests ask
   userGroups: ["system:serviceaccounts:kube-system"]
   verbs: [get, list, watch]
+- level: None
+  users: ["admin", "system:kube-controller-manager"]
+  verbs: [get, list, watch]
 - level: Metadata
 `;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
 import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
-import { systemClock } from '../../src/base/time.ts';
+import { type Clock, systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
@@ -111,6 +111,8 @@ export interface ForceOptions {
   beforeWrite?: (request: Mutation, count: number) => Promise<unknown>;
   afterWrite?: (request: Mutation, count: number) => Promise<unknown>;
   cancel?: AbortController;
+  /** As if the machine were so many times faster: a test proves no speed. */
+  speed?: number;
   /** What stands between the gate and the server, and lies. */
   lies?: (api: KubernetesApi) => Partial<KubernetesApi>;
 }
@@ -136,12 +138,21 @@ export async function force(
   const startedAt = Date.now();
   const { namespaces: results } = await runGate(readInputs(all), {
     api: meddling(api, options),
-    clock: systemClock,
+    clock: clockAt(options.speed ?? 1),
     log: recordTo(lines),
     signal: (options.cancel ?? new AbortController()).signal,
     gateVersion: 'test',
   });
   return { results, log: lines.join('\n'), elapsedMs: Date.now() - startedAt };
+}
+
+/** A clock for a run that takes this many times as long. */
+function clockAt(speed: number): Clock {
+  const startedAt = systemClock.now();
+  return {
+    now: () => startedAt + Math.floor((systemClock.now() - startedAt) / speed),
+    sleep: (ms, signal) => systemClock.sleep(ms * speed, signal),
+  };
 }
 
 /** The same API with somebody else acting in between. */

@@ -366,7 +366,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const inputs = { 'force-finalize': 'namespace' };
       const { record, outcome } = await run('namespace', made, inputs, { lies });
       expect(outcome).toBe('forced');
-      expect(record.actions).toEqual([
+      // A plan that was read before the last change took effect finds nothing to do.
+      const changes = record.actions.filter(({ result }) => !result.startsWith('nothing to do'));
+      expect(changes).toEqual([
         {
           target: 'configmaps/a',
           finalizer: HOLD,
@@ -837,9 +839,11 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
     test('the owner of an entry of its own that lives is named in the plan', async () => {
       const made = world();
+      // Other tests make types in the API group of HOLD.
+      const own = 'tenants.example.net/cleanup';
       const ops = made.name('tenants');
       await made.createNamespace(ops);
-      await made.createNamespace(undefined, { finalizers: [HOLD] });
+      await made.createNamespace(undefined, { finalizers: [own] });
       await made.create(serviceAccount(ops, 'tenant-operator'));
       // By name: the other namespaces of this cluster are none of its business.
       const resourceNames = [made.namespace];
@@ -850,7 +854,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.client.patchStatus(podRef(ops, 'controller-0'), runningStatus());
       await made.deleteNamespace();
       await made.settled();
-      const inputs = { 'force-finalize': 'plan', 'force-finalizers': HOLD };
+      const inputs = { 'force-finalize': 'plan', 'force-finalizers': own };
       expect((await run('namespace', made, inputs)).log).toMatch(/although: .*controller-0/);
       await made.end();
     });
@@ -925,6 +929,21 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       [
         'a group outside of the cluster',
         (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'hub:operators' }),
+      ],
+      [
+        'agents on the nodes, which act as the group of the kubelets',
+        (made) => others(made, { kind: 'Group', apiGroup: RBAC, name: 'system:nodes' }),
+      ],
+      [
+        'a hosted controller whose role and account have names like those of Kubernetes',
+        async (made) => {
+          const name = made.name('system:widget-controller');
+          const account = made.name('widget-controller');
+          await made.create(serviceAccount('kube-system', account));
+          await made.createAll(
+            grant({ name }, [accountSubject('kube-system', account)], [MAY_PATCH(made)]),
+          );
+        },
       ],
       [
         'a ServiceAccount whose token is used elsewhere',
@@ -1008,7 +1027,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
   describe('many objects', () => {
     test(
-      '5,000 objects under one finalizer go within the budget',
+      '5,000 objects under one finalizer are freed by as many writes',
       async () => {
         const names = Array.from({ length: 5_000 }, (_, index) => `held-${index}`);
         const made = await held(names);
@@ -1016,7 +1035,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
           const maps = await made.client.list('v1', 'ConfigMap', made.namespace);
           return maps.every(({ metadata }) => metadata['deletionTimestamp'] !== undefined);
         });
-        const { outcome, record } = await run('objects', made);
+        const { outcome, record } = await run('objects', made, {}, { speed: 3 });
         expect(record.actions.map(({ result }) => result)).toEqual(['removed']);
         expect(outcome).toBe('forced');
         expect(await writes('objects', made)).toHaveLength(5_000);

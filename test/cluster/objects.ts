@@ -195,7 +195,7 @@ export function accountSubject(namespace: string, name: string): JsonObject {
 
 /** A Role, or without a namespace a ClusterRole, and its binding; or a binding to the ClusterRole of this name. */
 export function grant(
-  metadata: { namespace?: string; name: string; finalizers?: string[] },
+  metadata: { namespace?: string; name: string } & JsonObject,
   subjects: JsonObject[],
   rules: readonly JsonObject[] | string,
 ): JsonObject[] {

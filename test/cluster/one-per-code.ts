@@ -18,8 +18,8 @@ export function onePerCode(scenarios: readonly Scenario[]): Scenario[] {
     });
 }
 
-/** In so many runs of `sample`, a day apart, each scenario has its turn. */
-const PARTS = 12;
+/** In so many runs of `sample`, a day apart, each scenario has its turn; `SCENARIO_PARTS` says another number. */
+const PARTS = Number(process.env['SCENARIO_PARTS'] ?? 12);
 
 /**
  * One for every finding code, what the versions of Kubernetes show in different ways, and a part of the others, each

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { readFailed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
 import { byService, createPolicy, createWebhook, refusesUpdate } from './admission.ts';
 import { type KubeObject, refOf } from './client.ts';
-import type { Cluster } from './clusters.ts';
-import { foreignKubeconfig, sharedCluster } from './clusters.ts';
+import { foreignKubeconfig, SharedClusters, sharedCluster } from './clusters.ts';
 import { storedIn } from './force-world.ts';
 import { gate, guarded, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
@@ -36,13 +35,10 @@ import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
-let cluster: Cluster;
+const clusters = new SharedClusters();
 
 describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its own', () => {
-  beforeAll(async () => {
-    cluster = await sharedCluster();
-  });
-  afterAll(() => cluster.stop());
+  afterAll(() => clusters.stop());
 
   describe.concurrent('an ordered deletion', () => {
     test('deletes the objects of an operator in the namespace first; an ordinary deletion hangs', async () => {
@@ -165,15 +161,17 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       await within('applied', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
-        const stop = new AbortController();
-        world.atEnd(() => stop.abort());
-        void (async () => {
-          while (!stop.signal.aborted) {
-            await createGuarded(world, operator, 'a').catch(() => undefined);
-            await sleep(100, undefined, { signal: stop.signal }).catch(() => undefined);
-          }
-        })();
-        const { log } = await gate(world, { delete: 'ordered', timeout: '30s' });
+        let more = 0;
+        const { log } = await gate(
+          world,
+          { delete: 'ordered', timeout: '30s' },
+          {
+            beforeSend: async ({ method, path, dryRun }) => {
+              const isOfWidget = method === 'DELETE' && !dryRun && path.includes('/widgets/');
+              if (isOfWidget) await createGuarded(world, operator, `again-${more++}`);
+            },
+          },
+        );
         expect(log).toMatch(
           /1 widgets\.\S+ were created again, .*: delete what creates them first/,
         );
@@ -246,6 +244,29 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
+    test('deletes an object before one of the same product whose name is a text of its spec', async () => {
+      await within('realms', async (world) => {
+        const client = await inside(world, { kind: 'Client' });
+        const realm = await inside(world, { kind: 'Realm' });
+        await createGuarded(world, realm, 'main');
+        await createGuarded(world, client, 'shop', world.namespace, { targetRealm: 'main' });
+        expect(await typesInOrder(world)).toEqual(['clients', 'realms']);
+      });
+    });
+
+    test('leaves an object whose controller deploys into another namespace to a person', async () => {
+      await within('chart', async (world) => {
+        const chart = await inside(world, { kind: 'Chart' });
+        const spec = { targetNamespace: 'monitoring' };
+        await createGuarded(world, chart, 'prometheus', world.namespace, spec);
+        const { result, log } = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
+        expect(result.deletions).toEqual([]);
+        expect(log).toMatch(
+          /not done, because it may reach beyond this namespace: kubectl delete charts/,
+        );
+      });
+    });
+
     test('says that a webhook in the namespace has to be deleted first if it guards its own backend', async () => {
       await within('self-guarded', async (world) => {
         const { namespace } = world;
@@ -278,22 +299,25 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('leaves GitOps objects to a person if their controller would delete in another namespace', async () => {
+    test('leaves GitOps objects whose controller would be lost to a person, and their owners', async () => {
       await within('reaching', async (world) => {
         const tool = await inside(world, { group: 'argoproj.io', kind: 'Application' });
-        const there = world.name('shop-prod');
-        await world.ensureNamespace(there);
-        for (const place of [world.namespace, there]) {
-          const spec = { destination: { namespace: place } };
-          const name = place === there ? 'prod' : 'preview';
-          await createGuarded(world, tool, name, world.namespace, spec);
-        }
+        const own = await inside(world, { kind: 'Tenant', name: 'tenant-operator' });
+        const server = 'https://prod.example.com:6443';
+        const spec = { destination: { namespace: world.namespace, server } };
+        await createGuarded(world, own, 'team');
+        const team = await world.client.get(guardedRef(world, own, 'team'));
+        await createGuarded(world, tool, 'prod', world.namespace, spec);
+        await world.client.patch(guardedRef(world, tool, 'prod'), {
+          metadata: { ownerReferences: [ownerOf(team)] },
+        });
         const foreseen = await gate(world, { forecast: 'true' });
+        const why = expect.stringContaining('also outside of this namespace');
+        const command = (type: string): string =>
+          `kubectl delete ${type} --all -n ${world.namespace} --wait`;
         expect(foreseen.result.order).toMatchObject([
-          {
-            why: expect.stringContaining(`Application prod names Namespace ${there}`),
-            command: `kubectl delete applications.${tool.group} --all -n ${world.namespace} --wait`,
-          },
+          { why, command: command(`applications.${tool.group}`), isByHand: true },
+          { why, command: command(`tenants.${own.group}`), isByHand: true },
         ]);
         const { log, result } = await gate(world, {
           delete: 'ordered',
@@ -630,14 +654,15 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('refuses protected namespaces; a forecast may look at them, and the server does not let them go', async () => {
-      const world = new World({ ...cluster, namespace: 'kube-system' });
-      const named = { namespace: 'kube-public' };
-      await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow('never deleted');
-      expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
-        'inconclusive',
-      );
-    });
+    test('refuses protected namespaces; a forecast may look at them, and the server does not let them go', () =>
+      clusters.use(async (cluster) => {
+        const world = new World({ ...cluster, namespace: 'kube-system' });
+        const named = { namespace: 'kube-public' };
+        await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow('never deleted');
+        expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
+          'inconclusive',
+        );
+      }));
   });
 
   describe.concurrent('a forecast foresees no hang that ends by itself:', () => {
@@ -908,7 +933,7 @@ function seen(world: World, operator: Operator, name: string): Promise<unknown> 
 }
 
 function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
-  return inNamespace({ ...cluster, namespace: `ordered-${name}` }, work);
+  return clusters.use((cluster) => inNamespace({ ...cluster, namespace: `ordered-${name}` }, work));
 }
 
 async function leftIn(world: World): Promise<string[]> {

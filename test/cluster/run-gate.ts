@@ -66,6 +66,8 @@ export async function runGate(
       GITHUB_OUTPUT: outputFile,
       GITHUB_STEP_SUMMARY: summaryFile,
       RUNNER_TEMP: home,
+      // Hundreds of runs compile it once: half of a second of CPU for each.
+      NODE_COMPILE_CACHE: join(dirname(script), 'compiled'),
       ...Object.fromEntries(
         // The runner keeps the hyphens of input names.
         Object.entries(inputs).map(([name, value]) => [`INPUT_${name.toUpperCase()}`, value]),

@@ -1,12 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pulse } from './pulse.ts';
 
 export interface WaitOptions {
   timeoutMs?: number;
   everyMs?: number;
+  /** Says when to ask before that time. */
+  pulse?: () => Pulse;
 }
 
-/** For what never comes: controllers on a busy machine may stay in a back-off of 60 s, more than once. */
-const LIMIT_MS = 180_000;
+/**
+ * For what never comes: controllers on a busy machine may stay in a back-off of 60 s, more than once, and an API server that
+ * rejects requests asks for pauses of up to 32 s, ten times.
+ */
+const LIMIT_MS = 300_000;
 
 /**
  * Asks again until the answer is neither undefined nor false, and returns it. `describe` is for the
@@ -15,30 +21,39 @@ const LIMIT_MS = 180_000;
 export async function waitUntil<T>(
   describe: string | (() => string),
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  { timeoutMs = LIMIT_MS, everyMs = 150 }: WaitOptions = {},
+  { timeoutMs = LIMIT_MS, everyMs = 150, pulse }: WaitOptions = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
+    const changed = pulse?.();
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
     if (Date.now() >= deadline) {
       const what = typeof describe === 'string' ? describe : describe();
       throw new Error(`waited ${timeoutMs / 1_000} s in vain for: ${what}`);
     }
-    await sleep(everyMs);
+    await (changed?.(everyMs) ?? sleep(everyMs));
   }
 }
 
 /** Pauses between looks at what has just changed, and at what stays as it is: many of these stand by for a test. */
 const LOOK_MS = { first: 200, factor: 1.4, most: 1_000 };
+/** The same where a pulse says when there is something to see. */
+const PULSE_MS = { first: 200, factor: 2.5, most: 4_000 };
 
 /** Looks again and again until the signal. `look` returns what it has seen; the pauses grow while that stays the same. */
-export async function whileLooking(stop: AbortSignal, look: () => Promise<string>): Promise<void> {
-  let pause = LOOK_MS.first;
+export async function whileLooking(
+  stop: AbortSignal,
+  look: () => Promise<string>,
+  pulse?: () => Pulse,
+): Promise<void> {
+  const { first, factor, most } = pulse ? PULSE_MS : LOOK_MS;
+  let pause = first;
   for (let before: string | undefined; !stop.aborted; ) {
+    const changed = pulse?.();
     const seen = await look();
-    pause = seen === before ? Math.min(pause * LOOK_MS.factor, LOOK_MS.most) : LOOK_MS.first;
+    pause = seen === before ? Math.min(pause * factor, most) : first;
     before = seen;
-    await sleep(pause, undefined, { signal: stop }).catch(() => {});
+    await (changed?.(pause, stop) ?? sleep(pause, undefined, { signal: stop }).catch(() => {}));
   }
 }

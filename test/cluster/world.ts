@@ -10,8 +10,9 @@ import {
   UnknownKind,
 } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { Etcd } from './etcd.ts';
+import { Etcd, takeNamespacesAway } from './etcd.ts';
 import type { Identity } from './identities.ts';
+import { servedTypes } from './inventory.ts';
 import { takeAway } from './take-away.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
@@ -148,7 +149,10 @@ export class World {
         throw error;
       });
       // A conversion webhook may be broken on purpose: any answer but 404 shows that it is served.
-      return path !== undefined && (await this.client.call('GET', path)).status !== 404;
+      if (path === undefined || (await this.client.call('GET', path)).status === 404) return false;
+      // The document of all types, which the gate reads, is written later than that of the group.
+      const all = await servedTypes(this.client);
+      return all.some((type) => type.kind === kind && apiVersion.startsWith(`${type.group}/`));
     });
   }
 
@@ -187,7 +191,10 @@ export class World {
       this.client.patch(this.namespaceRef, { metadata: { annotations } }).catch(() => undefined);
     }, REMINDER_MS);
     try {
-      return await this.client.waitFor(this.namespaceRef, what, predicate, { everyMs: 300 });
+      return await this.client.waitFor(this.namespaceRef, what, predicate, {
+        everyMs: 2_000,
+        pulse: () => this.client.pulse('namespaces', [this.namespace]),
+      });
     } finally {
       clearInterval(reminder);
     }
@@ -273,11 +280,17 @@ export class World {
   async end(): Promise<void> {
     for (const end of this.#endings.splice(0)) await end();
     if (this.#suffix === '') return;
-    for (const ref of this.#made.splice(0).reverse()) {
+    const made = this.#made.splice(0).reverse();
+    const namespaces = new Set(made.filter(isNamespace).map(({ name }) => name));
+    const stored = this.plane && new Etcd(this.plane.etcdEndpoint);
+    for (const ref of made) {
       // A type that goes while another gate reads it would be "not inspected" there.
       if (ref.kind === 'CustomResourceDefinition') this.#leave(ref);
+      else if (stored && (isNamespace(ref) || namespaces.has(ref.namespace ?? ''))) continue;
       else await takeAway(this.client, ref);
     }
+    // A pass of the namespace controller for each would cost as much as the scenario itself.
+    if (stored) await takeNamespacesAway(stored, namespaces).catch(() => {}); // servers that were stopped
   }
 }
 
@@ -314,6 +327,9 @@ export function conditionsOf(object: KubeObject | undefined): NamespaceCondition
 export function namespaceRef(name: string): Ref {
   return { apiVersion: 'v1', kind: 'Namespace', name };
 }
+
+const isNamespace = ({ apiVersion, kind }: Ref): boolean =>
+  apiVersion === 'v1' && kind === 'Namespace';
 
 const SERVICE_ACCOUNT: Ref = { apiVersion: 'v1', kind: 'ServiceAccount', name: 'default' };
 const ROOT_CA: Ref = { apiVersion: 'v1', kind: 'ConfigMap', name: 'kube-root-ca.crt' };

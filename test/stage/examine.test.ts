@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
-import { namespaceFacts } from '../../src/model/facts.ts';
+import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { isHanging } from '../../src/model/outcome.ts';
 import { oneAfterAnother } from '../../src/observe/collections.ts';
 import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
@@ -56,4 +56,20 @@ test('a namespace that could not be explained in time is reported as not inspect
     );
     expect(isHanging(diagnosis)).toBe(false);
   }
+});
+
+test('a mistake of this program while it reads further hides nothing that was read before', async () => {
+  const { clock, cluster } = stage('a');
+  cluster.held(CONFIG_MAPS, 'a', 'x', 'some.random/finalizer');
+  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
+  const list = cluster.list.bind(cluster);
+  cluster.list = (path, ...rest) => {
+    if (path.includes('rolebindings')) throw new TypeError('"" cannot be part of an API path');
+    return list(path, ...rest);
+  };
+  const { signal } = new AbortController();
+  const [seen] = await examine([{ namespace }], 1_000, { api: cluster, clock, signal });
+  const reason = expect.stringContaining('this gate failed to read it ("" cannot be part of');
+  expect(seen?.diagnosis.notInspected).toContainEqual(expect.objectContaining({ reason }));
+  expect(seen?.diagnosis.findings.map(({ code }) => code)).toContain('object-finalizer');
 });

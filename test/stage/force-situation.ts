@@ -103,8 +103,9 @@ export class Situation {
 
   workload(kind: string, name: string, given: Workload = {}): this {
     const { account = 'default', replicas = 1, program = name, namespace = OPS } = given;
+    const { creationTimestamp = this.at(-3_600_000) } = given;
     this.cluster.put(`/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`, {
-      metadata: { namespace, name, uid: `uid-${namespace}-${name}` },
+      metadata: { namespace, name, uid: `uid-${namespace}-${name}`, creationTimestamp },
       spec: {
         replicas,
         template: {
@@ -163,6 +164,7 @@ export interface Held {
 }
 
 export interface Workload {
+  creationTimestamp?: string;
   account?: string;
   replicas?: number;
   program?: string;

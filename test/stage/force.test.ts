@@ -5,8 +5,10 @@ import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
 import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
+import { renderText } from '../../src/report/plain-text.ts';
+import { viewOf } from '../../src/report/view.ts';
 import { BROKEN, GATE_USER, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
-import { account, FINALIZER, OPS, Situation } from './force-situation.ts';
+import { account, CLAIMS, FINALIZER, OPS, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -279,11 +281,15 @@ describe('by a pattern', () => {
   const workload = `/apis/apps/v1/namespaces/${DEMO}/deployments/widget-operator`;
 
   /** The gate begins 5 s after the deletion, while the operator is still in the namespace; 5 s later it is deleted. */
-  function deletedWithOwner(): Situation {
+  function deletedWithOwner(copy: object = {}): Situation {
     const situation = held('db').grant(account('op', DEMO));
     const { clock, cluster } = situation;
     cluster.namespace(DEMO, { metadata: { deletionTimestamp: situation.at(-5_000) } });
-    situation.workload('Deployment', 'widget-operator', { account: 'op', namespace: DEMO });
+    situation.workload('Deployment', 'widget-operator', {
+      account: 'op',
+      namespace: DEMO,
+      ...copy,
+    });
     clock.at(5_000, () => cluster.drop(workload));
     return situation;
   }
@@ -297,8 +303,12 @@ describe('by a pattern', () => {
       (one) => one.grant({ kind: 'User', name: GATE_USER }, EVERYTHING),
     ],
     [
-      'administrators may change everything as well',
-      (one) => one.grant({ kind: 'Group', name: 'kubeadm:cluster-admins' }, EVERYTHING),
+      'administrators may change everything as well, as kubeadm lets them',
+      (one) =>
+        one.grant(
+          { kind: 'Group', name: 'kubeadm:cluster-admins' },
+          { ...EVERYTHING, name: 'cluster-admin' },
+        ),
     ],
   ])('it is removed where %s', async (_, change) => {
     const situation = deletedWithOwner();
@@ -341,6 +351,15 @@ describe('by a pattern', () => {
       'RBAC lets user hub change objects of this type',
     ],
     [
+      'nodes may change everything, by a binding that somebody made',
+      (one) =>
+        one.grant(
+          { kind: 'Group', name: 'system:nodes' },
+          { ...EVERYTHING, name: 'cluster-admin' },
+        ),
+      'RBAC lets group system:nodes change objects of this type',
+    ],
+    [
       'a ServiceAccount may act as others',
       (one) =>
         one.grant(account('cd'), {
@@ -373,6 +392,16 @@ describe('by a pattern', () => {
     const { one } = await force(situation, inputs);
     expect(situation.cluster.writes).toEqual([]);
     expect(JSON.stringify(one.diagnosis?.findings)).toContain(JSON.stringify(reason).slice(1, -1));
+  });
+
+  test.each([
+    ['wants no pods', { replicas: 0 }],
+    ['is younger than the finalizer', { creationTimestamp: '2999-01-01T00:00:00Z' }],
+  ])('it is not removed if the workload that was seen deleted %s', async (_, copy) => {
+    const situation = deletedWithOwner(copy);
+    const { one } = await force(situation, inputs);
+    expect(situation.cluster.writes).toEqual([]);
+    expect(refusals(one)).toContain(`to remove it, add to force-finalizers: ${FINALIZER}`);
   });
 
   test('it is not removed if the owner was never seen', async () => {
@@ -536,6 +565,28 @@ describe('the namespace itself', () => {
     expect(told).toBeLessThan(lines.findIndex((line) => /kubernetes: removed/.test(line)));
     expect(results(one).at(-1)).toContain(
       'returns 404 until a namespace of this name exists again',
+    );
+  });
+
+  test('what the orphans leave outside of the cluster is named before the write and after it', async () => {
+    const services = { ...CLAIMS, resource: 'services', kind: 'Service' };
+    const situation = held().held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
+    situation.cluster.types.push(services);
+    situation.held(CLAIMS, 'data', { finalizers: ['kubernetes.io/pvc-protection'] });
+    const finalizers = ['service.kubernetes.io/load-balancer-cleanup'];
+    situation.cluster.object(services, DEMO, 'web', { finalizers });
+    const { one, run, lines } = await force(situation, inputs);
+    expect(one.outcome).toBe('forced');
+    const left = [
+      'persistentvolumeclaims/data kubernetes.io/pvc-protection: not cleaned up; may be left behind: The volume of the claim',
+      'services/web service.kubernetes.io/load-balancer-cleanup: not cleaned up; may be left behind: The cloud load balancer',
+      'widgets.example.com/kept x.io/y: not cleaned up; may be left behind: What its controller would have cleaned up',
+    ];
+    const text = lines.join('\n');
+    for (const line of left) expect(text.split(line)).toHaveLength(3);
+    expect(text).not.toMatch(/nothing was left behind/i);
+    expect(renderText(viewOf(run))).toMatch(
+      /The cloud load balancer[\s\S]*No cluster-scoped object that was read points into it/,
     );
   });
 

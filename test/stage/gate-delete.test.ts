@@ -272,6 +272,22 @@ describe('delete', () => {
 
 describe('ordered deletion', () => {
   const ORDERED = { delete: 'ordered', timeout: '60s' };
+
+  test('deletes nothing after a mistake of this program, because the order is not known', async () => {
+    const { cluster, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    const list = cluster.list.bind(cluster);
+    cluster.list = (path, ...rest) => {
+      if (path.includes('leases')) throw new TypeError('"" cannot be part of an API path');
+      return list(path, ...rest);
+    };
+    const result = await runOne(ORDERED);
+    expect(result.refusal).toMatch(
+      /^nothing was deleted, because the order is not known: this gate/,
+    );
+    expect(cluster.mutations).toEqual([]);
+  });
   const WIDGET = `DELETE ${collectionPath(WIDGETS, DEMO)}/`;
 
   /** An operator in the namespace has to clean up these Widgets before it may be deleted. */

@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { foresee } from '../../src/forecast/predict.ts';
-import { namespaceFacts } from '../../src/model/facts.ts';
+import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { type Diagnosis, NAMESPACE_NODE } from '../../src/model/finding.ts';
 import { isPermanent, outcomeOf } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { namespacePath } from '../../src/kubernetes/paths.ts';
-import { namespaceFacts } from '../../src/model/facts.ts';
+import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import type { LogSource, Snapshot, Wanted } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { FakeClock } from './fake-clock.ts';

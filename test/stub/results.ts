@@ -75,9 +75,10 @@ export const deadlock = (name?: string): NamespaceResult => recorded('S4-watched
 export function deadApiService(name = 'preview-pr-57'): NamespaceResult {
   const result = recorded('SEED-1d', name);
   const since = '2026-03-02T07:41:00Z';
+  const { findings = [], rootCauses = [] } = result.diagnosis ?? {};
   return withDiagnosis(result, {
-    findings: (result.diagnosis?.findings ?? []).map((found) => ({ ...found, since })),
-    alsoHeld: heldSince('preview-pr-51', 'preview-pr-55', 'load-test'),
+    findings: findings.map((found) => ({ ...found, since })),
+    alsoHeld: heldSince(rootCauses, 'preview-pr-51', 'preview-pr-55', 'load-test'),
   });
 }
 /** Two things that have nothing to do with each other. */
@@ -236,8 +237,8 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
 }
 
 /** Other namespaces with the same cause, stuck since before every run. */
-function heldSince(...names: string[]): HeldNamespace[] {
-  return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z' }));
+function heldSince(causes: string[], ...names: string[]): HeldNamespace[] {
+  return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z', causes }));
 }
 
 export function gone(name = 'preview-pr-42', elapsedMs = 38_000): NamespaceResult {

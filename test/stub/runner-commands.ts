@@ -1,5 +1,5 @@
 /**
- * The commands of GitHub's runner, as its code parses them (actions/runner, ActionCommand.cs and
+ * The commands of the runners that the documentation names. Those of GitHub's runner, as its code parses them (actions/runner, ActionCommand.cs and
  * ActionCommandManager.cs): the form `::name props::data` after leading white space, else the form
  * `##[name props]data` anywhere in the line. Names are compared without regard to case.
  */
@@ -25,9 +25,21 @@ const REGISTERED = new Set([
 const PREFIX_NEW = '::';
 const PREFIX_OLD = '##[';
 
+/**
+ * Commands of others. The agent of Azure Pipelines and TeamCity search the whole line (azure-pipelines-agent,
+ * Command.cs); Buildkite reads its start (docs: managing log output); Jenkins's notes begin with
+ * a control character.
+ */
+const OTHERS = [
+  '##vso\\[',
+  '##teamcity\\[',
+  '^(?:---|\\+\\+\\+|~~~|\\^\\^\\^) ',
+  '\u001b\\[8mha:',
+].map((start) => new RegExp(start, 'i'));
+
 /** The name of the command in a line; `undefined` for plain text. */
 function commandIn(line: string): string | undefined {
-  return newForm(line) ?? oldForm(line);
+  return newForm(line) ?? oldForm(line) ?? OTHERS.find((other) => other.test(line))?.source;
 }
 
 function newForm(line: string): string | undefined {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { REPOSITORY, readActionYml } from './action-yml.ts';
-import { GATE_NODE } from './runner.ts';
+import { COMPILED, GATE_NODE } from './runner.ts';
 
 export interface TerminalRun {
   /** `null` when a signal ended it. */
@@ -19,7 +19,12 @@ export function runTerminal(
   const child = spawn(GATE_NODE, [join(REPOSITORY, readActionYml().runs.main), ...args], {
     cwd: tmpdir(),
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/nonexistent', ...env },
+    env: {
+      PATH: '/usr/local/bin:/usr/bin:/bin',
+      HOME: '/nonexistent',
+      NODE_COMPILE_CACHE: COMPILED,
+      ...env,
+    },
   });
   const limit = setTimeout(() => child.kill('SIGKILL'), 200_000);
   const text = { stdout: '', stderr: '' };

@@ -5,7 +5,7 @@ import {
   evaluateCondition,
   meetsConditions,
 } from '../../src/diagnose/admission-expressions.ts';
-import { NAMESPACE_TYPE } from '../../src/model/facts.ts';
+import { NAMESPACE_TYPE } from '../../src/model/facts/metadata.ts';
 
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 
@@ -22,8 +22,10 @@ const DELETE: AdmissionRequest = {
   },
   namespaceLabels: { ephemeral: 'true' },
   requester: { username: CONTROLLER, groups: ['system:serviceaccounts', 'system:authenticated'] },
+  ...{ isDryRun: false, isTerminating: false, isNamespaceTerminating: true },
 };
-const UPDATE: AdmissionRequest = { ...DELETE, operation: 'UPDATE' };
+const UPDATE: AdmissionRequest = { ...DELETE, operation: 'UPDATE', isTerminating: true };
+const TRIED: AdmissionRequest = { ...DELETE, isDryRun: true, isNamespaceTerminating: false };
 const SOMEBODY: AdmissionRequest = { ...DELETE, requester: 'unnamed' };
 const UNKNOWN: AdmissionRequest = { ...DELETE, requester: undefined };
 const NAMESPACE: AdmissionRequest = {
@@ -72,7 +74,28 @@ describe('evaluateCondition', () => {
     ],
     [`request.name == 'web'`, UPDATE, true],
     [`request.name == 'web'`, DELETE, undefined],
-    [`request.?dryRun.orValue(false)`, DELETE, undefined],
+    // A dry run, and its options.
+    [`request.?dryRun.orValue(false)`, DELETE, false],
+    [`has(request.dryRun) && request.dryRun == true`, DELETE, false],
+    [`request.dryRun == true`, TRIED, true],
+    [`has(request.options.dryRun)`, DELETE, false],
+    [`has(request.options.dryRun)`, TRIED, true],
+    [`request.options.propagationPolicy == 'Background'`, DELETE, true],
+    [`has(request.options.preconditions)`, DELETE, false],
+    [`has(request.options.preconditions)`, TRIED, undefined],
+    [`has(request.options.propagationPolicy)`, NAMESPACE, undefined],
+    // Whether something is being deleted.
+    [`has(oldObject.metadata.deletionTimestamp)`, DELETE, false],
+    [`has(object.metadata.deletionTimestamp)`, UPDATE, true],
+    [`!has(oldObject.metadata.deletionTimestamp)`, UPDATE, false],
+    [`object.metadata.?deletionTimestamp.orValue('') == ''`, UPDATE, false],
+    [`object.metadata.deletionTimestamp == oldObject.metadata.deletionTimestamp`, UPDATE, true],
+    [`has(namespaceObject.metadata.deletionTimestamp)`, DELETE, true],
+    [`has(namespaceObject.metadata.deletionTimestamp)`, TRIED, false],
+    [`namespaceObject.status.phase == 'Terminating'`, DELETE, true],
+    [`namespaceObject.status.phase == 'Terminating'`, TRIED, false],
+    [`namespaceObject == null`, NAMESPACE, true],
+    [`namespaceObject.metadata.name.startsWith('preview-')`, DELETE, true],
     // The object and its namespace.
     [`object == null`, DELETE, true],
     [`oldObject.metadata.labels['tier'] == 'front'`, DELETE, true],
@@ -107,6 +130,27 @@ describe('evaluateCondition', () => {
     [``, DELETE, undefined],
   ])('%s', (expression, request, expected) => {
     expect(evaluateCondition(expression, request)).toBe(expected);
+  });
+
+  test.each<[string, boolean | undefined]>([
+    ['variables.kept', true],
+    ['!variables.kept && variables.here', false],
+    ['variables.none', undefined],
+    ['variables.unsupported', undefined],
+    ['variables.later', undefined],
+    ['variables.constructor', undefined],
+    ['variables.absent == null', undefined],
+    ['variables.deleted', true],
+  ])('%s, with variables', (expression, expected) => {
+    const variables = [
+      { name: 'later', expression: 'variables.here' },
+      { name: 'labels', expression: 'oldObject.metadata.?labels.orValue({})' },
+      { name: 'kept', expression: '"tier" in variables.labels' },
+      { name: 'here', expression: `request.namespace == 'preview-1'` },
+      { name: 'unsupported', expression: 'size(oldObject) > 3' },
+      { name: 'deleted', expression: 'object == null' },
+    ];
+    expect(evaluateCondition(expression, DELETE, variables)).toBe(expected);
   });
 
   test.each([

@@ -24,27 +24,40 @@ describe('every entry of the catalogue', () => {
     needs: (value) =>
       value === undefined ||
       (Array.isArray(value) &&
-        value.length > 0 &&
         value.every(
           (need) =>
-            /^action,group,kind,note(?:,field)?$/.test(Object.keys(need).join()) &&
-            (need.field === undefined || /^spec\.\w+$/.test(need.field)) &&
+            /^action,group,kind,note(?:,(?:field|via|name))?(?:,when)?$/.test(
+              Object.keys(need).join(),
+            ) &&
+            // A read says what it reads, else any object of the type would count.
+            ['field', 'via', 'name'].some((key) => key in need) === (need.action === 'read') &&
+            isTextOrAbsent(need.field, /^(?:spec|metadata\.annotations)\b/) &&
+            isTextOrAbsent(need.via, /^[A-Z]\w+$/) &&
+            (need.when ?? []).every((one: string) => /^(?:spec|metadata)\.[^=]+=./.test(one)) &&
             ['create', 'read'].includes(need.action) &&
             /^[A-Z]\w+$/.test(need.kind) &&
             /^(?:\*|[a-z0-9.-]*)$/.test(need.group) &&
             isText(need.note) &&
             !/\.$/.test(need.note),
         )),
-    needsNothingElse: (value) => value === undefined || value === true,
     actsWhenPaused: (value) => value === undefined || value === true,
+    stoppedBySpec: (value) => value === undefined || value === true,
     protects: isSentence,
     leakIfRemoved: isSentence,
-    remedy: isSentence,
+    remedy: (value) => value === '' || isSentence(value),
     withoutOwner: (value) => value === undefined || value === '' || isSentence(value),
+    prevention: (value) => value === undefined || isSentence(value),
     source: (value) => typeof value === 'string',
   };
 
-  const OPTIONAL = ['anyController', 'needs', 'needsNothingElse', 'actsWhenPaused', 'withoutOwner'];
+  function isTextOrAbsent(value: unknown, form: RegExp): boolean {
+    return value === undefined || (typeof value === 'string' && form.test(value));
+  }
+
+  const OPTIONAL = [
+    ...['anyController', 'needs', 'actsWhenPaused', 'stoppedBySpec'],
+    ...['withoutOwner', 'prevention'],
+  ];
 
   test('has exactly the fields of its type', () => {
     for (const entry of entries) {
@@ -59,13 +72,33 @@ describe('every entry of the catalogue', () => {
     }
   });
 
+  test('has advice for a hang or for the next deletion, each in its place', () => {
+    for (const { match, remedy, prevention, withoutOwner } of CATALOGUE) {
+      expect(remedy + (prevention ?? ''), match).not.toBe('');
+      const late = [remedy, withoutOwner].filter((text) =>
+        /^Delete [^,.;]* before /.test(text ?? ''),
+      );
+      expect(late, match).toEqual([]);
+    }
+  });
+
   test('says that any controller may own it unless it names an exact workload', () => {
     const inexact = CATALOGUE.filter(({ workload }) =>
       workload.every(({ name }) => name.includes('*')),
     );
     for (const { match, anyController } of inexact) expect(anyController, match).toBe(true);
-    const libraries = CATALOGUE.filter((entry) => entry.anyController && !inexact.includes(entry));
-    expect(libraries.map(({ match }) => match)).toEqual(['wrangler.cattle.io/*']);
+    // A library, and workloads whose name other projects use as well.
+    const ambiguous = CATALOGUE.filter((entry) => entry.anyController && !inexact.includes(entry));
+    expect(ambiguous.map(({ match }) => match)).toEqual([
+      'postgres-operator.acid.zalan.do',
+      'inferenceservice.finalizers',
+      'wrangler.cattle.io/*',
+      '*.infrastructure.cluster.x-k8s.io',
+      'redisFinalizer',
+      'redisClusterFinalizer',
+      'redisReplicationFinalizer',
+      'operator.redpanda.com/finalizer',
+    ]);
   });
 
   test('is found by its name for each of its kinds', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { linksNamedIn } from '../../src/diagnose/chains.ts';
-import { contextOf } from '../../src/diagnose/context.ts';
+import { linksNamedIn, namedInTexts } from '../../src/diagnose/chains.ts';
+import { contextOf, valueIn } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import { findingsOf } from '../../src/model/finding.ts';
-import { readFailed } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 describe('a status text', () => {
@@ -40,6 +40,18 @@ describe('a status text', () => {
     if (held === undefined) throw new Error('the recording has no Widget');
     expect(linksNamedIn(context, held, text)).toHaveLength(links);
   });
+});
+
+test('a name is looked for in every API group that has its kind', () => {
+  const { now } = readRecordedLook('chain-cluster-scoped');
+  const types = valueIn(now.discovery)?.types ?? [];
+  const end = types.find(({ kind }) => kind === 'End');
+  if (end === undefined || !now.discovery.ok) throw new Error('the recording has no type End');
+  const groups = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name}.example.net`);
+  const more = groups.map((group) => ({ ...end, group }));
+  const discovery = readOk({ ...now.discovery.value, types: [...more, ...types] });
+  const found = namedInTexts(contextOf({ ...now, discovery }), ['waiting for End one'], []);
+  expect(found.map(({ type }) => type.group)).toEqual([...groups, end.group]);
 });
 
 test('a log line that names what is waited for is told as one', () => {
@@ -159,6 +171,10 @@ describe('an object that a status text calls missing', () => {
   test.each([
     ['credential NAMESPACE/login was not found', true],
     ['credential NAMESPACE/login does not exist', true],
+    ['cannot get secret NAMESPACE/login: secrets \\"login\\" not found', true],
+    ['deployment web.NAMESPACE query error: deployments.apps \\"web\\" not found', true],
+    ['no login in namespace NAMESPACE: secrets \\"login\\" not found', true],
+    ['no login in namespace NAMESPACE-2: secrets \\"login\\" not found', false],
     // The held object itself, an object of another namespace, and something that is no object.
     ['the volume of NAMESPACE/db was not found', false],
     ['credential vault/login was not found', false],
@@ -184,7 +200,9 @@ describe('the cause that remains after the first one', () => {
   });
 
   test('is the object that is held behind a pod', () => {
-    expect(nextIn('S6', false).join()).toMatch(/^Widget db is held by .*has no controller/);
+    expect(nextIn('S6', false).join()).toMatch(
+      /^Widget db is held by .*no controller that would remove it/,
+    );
     expect(nextIn('S25b', false)).toEqual([]);
   });
 });

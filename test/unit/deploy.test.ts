@@ -28,7 +28,11 @@ const GITLAB = read('deploy/gitlab/namespace-teardown.yml');
 const LINES = [
   ...`${PAGE}${GITLAB}`.matchAll(/npx --yes namespace-teardown-gate@\S+ ([^'\n]*)/g),
 ].map(([, line = '']) =>
-  line.replaceAll('"', '').replace('$[[ inputs.timeout ]]', '10m').split(' '),
+  line
+    .replaceAll('"', '')
+    .replace('$[[ inputs.timeout ]]', '10m')
+    .replace(/\$\{\w+:\+([^}]*)\}/, '$1')
+    .split(' '),
 );
 const LISTS = [...fences(PAGE, 'yaml').map((text) => load(text)), ...AUDIT].flatMap((one) =>
   listsOf('args', one),

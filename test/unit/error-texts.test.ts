@@ -26,6 +26,17 @@ describe('a single error, in texts of real servers', () => {
     expect(error).toMatchObject({ kind: 'webhook-unreachable', cause: 'service-not-found' });
   });
 
+  test('an absent object may be named with its namespace, and its absence may be no failure', () => {
+    const read = (text: string) => classifyErrorText(text)[0];
+    expect(read('secret "team-1/login" not found')).toMatchObject({
+      ...{ kind: 'not-found', namespace: 'team-1', name: 'login' },
+    });
+    expect(read('secrets "login" not found')).not.toHaveProperty('namespace');
+    expect(read('secret "team-1/login" not found, assuming that it is deleted')?.kind).toBe(
+      'other',
+    );
+  });
+
   test('a refusal whose free text quotes another error is still a refusal', () => {
     const [error] = classifyErrorText(
       'admission webhook "a.example.com" denied the request: failed calling webhook "b.example.com": x',

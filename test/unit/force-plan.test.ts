@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
-import { namespaceFacts, webhookFacts, workloadFacts } from '../../src/model/facts.ts';
+import { webhookFacts } from '../../src/model/facts/admission.ts';
+import { namespaceFacts } from '../../src/model/facts/metadata.ts';
+import { podFacts, workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -105,7 +107,7 @@ describe('a pattern', () => {
     [
       'another workload was deleted with the namespace',
       (s) => s.grant(account('op', DEMO)),
-      /Deployment preview-7\/web was in this namespace/,
+      /has no controller that was found in this cluster/,
       { baseline: baseline('web') },
     ],
     [
@@ -207,6 +209,32 @@ describe('a pattern', () => {
       /kube-controller-manager should remove/,
     );
   });
+});
+
+test('the protection of a claim stays while a pod that has not ended uses it', async () => {
+  const protection = 'kubernetes.io/pvc-protection';
+  const using = (phase: string) => (snapshot: Snapshot) => {
+    const web = podFacts({
+      metadata: { namespace: DEMO, name: 'web', uid: 'web', deletionTimestamp: snapshot.takenAt },
+      spec: {
+        nodeName: 'node-1',
+        containers: [],
+        volumes: [{ persistentVolumeClaim: { claimName: 'data' } }],
+      },
+      status: { phase },
+    });
+    snapshot.pods = readOk([web]);
+  };
+  const planned = (phase: string) =>
+    plan(new Situation().held(CLAIMS, 'data', { finalizers: [protection] }), {
+      policy: { finalizers: [protection] },
+      edit: using(phase),
+    });
+  const [running, ended] = [await planned('Running'), await planned('Succeeded')];
+
+  expect(refusals(running).join()).toMatch(/claim data is still used by Pod web/);
+  expect(freed(running)).toEqual([]);
+  expect(renderPlan(ended).join('\n')).toMatch(/although: .*data is still used by Pod web/);
 });
 
 describe('finalizers that even the exact name does not match', () => {

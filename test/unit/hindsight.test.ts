@@ -139,13 +139,19 @@ test('the statistics count foreseen hangs, and no forecast as a teardown', () =>
 });
 
 test.each([
-  ['no JSON', '{', /cannot be used: .*JSON/],
+  ['no JSON', 'token: s3cr3t', /cannot be used: it is no report.json of this gate, version 1$/],
   [
     'another schema',
     '{"schemaVersion":2,"namespaces":[]}',
     /no report.json of this gate, version 1/,
   ],
-  ['no file', undefined, /cannot be used: .*ENOENT/],
+  [
+    'damaged',
+    '{"schemaVersion":1,"namespaces":[{"name":"n","rootCauses":[],"findings":null}]}',
+    /no report.json of this gate, version 1/,
+  ],
+  ['no file', undefined, /cannot be used: no such file/],
+  ['a device', '/dev/null', /cannot be used: it is a device or a pipe/],
   [
     'a forecast of this namespace',
     JSON.stringify({
@@ -155,8 +161,9 @@ test.each([
     /^n: forecast of t \(clear\): foreseen/,
   ],
 ])('the outcome stays the same if the forecast report is %s', (_, content, told) => {
-  const path = join(mkdtempSync(join(tmpdir(), 'hindsight-')), 'report.json');
-  if (content !== undefined) writeFileSync(path, content);
+  const isDevice = content === '/dev/null';
+  const path = isDevice ? content : join(mkdtempSync(join(tmpdir(), 'hindsight-')), 'report.json');
+  if (content !== undefined && !isDevice) writeFileSync(path, content);
   const lines: string[] = [];
   const log = {
     line: (text: string) => lines.push(text),

@@ -78,6 +78,16 @@ async function connected(options: Partial<Search> = {}) {
   return api;
 }
 
+test.each([
+  { user: '{}', isAnonymous: true },
+  { user: '{ as: someone }', isAnonymous: true },
+  { user: "{ token: '' }", isAnonymous: true },
+  { user: '{ token: token-of-a }', isAnonymous: false },
+])('user $user has no credentials: $isAnonymous', async ({ user, isAnonymous }) => {
+  const kubeconfig = write('k', simple('a').replace('{ token: token-of-a }', user));
+  expect((await connected({ kubeconfig })).target).toMatchObject({ isAnonymous });
+});
+
 describe('where the kubeconfig comes from', () => {
   test('the input has the first priority', () => {
     const kubeconfig = write('mine', simple('input'));
@@ -113,6 +123,15 @@ describe('where the kubeconfig comes from', () => {
     });
   });
 
+  test.each([
+    { what: 'is missing', content: undefined },
+    { what: 'is empty', content: '' },
+  ])('a file in KUBECONFIG that $what is not replaced by the cluster of the pod', ({ content }) => {
+    const KUBECONFIG =
+      content === undefined ? join(home, 'none.yaml') : write('empty.yaml', content);
+    expect(refusal({ env: { ...pod(), KUBECONFIG } }).message).toMatch(/^found no cluster/);
+  });
+
   test('a pod with an IPv6 address', () => {
     pod();
     const env = address('fd00::1', '6443');
@@ -135,7 +154,7 @@ describe('where the kubeconfig comes from', () => {
     write('.kube/config', simple('home'));
     const missing = join(home, 'missing');
     expect(refusal({ env: { KUBECONFIG: missing } }).message).toBe(
-      `found no cluster to talk to: ${missing} (from KUBECONFIG) does not exist, no service account of a pod was found`,
+      `found no cluster to talk to: ${missing} (from KUBECONFIG) does not exist`,
     );
   });
 
@@ -192,6 +211,16 @@ users: [{ name: red, user: { token: token-of-second } }]
     const file = write('a', simple('a'));
     const access = choose(listed('', join(home, 'missing'), write('empty', ''), file, file));
     expect(access.context).toBe('a');
+  });
+
+  test.each([
+    { given: 'none.yaml', says: /^cannot read kubeconfig \S+none\.yaml: no such file$/ },
+    {
+      given: 'sekrit0123456789abcdefTOKEN',
+      says: /^cannot read kubeconfig \(its name is not shown/,
+    },
+  ])('a missing file is named only if the input has the form of a path: $given', (row) => {
+    expect(refusal({ kubeconfig: row.given, env: {}, homeDir: home }).message).toMatch(row.says);
   });
 
   test('an invalid file is an error, even if another one is valid', () => {
@@ -281,6 +310,41 @@ describe('a file that cannot be used', () => {
   test('is YAML, but no kubeconfig', () => {
     const kubeconfig = write('k', 'services: { web: { image: nginx } }');
     expect(refusal({ kubeconfig }).message).toMatch(/^found no cluster to talk to/);
+  });
+
+  test('is a page', () => {
+    const kubeconfig = write('k', '<html>: <title>Sign in</title>');
+    expect(refusal({ kubeconfig }).message).toContain(`${kubeconfig} has no clusters, users`);
+  });
+
+  test('merges YAML maps, as kubectl does', () => {
+    const user = 'user: &shared { token: token-of-a }';
+    const text = simple('a').replace('user: { token: token-of-a }', user);
+    const merged = `${text}common: { <<: *shared }\n`.replace(
+      'cluster: { server: "https://a:6443" }',
+      'cluster: { <<: { server: "https://merged:6443" } }',
+    );
+    expect(choose({ kubeconfig: write('k', merged) }).server).toBe('https://merged:6443');
+  });
+
+  const TWICE = Buffer.from(Buffer.from(simple('a')).toString('base64')).toString('base64');
+  test.each([
+    { what: 'a kubeconfig in base64, twice', value: TWICE },
+    { what: 'base64 with slashes', value: 'q7Zr2kX9/vB4mN8tL1pW6/aa+bcdefghij==' },
+    { what: 'a token', value: 'q7Zr2kX9vB4mN8tL1pW6' },
+    { what: 'a bootstrap token', value: 'abcdef.0123456789abcdef' },
+    {
+      what: 'a text with credentials',
+      value: '[default] aws_secret_access_key = wJalrXUtnFEMI/K7',
+    },
+  ])('is $what in place of a path: its text is not shown', ({ value }) => {
+    for (const { message, hint } of [
+      refusal({ kubeconfig: value }),
+      refusal({ env: { KUBECONFIG: value } }),
+    ]) {
+      expect(`${message} ${hint}`).not.toContain(value.slice(0, 12));
+      expect(message).toContain('(its name is not shown, because it may be a secret)');
+    }
   });
 
   test('has an entry without a name', () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { withExceptions } from '../../src/base/exceptions.ts';
 import { maskLogSecrets } from '../../src/base/redact.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
@@ -11,9 +12,9 @@ import {
   parseLogLine,
   quotedLines,
 } from '../../src/diagnose/owner/logs.ts';
-import { type Read, readOk } from '../../src/model/read.ts';
+import { readOk } from '../../src/model/read.ts';
 import { logKey, type Snapshot } from '../../src/model/snapshot.ts';
-import { keepMentions, withExceptions } from '../../src/observe/logs.ts';
+import { keepMentions } from '../../src/observe/logs.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
@@ -112,8 +113,36 @@ const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: 
     true,
   ],
   [
+    'logfmt with a bare name after the kind',
+    `time="2026-03-02T10:01:20Z" level=error msg="error deprovisioning" widget=db namespace=${DEMO} reconcileID=x1`,
+    'object',
+    true,
+  ],
+  [
+    'the same in another namespace',
+    'time="2026-03-02T10:01:20Z" level=error msg="error deprovisioning" widget=db namespace=other reconcileID=x1',
+    'nothing',
+    false,
+  ],
+  [
+    'a built-in kind with a bare name beside the object',
+    `time="2026-03-02T10:01:20Z" level=error msg="cannot delete ${DEMO}/db" pod=widget-operator-0 namespace=ops`,
+    'object',
+    true,
+  ],
+  [
     'logfmt',
     `time="2026-03-02T10:01:20Z" level=error msg="deletion failed" widget=${DEMO}/db err="AccessDenied"`,
+    'object',
+    true,
+  ],
+  [
+    'Serilog, with a class of .NET as its kind',
+    JSON.stringify({
+      ...{ '@t': '2026-03-02T10:01:20Z', '@l': 'Error', '@x': 'System.Exception: AccessDenied' },
+      '@mt': 'Reconciliation of {Kind} {Namespace}/{Name} failed',
+      ...{ Kind: 'V1Widget', Namespace: DEMO, Name: 'db' },
+    }),
     'object',
     true,
   ],
@@ -122,6 +151,18 @@ const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: 
     `cannot delete bucket of widget "db" in namespace ${DEMO}: AccessDenied`,
     'object',
     true,
+  ],
+  [
+    'a field with name and namespace in the order of DNS',
+    JSON.stringify({ level: 'error', msg: 'Unable to finalize: x', widget: `db.${DEMO}` }),
+    'object',
+    true,
+  ],
+  [
+    'the DNS name of a Service',
+    JSON.stringify({ level: 'error', msg: `dial tcp: lookup db.${DEMO}.svc: no such host` }),
+    'nothing',
+    false,
   ],
   [
     'another object of the kind',
@@ -216,6 +257,54 @@ const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: 
     `2026-03-02 10:01:20,123 ERROR [handlers.py:42] AccessDenied for ${DEMO}/db`,
     'object',
     true,
+  ],
+  [
+    'a field of any name',
+    `level=warning msg="could not delete statefulset" cluster-name=${DEMO}/db worker=0`,
+    'object',
+    true,
+  ],
+  [
+    'a field of any name, beside one that gives the kind',
+    `level=error msg="cannot delete" cluster-name=${DEMO}/db widget=${DEMO}/web`,
+    'nothing',
+    false,
+  ],
+  [
+    'a field with a kind in its name',
+    `level=error msg="cannot delete" source-config-map=x configMapRef=${DEMO}/db`,
+    'nothing',
+    false,
+  ],
+  [
+    'a media type beside the object in the text',
+    `level=error accept=application/json msg="cannot delete ${DEMO}/db"`,
+    'object',
+    true,
+  ],
+  [
+    'an API path in a field',
+    ZAP({ object: `/apis/example.com/v1/namespaces/${DEMO}/widgets/db` }),
+    'object',
+    true,
+  ],
+  [
+    'an API path of another group',
+    ZAP({ object: `/apis/example.net/v1/namespaces/${DEMO}/gadgets/db` }),
+    'nothing',
+    false,
+  ],
+  [
+    'an API path in a text',
+    `E0302 10:01:20.1 1 x.go:1] Delete "https://10.0.0.1/apis/example.com/v1/namespaces/${DEMO}/widgets/db": EOF`,
+    'object',
+    true,
+  ],
+  [
+    'an API path of an object whose name begins alike',
+    `E0302 10:01:20.1 1 x.go:1] Delete "https://10.0.0.1/apis/example.com/v1/namespaces/${DEMO}/widgets/db-2": EOF`,
+    'nothing',
+    false,
   ],
   [
     'it only looked at it',
@@ -315,6 +404,56 @@ test('a line without a known format is one message', () => {
   });
 });
 
+/** Line, whether it is an error, and what is quoted. */
+test.each<[line: string, isError: boolean, error?: string]>([
+  ['2026-11-26 22:05:12.856776 E | op: cannot', true],
+  ['2026-11-26 22:05:12.856776 E | op: exit status 2', true],
+  ['2026-11-26 22:05:12.856776 D | exec: ls failed', false],
+  ['2026-11-26 22:05:12.856776 I | op: not found', false],
+  ['Failed to delete bucket', true],
+  ['deletion goes on, 0 errors', false],
+  ['bucket not found, assuming that it is deleted', false],
+  ['level=info msg="failed to lock parent prefix 10.0.0.0/24"', true],
+  ['level=info msg="failed to get the bucket: not found"', false],
+  ['level=debug msg="failed to lock parent prefix 10.0.0.0/24"', false],
+  [ZAP({ level: 'info', msg: 'deleted', error: null }), false],
+  [
+    ZAP({ stack_trace: 'a.Bad: x\n\tat c.d(E.java:1)\nCaused by: f.Gone: Denied\n' }),
+    true,
+    'f.Gone: Denied',
+  ],
+  [
+    ZAP({ exc_info: 'Traceback (most recent call last):\n  File "x.py"\nKeyError: 1' }),
+    true,
+    'KeyError: 1',
+  ],
+  [ZAP({ stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }), true, ''],
+  [
+    ZAP({ level: 'info', msg: 'deleted', stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }),
+    false,
+    '',
+  ],
+])('reads the level of %j', (line, isError, error = '') => {
+  const found = parseLogLine(line);
+  expect({ isError: found.isError, error: found.error }).toEqual({ isError, error });
+});
+
+test('a line about the group that the finalizer names is no clue to the owner', () => {
+  const line = (more: object) => ZAP({ controller: 'widget', namespace: '', error: 'no', ...more });
+  const held = { ...HELD, finalizer: 'group.example.com/shared' };
+  const found = worldOf([]);
+  const linesOf = (text: string) => {
+    const context = contextOf({ ...found, logs: { [POD]: readOk([`${AT} ${text}`]) } });
+    const [actor] = actorsOf(context);
+    if (actor === undefined) throw new Error('no pod');
+    return [logLinesAbout, logLinesNaming].map((read) => read(context, held, actor).length);
+  };
+  expect(linesOf(line({ name: 'shared' }))).toEqual([1, 0]);
+  expect(linesOf(line({ name: 'shared', controller: 'gadget' }))).toEqual([0, 0]);
+  expect(linesOf(line({ name: 'shared-2' }))).toEqual([0, 0]);
+  expect(linesOf(line({ name: 'shared', namespace: 'prod' }))).toEqual([0, 0]);
+});
+
 test('reads the leading pod first, no sidecar, and the log before a crash', () => {
   const pod = (name: string, crashedAt?: string) =>
     podFacts(name, {
@@ -345,10 +484,16 @@ test('reads the leading pod first, no sidecar, and the log before a crash', () =
   ]);
 });
 
-test('only lines that mention the namespace or a held object are kept', () => {
-  const log: Read<string[]> = readOk(['about other', `about ${DEMO}`, 'about uid-widgets-db', 'x']);
-  const kept = keepMentions(log, worldOf([]));
-  expect(kept).toEqual(readOk([`about ${DEMO}`, 'about uid-widgets-db']));
+test('only lines that mention the namespace, a held object or the group in a finalizer are kept', () => {
+  const kept = [
+    `about ${DEMO}`,
+    'about uid-widgets-db',
+    '{"object":{"name":"cleanup"}}',
+    'name=cleanup x',
+    '{\\"name\\": \\"cleanup\\"}',
+  ];
+  const lines = ['about other', ...kept, 'x', 'cleanup', 'name=cleanup-2', 'filename=cleanup'];
+  expect(keepMentions(readOk(lines), worldOf([]))).toEqual(readOk(kept));
 });
 
 test('the exception at the end of a Python traceback belongs to the line above', () => {
@@ -368,4 +513,81 @@ test('the exception at the end of a Python traceback belongs to the line above',
     at('[ERROR] [demo/db] Handler failed ClientError: AccessDenied'),
     at('INFO: next'),
   ]);
+});
+
+const HEAD = 'ERROR [demo/db] failed';
+test.each<[title: string, lines: string[], kept: string[]]>([
+  [
+    "the message below its level, as .NET's console logger writes it",
+    [
+      'info: A.B[0]',
+      '      watches demo',
+      'fail: A.C[3]',
+      '      demo/db: failed',
+      '      a.Bad: x',
+      '         at A.B()',
+      'next',
+    ],
+    ['info: A.B[0] watches demo', 'fail: A.C[3] demo/db: failed a.Bad: x', 'next'],
+  ],
+  [
+    'the last cause, whatever headline stands before it',
+    [
+      HEAD,
+      'a.Bad: x',
+      '\tat c.d(E.java:1)',
+      'Caused by: f.Gone: y',
+      '\tat c.d(E.java:1)',
+      '\t... 12 more',
+      'Caused by: h.Inner: z',
+      'next',
+    ],
+    [`${HEAD} h.Inner: z`, 'next'],
+  ],
+  [
+    'no cause of a suppressed exception',
+    [HEAD, 'a.Bad: x', '\tat c.d(E.java:1)', '\tSuppressed: k.L: y', '\tCaused by: f.Gone: y'],
+    [`${HEAD} a.Bad: x`],
+  ],
+  [
+    'a cause that is printed first',
+    [HEAD, 'f.Gone: y', '\tat c.d(E.java:1)', 'Wrapped by: a.Bad: x', '\tat c.d(E.java:1)'],
+    [`${HEAD} f.Gone: y`],
+  ],
+  [
+    'an inner exception of .NET',
+    [
+      HEAD,
+      'System.AggregateException: x',
+      ' ---> System.Net.Http.HttpRequestException: y',
+      '   at A.B()',
+      '   --- End of inner exception stack trace ---',
+      '   at A.C()',
+    ],
+    [`${HEAD} System.Net.Http.HttpRequestException: y`],
+  ],
+  [
+    'frames right behind the line',
+    [`${HEAD}: x`, '    at f (a.js:1:2)', 'next'],
+    [`${HEAD}: x`, 'next'],
+  ],
+  [
+    'a line that only looks like an exception',
+    [HEAD, 'Error: no config', 'next'],
+    [HEAD, 'Error: no config', 'next'],
+  ],
+  [
+    'indented lines without an exception',
+    ['{', '  "level": "error"', '}'],
+    ['{', '  "level": "error"', '}'],
+  ],
+  [
+    'two exceptions',
+    [HEAD, 'Caused by: x', 'INFO next', 'Caused by: y'],
+    [`${HEAD} x`, 'INFO next y'],
+  ],
+])('an exception becomes its cause: %s', (_, lines, kept) => {
+  expect(withExceptions(lines.map((text) => `${AT} ${text}`))).toEqual(
+    kept.map((text) => `${AT} ${text}`),
+  );
 });

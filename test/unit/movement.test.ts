@@ -237,6 +237,17 @@ describe('movementOf', () => {
       expect(diagnose(now).movement).toEqual(is);
     });
 
+    test.each([
+      [604_800, 'now', '--grace-period=1'],
+      [21_600, 'or', '--grace-period=1'],
+    ])('of %d s: the role of the remedy that shortens it is %s', (seconds, role, flag) => {
+      const now = end(LATER, { deletionGracePeriodSeconds: seconds });
+      const found = diagnose(now).findings.find(({ code }) => code === 'pod-grace-period');
+      const shorten = found?.remedies.find(({ command }) => command?.includes(flag));
+      expect(shorten?.role).toBe(role);
+      expect(found?.remedies.filter((one) => one.role === 'now')).toHaveLength(1);
+    });
+
     test('no remedy shortens a grace period that is over', () => {
       const [runs, isOver] = [LATER, '2026-03-02T10:01:26Z'].map((time) =>
         diagnose(end(time)).findings.find(({ code }) => code === 'pod-grace-period'),

@@ -4,7 +4,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { planForce } from '../../src/force/plan.ts';
 import { foresee } from '../../src/forecast/predict.ts';
-import { namespaceFacts } from '../../src/model/facts.ts';
+import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';

@@ -50,6 +50,8 @@ describe('worstOutcome', () => {
   test.each<[outcomes: Outcome[], worst: Outcome, policy?: Partial<Policy>]>([
     [[], 'deleted'],
     [['deleted'], 'deleted'],
+    [['clear', 'clear'], 'clear'],
+    [['clear', 'inconclusive'], 'inconclusive'],
     [['deleted', 'not-found'], 'not-found'],
     [['recreated', 'deleted'], 'recreated'],
     [['forced', 'recreated'], 'forced'],

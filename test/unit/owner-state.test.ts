@@ -1,15 +1,19 @@
 import { expect, test } from 'vitest';
-import { actorsOf } from '../../src/diagnose/actors.ts';
+import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
-import type { Held } from '../../src/diagnose/owner/held.ts';
+import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
+import { restartCommands } from '../../src/diagnose/owner/remedies.ts';
 import {
-  leaseSeconds,
   lostAgent,
   pausedBy,
+  poorHealth,
+  protectionsOf,
   refusalsFor,
   statusTexts,
 } from '../../src/diagnose/owner/state.ts';
-import { objectDetail } from '../../src/model/facts.ts';
+import { objectDetail } from '../../src/model/facts/detail.ts';
+import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
+import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { readOk } from '../../src/model/read.ts';
 import {
   CLEANUP,
@@ -18,6 +22,7 @@ import {
   objectFacts,
   podFacts,
   snapshot,
+  typeOf,
   WIDGETS,
 } from './snapshots.ts';
 
@@ -77,21 +82,6 @@ test.each<[string, string, object, Record<string, boolean>, string | undefined]>
 });
 
 test.each([
-  ['a holder', 'agent-1_0b5e', 60],
-  ['a holder of another name', 'x_1', 0],
-  ['no holder: it was released', '', 0],
-])('the next leader waits for a Lease with %s', (_, holder, seconds) => {
-  const now = snapshot();
-  const pod = podFacts('agent', { namespace: 'ops', deletionTimestamp: undefined });
-  now.places['ops'] = { pods: readOk([pod]) };
-  const lease = { namespace: 'ops', name: 'agent', holder, durationSeconds: 60 };
-  now.cluster.leases = readOk([lease, { ...lease, namespace: 'other' }] as never);
-  const context = contextOf(now);
-  const [actor] = actorsOf(context);
-  expect(actor && leaseSeconds(context, actor)).toBe(seconds);
-});
-
-test.each([
   ['the deletion has begun', false, ['AccessDenied: not authorized']],
   ['the deletion lies ahead', true, []],
 ])('a status that was written during the examination, when %s', (_, isForecast, expected) => {
@@ -134,6 +124,42 @@ test.each<[string, object, string | undefined]>([
   expect(pausedBy(contextOf(snapshot({ details })), { ...HELD, objects })?.by).toBe(by);
 });
 
+test.each<[string, Partial<Held>, object, string | undefined]>([
+  [
+    'a built-in type',
+    { type: typeOf('batch', 'jobs', 'Job') },
+    { spec: { suspend: true } },
+    undefined,
+  ],
+  [
+    'a known product, by its annotation',
+    { finalizer: 'finalizer.managedresource.crossplane.io' },
+    { annotations: { 'crossplane.io/paused': 'true' } },
+    'annotation crossplane.io/paused=true',
+  ],
+  [
+    'a known product, by a field of what the object runs',
+    { finalizer: 'finalizer.managedresource.crossplane.io' },
+    { spec: { paused: true } },
+    undefined,
+  ],
+  [
+    'a condition of failed work',
+    {},
+    { status: { conditions: [{ type: 'Reconcile', status: 'False' }] } },
+    undefined,
+  ],
+  ['another setting', {}, { annotations: { 'example.com/backup': 'disabled' } }, undefined],
+])('a pause of %s', (_, of, { spec, status, ...facts }: { spec?: object; status?: object }, by) => {
+  const type = of.type ?? WIDGETS;
+  const [object] = [objectFacts(type, 'db', { finalizers: [of.finalizer ?? CLEANUP] })];
+  const details = {
+    [object.uid]: readOk(objectDetail({ spec: { ...spec }, status: { ...status } })),
+  };
+  const held = { ...HELD, ...of, objects: [{ ...object, ...facts }] };
+  expect(pausedBy(contextOf(snapshot({ details })), held)?.by).toBe(by);
+});
+
 const CONDITION = { lastTransitionTime: LATER, reason: 'Cleanup' };
 
 test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
@@ -150,6 +176,11 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
       lastErrors: [{ taskID: 'vpc', description: 'DependencyViolation: vpc-1 has 2 dependencies' }],
     },
     { errors: ['DependencyViolation: vpc-1 has 2 dependencies'] },
+  ],
+  [
+    'an error that begins with a bracket',
+    { lastErrors: [{ description: '[Operation: TriggerDelete] cause: leases "a" is forbidden' }] },
+    { errors: ['[Operation: TriggerDelete] cause: leases "a" is forbidden'] },
   ],
   [
     'an error in another language',
@@ -224,10 +255,26 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
           status: 'False',
           message: 'upgrade failed',
           observedGeneration: 1,
+          lastTransitionTime: LONG_AGO,
         },
       ],
     },
     {},
+  ],
+  [
+    'a condition about an older generation that has changed since the deletion',
+    {
+      conditions: [
+        {
+          ...CONDITION,
+          type: 'Synced',
+          status: 'False',
+          message: 'upgrade failed',
+          observedGeneration: 1,
+        },
+      ],
+    },
+    { errors: ['upgrade failed'] },
   ],
 ])('the status of a held object: %s', (_, status, { errors = [], quotes = errors }) => {
   const object = { metadata: { deletionTimestamp: DELETED_AT }, status: { ...status } };
@@ -240,3 +287,155 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
   );
   if (quotes.length === 0) expect(statusTexts(context, HELD)).toEqual(errors);
 });
+
+test.each<[string, unknown, boolean]>([
+  ['preventDestroy', true, true],
+  ['deletionProtection', true, true],
+  ['deletionProtectionEnabled', true, true],
+  ['enableDeletionProtection', true, true],
+  ['disableApiTermination', true, true],
+  ['termination-lock', 'enabled', true],
+  ['maintenanceMode', 'on', true],
+  ['example.com/allow-delete', 'false', true],
+  ['deletionAllowed', 'no', true],
+  ['preventDestroy', false, false],
+  ['enableDeletionProtection', false, false],
+  ['disableDeletionProtection', true, false],
+  ['allowDelete', true, false],
+  ['deletionPolicy', 'Retain', false],
+  ['deletionWindowInDays', '7', false],
+  ['maintenanceWindow', 'on', false],
+  ['cancelOnDelete', false, false],
+  ['blockOwnerDeletion', true, false],
+  ['forceDestroy', false, false],
+  ['terminationGracePeriodSeconds', '0', false],
+])('%s: %s forbids a deletion: %s', (key, value, expected) => {
+  expect(forbidsDeletion(key, `${value}`)).toBe(expected);
+});
+
+const MINUTE_MS = 60_000;
+
+/** What a forecast asks about an object with this content, besides what the words of its status say. */
+function questionsAbout(object: object, annotations: Record<string, string> = {}) {
+  const now = snapshot({ details: { 'uid-widgets-db': readOk(objectDetail({ ...object })) } });
+  const objects = HELD.objects.map((one) => ({ ...one, annotations }));
+  const held = { ...HELD, objects };
+  const health = objects.flatMap((one) => poorHealth(contextOf(now), one));
+  return [...health, ...protectionsOf(contextOf(now), held)];
+}
+
+function since(minutes: number, condition: object) {
+  const takenAt = Date.parse(snapshot({}).takenAt);
+  const lastTransitionTime = new Date(takenAt - minutes * MINUTE_MS).toISOString();
+  return { status: 'False', reason: 'X', message: '', lastTransitionTime, ...condition };
+}
+
+const READY = since(60, { type: 'Ready', status: 'True' });
+
+test.each<[string, object, string[]]>([
+  ['a state', { state: 'Unreachable' }, ['state: Unreachable']],
+  [
+    'a state with a text',
+    { health: { status: 'Degraded', message: 'no route' } },
+    ['health.status: Degraded (no route)'],
+  ],
+  ['work that failed', { conditions: [since(31, { type: 'InSync' })] }, ['InSync=False (X)']],
+  [
+    'work that failed beside a state that is well',
+    { conditions: [READY, since(31, { type: 'Reconciled', message: 'locked' })] },
+    ['Reconciled=False (X) locked'],
+  ],
+  ['a state that contradicts a condition', { conditions: [READY], state: 'Offline' }, []],
+  ['a condition about the pods', { conditions: [since(60, { type: 'Ready' })] }, []],
+  ['a state of one of many', { members: [{ state: 'Offline' }] }, []],
+  ['a field that is no state', { mode: 'Offline' }, []],
+  ['work that has ended', { state: 'Degraded', completionTime: LONG_AGO }, []],
+])('a forecast asks about poor health: %s', (_, status, expected) => {
+  expect(questionsAbout({ status })).toEqual(expected.map((text) => expect.stringContaining(text)));
+});
+
+test('a forecast asks about protections of the owner, and of nobody else', () => {
+  const spec = { storage: { preventDestroy: true }, deletionProtection: false };
+  const annotations = { 'example.com/protect-deletion': 'true', 'other.io/allow-delete': 'false' };
+  expect(questionsAbout({ spec }, annotations)).toEqual([
+    expect.stringContaining('by annotation example.com/protect-deletion: true'),
+    expect.stringContaining('by spec.storage.preventDestroy: true'),
+  ]);
+});
+
+const fromConfig = { configMapKeyRef: { name: 'settings', key: 'namespaces' } };
+
+test.each<[object, string[] | undefined]>([
+  [{ args: ['--dry-run'] }, ['--dry-run']],
+  [{ args: ['--dry-run=false'] }, undefined],
+  [{ args: ['--disabled-controllers=a,b'] }, ['--disabled-controllers=a,b']],
+  [
+    { env: [{ name: 'WATCH_NAMESPACE', valueFrom: fromConfig }] },
+    ['WATCH_NAMESPACE from ConfigMap settings'],
+  ],
+  [
+    {
+      args: ['--watch-namespace=$(PLACES)'],
+      env: [{ name: 'PLACES', valueFrom: { secretKeyRef: { name: 'settings', key: 'a' } } }],
+    },
+    ['--watch-namespace from Secret settings'],
+  ],
+  [{ env: [{ name: 'LOG_LEVEL', valueFrom: fromConfig }] }, undefined],
+  [{ env: [{ name: 'WATCH_NAMESPACE', value: 'shop' }] }, undefined],
+])('%j limits a controller by %j', (container, expected) => {
+  const template = { spec: { containers: [{ name: 'manager', ...container }] } };
+  const metadata = { namespace: 'ops', name: 'manager' };
+  const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { template } };
+  expect(workloadFacts('apps/v1', 'Deployment')(workload).limits).toEqual(expected);
+});
+
+test('long texts of a status are cut where they are read', () => {
+  const long = `cannot do ${'x y '.repeat(250_000)}`;
+  const conditions = [{ type: 'Ready', status: 'False', reason: 'R', message: long }];
+  const detail = objectDetail({ status: { message: long, lastError: long, conditions } });
+  expect(detail.texts).toHaveLength(1);
+  expect(JSON.stringify(detail).length).toBeLessThan(20_000);
+});
+
+test.each([
+  ['Deployment', 1],
+  ['StatefulSet', 1],
+  ['DaemonSet', 1],
+  ['CronJob', 0],
+  ['ReplicaSet', 0],
+])('kubectl can restart a %s: %i', (kind, count) => {
+  const { kind: _, ...one } = workloadFacts('apps/v1', 'Deployment')({ metadata: { name: 'a' } });
+  const actor = { ...one, kind, pods: [] } as unknown as Actor;
+  expect(restartCommands(contextOf(snapshot({})), actor)).toHaveLength(count);
+});
+
+test.each([
+  ['platform.example.com', 'widget.finalizers.platform.example.com', 'own'],
+  ['platform.example.com', 'finalizers.widget.platform.example.com', 'own'],
+  ['platform.example.com', 'gadget.finalizers.platform.example.com', 'unclear'],
+])('of the group %s, the domain %s is %s', (group, domain, relation) => {
+  const type = { ...WIDGETS, group };
+  const discovery = readOk({ types: [type], failedGroups: [] });
+  const context = contextOf({ ...snapshot(), discovery });
+  const held = { ...HELD, type, finalizer: domain };
+  expect(finalizerDomain(context, held).relation).toBe(relation);
+});
+
+test.each([
+  ['networkRef', 'Network'],
+  ['tokenSecretRef', 'Secret'],
+  ['network', undefined],
+])('a name in the field %s refers to an object of the kind %s', (field, kind) => {
+  const { references } = objectDetail({ spec: { [field]: 'app' } });
+  expect(references.map((one) => one.kind)).toEqual(kind === undefined ? [] : [kind]);
+});
+
+test.each(['a', '[', 'a ', '\n'])(
+  'a status with a million times %j is read in linear time',
+  (unit) => {
+    const error = unit.repeat(1_000_000);
+    expect(
+      objectDetail({ status: { lastErrorDetail: error, phase: 'Failed', text: error } }),
+    ).toBeDefined();
+  },
+);

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { siblingFacts, workloadFacts } from '../../src/model/facts.ts';
+import { siblingFacts } from '../../src/model/facts/metadata.ts';
+import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { type Read, readFailed, readOk } from '../../src/model/read.ts';
 import type { Sibling, Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
 import { readRecordedLook } from './recorded-looks.ts';
+import { podFacts } from './snapshots.ts';
 
 /** The finding about the owner in S3 (one operator, scaled to zero), with other Deployments beside it. */
 function ownerBeside(
@@ -217,4 +219,18 @@ test.each<[string, Read<Sibling[]> | undefined, true | undefined]>([
   );
   const missing = findings.find(({ code }) => code === 'owner-missing');
   expect(missing?.wasDeletedWithNamespace).toBe(wasDeleted);
+});
+
+test('an owner is not deleted with its namespace while a pod still runs there', () => {
+  const { now, before } = readRecordedLook('S4-watched');
+  const wasDeleted = (phase: string): boolean | undefined => {
+    const ending = now.namespace.name;
+    const pods = readOk([podFacts('late', { namespace: ending, phase })]);
+    const places = { ...now.places, [ending]: { ...now.places[ending], pods } };
+    const siblings = { [WIDGETS]: readOk([]) };
+    const { findings } = diagnose({ ...now, places, siblings }, before);
+    return findings.find(({ code }) => code === 'owner-missing')?.wasDeletedWithNamespace;
+  };
+  expect(wasDeleted('Succeeded')).toBe(true);
+  expect(wasDeleted('Running')).toBeUndefined();
 });

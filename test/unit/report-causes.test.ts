@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { Diagnosis, Finding, FindingCode } from '../../src/model/finding.ts';
+import type {
+  Diagnosis,
+  Finding,
+  FindingCode,
+  HeldNamespace,
+  Remedy,
+} from '../../src/model/finding.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { causesOf, rootsOf } from '../../src/report/causes.ts';
 import { buildReport } from '../../src/report/report-json.ts';
@@ -179,7 +185,10 @@ describe('where a cause lies', () => {
           cause(code, scope, given),
       );
       const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
-      return answer(findings, { deadlocks, alsoHeld: alsoHeld ?? [] }, run);
+      const ids = findings.map(({ id }) => id);
+      const others: HeldNamespace[] = alsoHeld ?? [];
+      const waiting = others.map((other) => ({ ...other, causes: other.causes ?? ids }));
+      return answer(findings, { deadlocks, alsoHeld: waiting }, run);
     }));
 });
 
@@ -241,5 +250,28 @@ describe('remedies', () => {
     expect([next?.[0]?.command, ...(next?.[0]?.others ?? [])]).toEqual(
       ['a', 'b', 'c'].map((name) => `kubectl delete widgets.example.com --all -n ${name} --wait`),
     );
+  });
+
+  test('of equal causes belong together by what they do, not by their position', () => {
+    const patch = (name: string, ...indexes: number[]): Remedy => {
+      const ops = indexes.map((index) => ({ op: 'remove', path: `/metadata/finalizers/${index}` }));
+      const text = `Remove ${indexes.length} from ConfigMap ${name}`;
+      const command = `kubectl patch configmap ${name} -p '${JSON.stringify(ops)}'`;
+      return { role: 'or', text, command };
+    };
+    const command = 'npx namespace-teardown-gate n';
+    const gate: Remedy = { role: 'or', text: 'Let this gate remove them', command };
+    const by: Remedy = { role: 'or', text: 'If the owner is an agent, start it' };
+    const mine = [by, patch('a', 0), gate];
+    const yours = [patch('b', 1, 0), gate];
+    const [only] = viewOf(
+      runOf([held('n', { remedies: mine }), held('m', { remedies: yours })]),
+    ).causes;
+    const [alternatives] = only?.remedies ?? [];
+    expect(alternatives?.actions.map(({ command, others }) => [command, ...others])).toEqual([
+      [by.command],
+      [mine[1]?.command, yours[0]?.command],
+      [gate.command],
+    ]);
   });
 });

@@ -78,10 +78,17 @@ describe.each(SITUATIONS)('the report of $name', ({ name, run }) => {
   });
 });
 
+/** Why the API server did not accept the deletion. */
+const REFUSALS = [
+  'namespaces "preview-pr-42" is forbidden: User "ci" cannot delete resource "namespaces" in API group "" in the namespace "preview-pr-42"',
+  'Internal error occurred: failed calling webhook "namespaces.example.com": failed to call webhook: Post "https://guard.guard-system.svc:443/namespaces?timeout=5s": no endpoints available for service "guard"',
+];
+
 test('namespaces without a diagnosis', async () => {
   const ends = [
     runOf([settled('not-terminating', 'fail')]),
     runOf([{ ...settled('not-terminating', 'fail'), name: 'default' }]),
+    ...REFUSALS.map((refusal) => runOf([{ ...settled('not-terminating', 'fail'), refusal }])),
     runOf([settled('recreated', 'warn')]),
     runOf([settled('not-found', 'fail')]),
     runOf([settled('cancelled', 'fail')]),

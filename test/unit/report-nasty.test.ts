@@ -7,7 +7,7 @@ import { outputsOf } from '../../src/outputs.ts';
 import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/plain-text.ts';
-import { buildReport } from '../../src/report/report-json.ts';
+import { buildReport, reportJson } from '../../src/report/report-json.ts';
 import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { diagnosed, literal, toMarkdown } from '../../src/report/words.ts';
@@ -68,7 +68,7 @@ const WITH_EVERYTHING = namespaceResult({
       { what: 'nodes', reason: 'never' },
     ],
     contradictions: ['it says'],
-    alsoHeld: [{ name: 'other', since: FINISHED_AT }],
+    alsoHeld: [{ name: 'other', since: FINISHED_AT, causes: [EVERYTHING.id] }],
     movement: { kind: 'grace-period', until: FINISHED_AT },
   },
 });
@@ -251,8 +251,39 @@ describe('outputs', () => {
         expect(outputs[name]).not.toMatch(/[\r\n]/);
       }
       expect(outputs['summary-text']).not.toMatch(/[<>@`]/);
+      const values = Object.values(outputs);
+      expect(values.filter((value) => plainText(value) !== value)).toEqual([]);
+      expect(values.flatMap(commandsIn)).toEqual([]);
     }
   });
+});
+
+describe('report.json prints without a command, and remains the same value', () => {
+  test.each(POISONS)('$shown', ({ with: text }) => {
+    for (const run of RUNS) {
+      const view = viewOf(poison(run, text));
+      const json = reportJson(view);
+      expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(buildReport(view.run))));
+      expect(json.split('\n').filter((line) => plainText(line) !== line)).toEqual([]);
+      expect(commandsIn(json)).toEqual([]);
+    }
+  });
+});
+
+test.each([
+  { what: 'control characters', codes: [0x00, 0x0a, 0x1b, 0x7f, 0x85, 0x9b, 0x9d] },
+  { what: 'bidirectional controls', codes: [0x061c, 0x200e, 0x202e, 0x2066, 0x206a] },
+  { what: 'line separators', codes: [0x2028, 0x2029] },
+  { what: 'fillers and joiners', codes: [0xad, 0x034f, 0x115f, 0x180e, 0x200b, 0x2060, 0x3164] },
+  { what: 'annotations', codes: [0xfff9, 0xfffa, 0xfffb] },
+  { what: 'tags and variations', codes: [0xe0001, 0xe0041, 0xe007f, 0xfe0f, 0xe0100, 0xe01ef] },
+])('$what are replaced in a text', ({ codes }) => {
+  for (const code of codes) expect(plainText(`a${String.fromCodePoint(code)}b`)).toBe('a b');
+});
+
+test('what can be seen remains in a text', () => {
+  const text = 'e\u0301 \u5b57 \u0627\u0644 \u{1f600} \u00a0\u3000 ##a #[ - -- x';
+  expect(logLine(text)).toBe(text);
 });
 
 describe('pieces of a text', () => {

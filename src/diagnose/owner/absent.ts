@@ -1,5 +1,5 @@
 import type { Remedy } from '../../model/finding.ts';
-import { accountText, actorsOf, actorText } from '../actors.ts';
+import { accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
 import { productName } from '../catalogue.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
@@ -17,17 +17,18 @@ import {
   typeName,
   willBeDeleted,
 } from '../context.ts';
+import { departedGrant } from '../rights.ts';
 import { RUNS_OUTSIDE_TEXT } from './clues.ts';
 import type { Excluded } from './exclusions.ts';
 import {
-  finalizerDomain,
   type Held,
+  isProviderManaged,
   isSetByHand,
   knownFinalizer,
   specificFieldManager,
   writerOf,
 } from './held.ts';
-import { leasesOfGroups, leasesOfProgram } from './leases.ts';
+import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import {
@@ -35,9 +36,11 @@ import {
   knownRemedies,
   orderRemedies,
   resumeRemedy,
+  sayingRemedy,
   statusRemedy,
 } from './remedies.ts';
-import { type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
+import { podTroubles } from './running.ts';
+import { lateWarnings, type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
 import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 
@@ -59,7 +62,7 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
-  const { owner, suspects, excluded, others, permitted, certainty } = ownership;
+  const { owner, excluded, others, permitted, certainty } = ownership;
   const { definitions, namespaces } = context.now.cluster;
   const known = knownFinalizer(held);
   const gone = owner?.actor;
@@ -75,18 +78,26 @@ export function missingOwner(
     ? ', which was deleted with this namespace'
     : home?.deletionTimestamp &&
       `, whose namespace has been terminating since ${home.deletionTimestamp}`;
+  const binding =
+    owner?.account && owner.rights.change === undefined
+      ? departedGrant(context, owner.account, held.type)
+      : undefined;
+  const where =
+    binding === undefined
+      ? ''
+      : `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`;
   const state = isLost ? fateText(context, place) : 'was deleted';
-  const [other] = [...suspects.map(suspectText), ...others];
+  const [other] = others;
+  // Administrators and GitOps tools have such a permission in every cluster. The evidence names them.
+  const may = permitted.length === 0 ? '' : ', but RBAC lets others change objects of its type';
   const alone =
     other === undefined
-      ? 'no other controller that would remove it was found in this cluster'
+      ? `no other controller that would remove it was found in this cluster${may}`
       : `others may remove it: ${other}`;
-  // The author of an object may have copied the finalizer.
-  const link = owner && hasClueThat(owner, 'proven') ? 'most likely owned' : 'may have owned';
   const facts = [
     ...(known === undefined ? [] : [`the finalizer belongs to ${known.owner}`]),
     ...(gone !== undefined
-      ? [isProven ? alone : `it ${link} ${finalizer}, and ${alone}`]
+      ? [isProven ? alone : `it may have owned ${finalizer}, and ${alone}`]
       : account === undefined
         ? []
         : [`its controller may have run as ${account}${fate ?? ''}`]),
@@ -115,13 +126,12 @@ export function missingOwner(
       ...writerText(context, held),
       ...purposeOf(held),
       ...(isForecast ? [] : [SEARCHED]),
-      ...staleLeases(context, held),
       ...exclusionEvidence(excluded),
       ...others,
       ...permitted,
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
-    scope: inside ? 'namespace' : 'cluster',
+    scope: isLost ? 'namespace' : 'cluster',
     certainty,
     wasDeletedWithNamespace: ownership.wasDeletedWithNamespace || undefined,
     remedies: [
@@ -129,7 +139,11 @@ export function missingOwner(
       ...(isForecast
         ? []
         : [
-            installRemedy(held, gone && actorText(gone), fate !== undefined),
+            installRemedy(
+              held,
+              gone && actorText(gone),
+              `${fate === undefined ? '' : ' in another namespace'}${where}`,
+            ),
             ...pauseRemedies(context, held),
             ...knownRemedies(held, true),
             ...removal,
@@ -153,24 +167,42 @@ export function unknownOwner(
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
+  const leads = suspects.flatMap(({ actor }) => {
+    if (actor === undefined) return [];
+    const lead = leadText(context, held, actor);
+    return lead === undefined ? [] : [`${actorText(actor)} may not lead: ${lead}`];
+  });
   const absent = absentWriter(context, held);
   const paused = pausedBy(context, held);
   const [said] = statusTexts(context, held);
+  const warnings = lateWarnings(context, held);
+  const [warned] = said === undefined ? warnings : [];
+  const isPresent =
+    unread.length > 0 ||
+    owner !== undefined ||
+    ownership.suspects.some((one) => hasClueThat(one, 'proven', 'likely')) ||
+    excluded.some(({ suspect, by }) => by.isRestriction || hasClue(suspect, 'catalogue'));
   const facts = [
     ...(unread.length === 0 ? [] : [unreadText(unread)]),
-    ...(known === undefined ? [] : [`it belongs to ${known.owner}`]),
-    ...(owner === undefined || workloadExists(owner)
+    ...(known === undefined
+      ? []
+      : [
+          `the finalizer belongs to ${known.owner}${isPresent ? '' : ', and no workload of it was found'}`,
+        ]),
+    ...(owner === undefined
       ? []
       : [`${suspectText(owner)}, which may remove it, does not run any more`]),
-    ...(suspects.length === 0 ? [] : [`it could be ${listNames(suspects.map(suspectText))}`]),
-    // A permission may have been lost: what points to this controller still does.
+    ...(suspects.length === 0
+      ? []
+      : [`it could be ${listNames(suspects.map((one) => stateText(context, one)))}`]),
+    ...(suspects.length === 1 ? leads : []),
+    ...(doubt === undefined ? [] : [doubt]),
+    // A clue to this controller may count more than the reason that rules it out: a permission may have been lost.
     ...ruledOut(
-      suspects.length === 0
-        ? excluded
-        : excluded.filter(
-            ({ suspect, by }) => by.isForLackOfPermission && hasClueThat(suspect, 'proven'),
-          ),
-    ).slice(0, 1),
+      excluded.filter(
+        ({ suspect, by }) => by.isRestriction || hasClueThat(suspect, 'proven', 'likely'),
+      ),
+    ).slice(0, MAX_SUSPECTS),
     ...(absent === undefined
       ? []
       : [`field manager "${absent}" has set it, and no workload has this name`]),
@@ -178,23 +210,48 @@ export function unknownOwner(
     ...others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT)).slice(0, 1),
     ...(paused === undefined ? [] : [pauseText(paused)]),
     ...(said ? [`${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`] : []),
+    ...(warned ? [`${warned.what} says: ${shortQuote(warned.message)}`] : []),
   ];
   const why = `its owner is not known: ${facts.join('; ') || 'no clue points to a controller'}`;
   const what = `${subject.kind} ${subject.name}`;
-  const logs =
-    suspects.length > 0
-      ? 'the log of each suspect'
-      : known
-        ? `the log of ${productName(known) ?? 'its usual controller'}`
-        : 'the logs of controllers, or ask its author';
-  const text = `Find out which controller removes ${finalizer}: look for ${what} in ${logs}`;
-  // Facts that the object itself shows do not depend on its owner.
-  const pauses = pauseRemedies(context, held);
-  const facing = [
-    ...pauses,
-    ...restrictionRemedies(context, excluded),
-    ...(said !== undefined && pauses.length === 0 ? [statusRemedy(said.object)] : []),
+  const { stopped = [], running = [] } = Object.groupBy(suspects, ({ actor }) =>
+    actor?.ready === 0 ? 'stopped' : 'running',
+  );
+  const product = known && (productName(known) ?? 'its usual controller');
+  const look = (logs: string): string => `look for ${what} in ${logs}`;
+  const search =
+    running.length > 0
+      ? look('the log of each suspect that runs')
+      : known && isProviderManaged(known)
+        ? `ask the provider of the cluster about ${product}`
+        : product === undefined
+          ? look('the logs of controllers, or ask its author')
+          : isPresent
+            ? look(`the log of ${product}`)
+            : `see whether ${product} is installed, or runs outside of this cluster`;
+  // Workloads that do not run have no log that would tell.
+  const ways = [
+    ...(running.length > 0 || stopped.length === 0 ? [search] : []),
+    ...(stopped.length === 0
+      ? []
+      : [
+          `if it is ${listNames(stopped.map(suspectText))}, ${stopped.length === 1 ? 'which is not ready' : 'none of which is ready'}, make it ready`,
+        ]),
   ];
+  const shownAsExcluded = excluded
+    .slice(0, MAX_SUSPECTS)
+    .map(({ suspect }) => suspectText(suspect));
+  const text = `Find out which controller removes ${finalizer}: ${ways.join('; ')}`;
+  // Facts that the object itself shows do not depend on its owner.
+  const restrictions = restrictionRemedies(context, held, ownership);
+  const facing = [
+    ...pauseRemedies(context, held),
+    ...restrictions,
+    ...(said === undefined ? [] : [statusRemedy(said.object, said.text)]),
+    ...(warned === undefined ? [] : [sayingRemedy(warned.what, warned.message)]),
+  ];
+  // The log of a controller that was ruled out does not name the object, and that of one outside cannot be read here.
+  const isFound = restrictions.length > 0 && suspects.length === 0;
   return {
     code: 'owner-unknown',
     subject,
@@ -205,13 +262,16 @@ export function unknownOwner(
     evidence: [
       ...writerText(context, held),
       ...suspects.map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
-      ...(doubt === undefined ? [] : [doubt]),
+      ...leads,
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
-      ...others,
+      ...others.filter((one) => !shownAsExcluded.some((who) => one.startsWith(who))),
       ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
       ...(paused === undefined ? [] : [pauseText(paused)]),
       ...statusEvidence(context, held),
+      ...warnings.map(
+        ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
+      ),
       ...attachments(context, held),
     ],
     scope: 'namespace',
@@ -219,23 +279,63 @@ export function unknownOwner(
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     remedies: [
       ...facing,
-      withRole(facing.length > 0 ? 'or' : 'now', { text }),
+      ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', { text })]),
       ...knownRemedies(held),
       ...removal,
     ],
   };
 }
 
-/** Returns how the writer of the finalizer handles the object again, if its arguments leave this namespace out. */
-function restrictionRemedies({ now }: Context, excluded: readonly Excluded[]): Remedy[] {
-  return excluded
-    .filter(({ suspect, by }) => by.isRestriction && hasClue(suspect, 'writer'))
-    .slice(0, 1)
-    .map(({ suspect }) =>
-      withRole('now', {
-        text: `Let ${suspectText(suspect)} watch Namespace ${now.namespace.name}, if the object is its own: it has the name of the finalizer's writer, and its arguments or environment leave this namespace out`,
-      }),
-    );
+/** Returns how a controller to which clues point handles the object again, if its arguments leave it or its namespace out. */
+function restrictionRemedies(
+  context: Context,
+  held: Held,
+  { suspects, excluded }: Ownership,
+): Remedy[] {
+  const restricted = [
+    ...excluded.flatMap(({ suspect, by }) => (by.isRestriction ? suspect : [])),
+    ...suspects.filter(({ actor }) => actor !== undefined && listOfOthers(context, actor)),
+  ];
+  const meant = restricted
+    .filter((one) => hasClueThat(one, 'proven', 'likely'))
+    .slice(0, MAX_SUSPECTS);
+  if (meant.length === 0) return [];
+  const { kind, name } = held.subject;
+  const details = [
+    ...meant.flatMap((one) => restrictionText(context, one)),
+    ...labelTexts(held, meant),
+  ].join('; ');
+  const text = `Let ${meant.map(suspectText).join(' or ')} handle ${kind} ${name}, if the object is its own: its arguments or environment leave the object out${details && ` (${details})`}`;
+  return [withRole('now', { text })];
+}
+
+/** Returns its name and, if none of its pods is ready, why. */
+function stateText(context: Context, suspect: Suspect): string {
+  const { actor } = suspect;
+  if (actor?.ready !== 0) return suspectText(suspect);
+  const [trouble] = podTroubles(context, actor);
+  const ready = actor.wanted === 0 ? 'scaled to zero' : `0 of ${actor.wanted} ready`;
+  return `${suspectText(suspect)} (${ready}${trouble === undefined ? '' : `: ${shortQuote(trouble)}`})`;
+}
+
+/** Returns what restricts it to other namespaces or labels. */
+function restrictionText(context: Context, { actor }: Suspect): string[] {
+  if (actor === undefined) return [];
+  const { watches, ignores = [], selectors } = actor;
+  const setting = listOfOthers(context, actor);
+  if (setting !== undefined) return [setting];
+  if (watches !== undefined) return [`it watches only ${listNames(watches)}`];
+  if (ignores.length > 0) return [`it ignores ${listNames(ignores)}`];
+  return selectors;
+}
+
+/** Returns the labels of the object that selectors of these controllers name. */
+function labelTexts({ objects }: Held, restricted: readonly Suspect[]): string[] {
+  const selectors = restricted.flatMap(({ actor }) => actor?.selectors ?? []);
+  const labels = Object.entries(objects[0]?.labels ?? {})
+    .filter(([key]) => selectors.some((selector) => selector.includes(key)))
+    .map(([key, value]) => `${key}=${value}`);
+  return labels.length === 0 ? [] : [`the object has ${listNames(labels)}`];
 }
 
 function pauseText({ object, by }: Pause): string {
@@ -274,16 +374,15 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   ];
 }
 
-/**
- * Returns the exclusions of workloads that exist and that a clue other than a permission points to; those by permissions
- * last, which may have changed.
- */
+/** Returns the exclusions of workloads that exist and that a clue other than a permission points to. */
 function ruledOut(excluded: readonly Excluded[]): string[] {
-  const rank = ({ by }: Excluded): number => Number(by.isForLackOfPermission === true);
   return excluded
     .filter(({ suspect }) => workloadExists(suspect))
-    .toSorted((a, b) => rank(a) - rank(b))
-    .map(({ suspect, by }) => `${suspectText(suspect)} is ruled out: ${by.reason}`);
+    .map(({ suspect, by }) =>
+      by.isRestriction
+        ? `it could be ${suspectText(suspect)}, but ${by.reason}`
+        : `${suspectText(suspect)} is ruled out: ${by.reason}`,
+    );
 }
 
 /** Returns the exclusions with what points to the suspects. */
@@ -322,17 +421,6 @@ function purposeOf(held: Held): string[] {
   return known === undefined
     ? []
     : [`${held.finalizer} protects: ${withoutPeriod(known.protects)}`];
-}
-
-function staleLeases(context: Context, held: Held): string[] {
-  const leases = [
-    ...leasesOfGroups(context, finalizerDomain(context, held)),
-    ...leasesOfProgram(context, specificFieldManager(held)),
-  ];
-  return [...new Set(leases)].map(
-    ({ namespace, name, holder, renewTime }) =>
-      `Lease ${namespace}/${name} was last renewed at ${renewTime}${holder === undefined ? '' : ` by ${holder}`}`,
-  );
 }
 
 /** Returns the attachments of a claim's volume, for which the claim may wait. */

@@ -1,14 +1,21 @@
-import { escapeForRegExp } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type Actor, accountText, actorText } from '../actors.ts';
+import { type Actor, accountText, actorText, isEndingNamespace } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
-import { domainOf, isExactWorkloadName, isWorkloadOf, productsOf } from '../catalogue.ts';
+import {
+  domainOf,
+  entriesOfWorkload,
+  isExactWorkloadName,
+  isWorkloadOf,
+  productsOf,
+} from '../catalogue.ts';
 import {
   type Context,
   conversionsOf,
   definitionsOf,
   eventsAbout,
   extensionApis,
+  isBuiltIn,
   isForeseen,
   itemsIn,
   serviceText,
@@ -30,6 +37,7 @@ import {
   finalizerDomain,
   type Held,
   identifiesController,
+  isControllerOfType,
   isNamedAfterType,
   isOftenProviderManaged,
   knownFinalizer,
@@ -50,10 +58,12 @@ import {
   isExactProduct,
   isFrameworkName,
   isKubernetesComponent,
+  isOfOneProject,
   isSameName,
   isTaskName,
   matchesReporter,
   workloadsOfPod,
+  workloadsOfProgram,
 } from './names.ts';
 import type { OwnerQuestion, Pointer } from './suspects.ts';
 
@@ -153,9 +163,25 @@ export const CLUES = [
     pointsTo: authors,
   },
   {
+    kind: 'product',
+    about: 'type',
+    names: 'likely',
+    text: 'the finalizer is well known, and workloads of this product have such names',
+    pointsTo: ({ held, actors }) => {
+      const known = knownFinalizer(held);
+      const patterns = known?.anyController ? known.workload : [];
+      return patterns.flatMap(({ name: pattern }) =>
+        pointers(
+          actors.filter(({ name }) => matchesGlob(pattern, name)),
+          pattern,
+        ),
+      );
+    },
+  },
+  {
     kind: 'called',
     about: 'type',
-    text: 'it has a fitting name',
+    text: 'its name fits',
     pointsTo: namedAlike,
   },
   {
@@ -180,9 +206,9 @@ export const CLUES = [
     kind: 'able',
     about: 'anyone',
     text: 'RBAC lets it change the objects',
-    pointsTo: ({ actors, rightsOf }) =>
+    pointsTo: (question) =>
       pointers(
-        actors.filter(({ account, isGone }) => !isGone && rightsOf(account).change !== undefined),
+        question.actors.filter((actor) => !actor.isGone && isSuspectByRight(question, actor)),
       ),
   },
   {
@@ -199,6 +225,39 @@ function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
 }
 
+/**
+ * Reports whether a permission makes it a suspect. Tools that the catalogue knows for other products (Argo CD, Velero,
+ * OLM, cert-manager) may change everything, or built-in types, and remove no finalizer of others.
+ */
+function isSuspectByRight(
+  { context, held, rightsOf }: OwnerQuestion,
+  { account, name }: Actor,
+): boolean {
+  const { change } = rightsOf(account);
+  if (change === undefined) return false;
+  if (change === 'named' && !isBuiltIn(held.type.group)) return true;
+  // Operators for one database share names: only a product whose API is served can be meant.
+  const domains = entriesOfWorkload(name, isFrameworkName)
+    .map(({ match }) => domainOf(match))
+    .filter((domain) => isServed(context, domain));
+  const own = [domainOf(held.finalizer), held.type.group];
+  const isOwn = domains.some((domain) => own.some((one) => isOfOneProject(one, domain)));
+  return domains.length === 0 || isOwn;
+}
+
+/** Reports whether an API of the company or community of this domain is served. Unless discovery was read, it may be. */
+function isServed({ now: { discovery } }: Context, domain: string): boolean {
+  if (!discovery.ok || isOfOneProject('kubernetes.io', domain)) return true;
+  const { types, failedGroups } = discovery.value;
+  const parent = domain.split('.').slice(-2).join('.');
+  return [...types, ...failedGroups].some(({ group }) => isOfOneProject(group, parent));
+}
+
+/** Returns the workloads that run the program of this field manager. */
+function programsOf({ actors }: OwnerQuestion, manager: string): Pointer[] {
+  return pointers(workloadsOfProgram(actors, manager), `field manager "${manager}"`);
+}
+
 /** Reports whether a finalizer contains a name as a whole part: `api` is no part of `capi.example.com/hold`. */
 function hasPart(finalizer: string, name: string): boolean {
   return new RegExp(`(?:^|[./_-])${escapeForRegExp(name)}(?:[./_-]|$)`).test(finalizer);
@@ -206,7 +265,7 @@ function hasPart(finalizer: string, name: string): boolean {
 
 /** Returns the workload that wrote the finalizer, or the program of that name if no workload has the name. */
 function finalizerWriter(question: OwnerQuestion): Pointer[] {
-  const { held, actors } = question;
+  const { held } = question;
   const manager = specificFieldManager(held);
   if (manager === '' || isSetForAnother(held, manager)) return [];
   const detail = `field manager "${manager}"`;
@@ -215,15 +274,19 @@ function finalizerWriter(question: OwnerQuestion): Pointer[] {
     .map((account) => ({ actor: undefined, account, detail }));
   const named = [...pointers(workloadsNamed(question, manager), detail), ...accounts];
   if (named.length > 0) return named;
-  const programs = actors.filter((actor) => hasProgramName(actor, manager));
+  const programs = programsOf(question, manager);
   if (programs.length === 0) {
     // The writer's own refused requests name its account, and the catalogue names its workload.
     const others = [...quotedAccounts(question), ...knownWorkloads(question)];
-    if (others.some(({ actor }) => actor !== undefined)) return [];
+    const isPart = isControllerOfType(held, manager);
+    if (isPart || others.some(({ actor }) => actor !== undefined)) return [];
     return [{ actor: undefined, account: undefined, program: manager, detail }];
   }
   return isNamedAfterType(held, manager) && !GITOPS_TOOLS.test(manager)
-    ? pointers(programs, detail)
+    ? pointers(
+        question.actors.filter((actor) => hasProgramName(actor, manager)),
+        detail,
+      )
     : [];
 }
 
@@ -253,19 +316,16 @@ function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
 
 /** Returns those of terminating namespaces: what ran as them was deleted with these. */
 function departedAccounts(question: OwnerQuestion): Account[] {
-  return unusedAccounts(question).filter((account) => isDeparting(question, account));
-}
-
-function isDeparting({ context }: OwnerQuestion, { namespace }: Account): boolean {
-  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === namespace);
-  return home?.deletionTimestamp !== undefined;
+  return unusedAccounts(question).filter(({ namespace }) =>
+    isEndingNamespace(question.context, namespace),
+  );
 }
 
 /**
  * Returns other programs of the product: one may set what another removes (snapshot-controller and
  * csi-snapshotter).
  */
-function isSetForAnother(held: Held, manager: string): boolean {
+export function isSetForAnother(held: Held, manager: string): boolean {
   const known = knownFinalizer(held);
   return (
     known !== undefined &&
@@ -300,41 +360,31 @@ function namedAlike({ held, actors, domain }: OwnerQuestion): Pointer[] {
 }
 
 /** Returns workloads that run a program of the writer's name. The author of an object may have copied the finalizer. */
-function authors({ held, actors }: OwnerQuestion): Pointer[] {
+function authors(question: OwnerQuestion): Pointer[] {
+  const { held } = question;
   const { manager = '' } = writerOf(held) ?? {};
   if (!identifiesController(held, manager) || isSetForAnother(held, manager)) return [];
-  return pointers(
-    actors.filter((actor) => hasProgramName(actor, manager)),
-    `field manager "${manager}"`,
-  );
+  return programsOf(question, manager);
 }
 
 /**
  * Returns the writers of the status. A program writes under one name, so a writer of the status under another name than
  * the finalizer's writer did not write the finalizer, unless that is the name of a task.
  */
-function statusWriters({ held, actors, domain }: OwnerQuestion): Pointer[] {
+function statusWriters(question: OwnerQuestion): Pointer[] {
+  const { held, domain } = question;
   if (domain.relation !== 'own') return [];
   const writer = writerOf(held)?.manager;
   const managers = statusManagers(held).filter(
     (manager) => writer === undefined || isTaskName(writer) || isSameName(manager, writer),
   );
-  return managers.flatMap((manager) =>
-    pointers(
-      actors.filter((actor) => hasProgramName(actor, manager)),
-      `field manager "${manager}"`,
-    ),
-  );
+  return managers.flatMap((manager) => programsOf(question, manager));
 }
 
-function lateWritersHere({ context, held, actors }: OwnerQuestion): Pointer[] {
+function lateWritersHere(question: OwnerQuestion): Pointer[] {
+  const { context, held } = question;
   if (isForeseen(context, held)) return [];
-  return lateWrites(context, held).flatMap(({ manager }) =>
-    pointers(
-      actors.filter((actor) => !actor.isGone && matchesReporter(actor, manager)),
-      `field manager "${manager}"`,
-    ),
-  );
+  return lateWrites(context, held).flatMap(({ manager }) => programsOf(question, manager));
 }
 
 /** Returns the writes to these objects since the deletion began, of their status or anything else. */
@@ -366,21 +416,17 @@ function quotedAccounts({ context, held, actors, rightsOf }: OwnerQuestion): Poi
     const isByWriter = speakers.some((name) => isSameName(name, manager));
     if (speakers.length > 0 && manager !== '' && !isByWriter) return [];
     const known = actors.filter((actor) =>
-      speakers.some((speaker) => matchesReporter(actor, speaker)),
+      speakers.some((speaker) => hasProgramName(actor, speaker)),
     );
     return accountsIn(text).flatMap((account): Pointer[] => {
       const detail = `${account.namespace}/${account.name}`;
-      // A reporter whose workload is known may have impersonated the account of another one; what no other workload
-      // says is about its own. Without a reporter, a workload without permissions on the type may only have been
-      // impersonated.
-      const own = actors.filter(
-        (actor) =>
-          isSameAccount(actor.account, account) &&
-          (speakers.length === 0
-            ? rightsOf(account).because.length > 0
-            : known.includes(actor) || (isByWriter && known.length === 0)),
-      );
-      return own.length > 0 || speakers.length > 0
+      const ofAccount = (all: readonly Actor[]): Actor[] =>
+        all.filter((actor) => isSameAccount(actor.account, account));
+      // A reporter whose workload is known may have impersonated the account of another one.
+      if (known.length > 0) return pointers(ofAccount(known), detail);
+      // A workload without permissions on the type may only have been impersonated.
+      const own = rightsOf(account).because.length > 0 ? ofAccount(actors) : [];
+      return own.length > 0
         ? pointers(own, detail)
         : [{ actor: undefined, account: undefined, program: detail, detail }];
     });
@@ -395,7 +441,7 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
-  if (known === undefined || known.anyController) return [];
+  if (known === undefined) return [];
   const accounts = departedAccounts(question).filter(({ name }) =>
     isExactWorkloadName(known, name),
   );
@@ -432,7 +478,12 @@ function leaders({ context, domain }: OwnerQuestion): Pointer[] {
     });
 }
 
-const LABELS = ['name', 'instance', 'part-of'].map((key) => `app.kubernetes.io/${key}`);
+/**
+ * The labels of a CRD that name its program, or the project that the program has its name from. Several programs may be parts
+ * of one project, and Argo CD writes `instance` on all that an Application deploys.
+ */
+const NAME_LABEL = 'app.kubernetes.io/name';
+const CRD_LABELS = [NAME_LABEL, 'app.kubernetes.io/part-of'];
 
 /** A workload that shares its account shows the installation, not the controller. */
 function installedWithType({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
@@ -446,14 +497,10 @@ function installedWithType({ context, held, domain, actors }: OwnerQuestion): Po
       ),
     );
   if (domain.relation !== 'own') return packages;
-  const valuesOf = (labels: Record<string, string>): string[] =>
-    LABELS.flatMap((key) => labels[key] ?? []);
   const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
-    types.includes(name) ? valuesOf(labels) : [],
+    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] ?? []) : [],
   );
-  const alike = actors.filter((actor) =>
-    valuesOf(actor.labels).some((value) => labelled.includes(value)),
-  );
+  const alike = actors.filter(({ labels }) => labelled.includes(labels[NAME_LABEL] ?? ''));
   return [...packages, ...pointers(alike.filter((actor) => !sharesAccount(actors, actor)))];
 }
 
@@ -525,20 +572,24 @@ function permitted(question: OwnerQuestion): Pointer[] {
     return by === undefined ? [] : pointers([actor], `RoleBinding ${by}, deleted with it`);
   });
   // A task lists the objects, and does not watch them.
-  const isReconciler = ({ actor, account }: Pick<Pointer, 'actor' | 'account'>): boolean => {
-    const rights = account && rightsOf(account);
-    const isTask = actor?.kind === 'CronJob' || actor?.kind === 'Job';
-    return rights?.change === 'named' && (isTask || rights.watch !== undefined);
+  const isReconciler = ({ actor, account }: { actor?: Actor; account: Account }): boolean => {
+    const { change, watch } = rightsOf(account);
+    return (
+      change === 'named' &&
+      (watch !== undefined || /Job$/.test(`${actor?.kind}`)) &&
+      (actor === undefined || isSuspectByRight(question, actor))
+    );
   };
   const unused = departedAccounts(question);
-  const because = (account: NonNullable<Pointer['account']>): string =>
-    rightsOf(account).because.slice(0, 3).join('; ');
+  const because = (account: Account): string => rightsOf(account).because.slice(0, 3).join('; ');
   const able = [
     ...actors.map((actor) => ({ actor, account: actor.account })),
-    ...unused.map((account) => ({ actor: undefined, account })),
+    ...unused.map((account) => ({ account })),
   ];
   return [
-    ...able.filter(isReconciler).map((one) => ({ ...one, detail: because(one.account) })),
+    ...able
+      .filter(isReconciler)
+      .map((one) => ({ actor: undefined, ...one, detail: because(one.account) })),
     ...departed,
   ];
 }
@@ -557,9 +608,18 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
     ...leasesOfGroups(context, domain),
     ...leasesOfProgram(context, specificFieldManager(held)),
   ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
+  // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
+  // which no workload can have as its name: it is outside only if none here may change it.
+  const isOf = (actor: Actor, manager: string): boolean =>
+    hasProgramName(actor, manager) ||
+    (rightsOf(actor.account).change !== undefined &&
+      (isFrameworkName(manager) ||
+        manager.includes('/') ||
+        isControllerOfType(held, manager) ||
+        workloadsOfProgram(actors, manager).includes(actor)));
   const writers = lateWrites(context, held).filter(
     ({ manager }) =>
-      !HARMLESS_WRITERS.test(manager) && !actors.some((actor) => hasProgramName(actor, manager)),
+      !HARMLESS_WRITERS.test(manager) && !actors.some((actor) => isOf(actor, manager)),
   );
   const late = eventsAbout(context, held).filter(
     ({ component, instance }) =>
@@ -571,8 +631,9 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
     (account) =>
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
       rightsOf(account).change === 'named' &&
-      rightsOf(account).because.some((by) => !by.startsWith('ClusterRole system:')) &&
-      namespaces.some(({ name }) => name === account.namespace),
+      !rightsOf(account).isOfKubernetes &&
+      namespaces.some(({ name }) => name === account.namespace) &&
+      !isEndingNamespace(context, account.namespace),
   );
   return [
     ...leases.map(({ namespace, name, holder = '' }) =>
@@ -601,8 +662,8 @@ function cloudProvider({ now }: Context, held: Held): string[] {
   if (!isOftenProviderManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
   if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
-  const isProvider = nodes.value.some(
-    ({ providerId }) => providerId !== '' && !/^(?:kind|k3s):\/\//.test(providerId),
+  const providers = nodes.value.flatMap(
+    ({ providerId }) => /^(?!kind:|k3s:)\w+/.exec(providerId)?.[0] ?? [],
   );
-  return isProvider ? ['the nodes belong to a cloud provider'] : [];
+  return providers.slice(0, 1).map((name) => `the nodes belong to the provider "${name}"`);
 }

@@ -1,4 +1,4 @@
-import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
+import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
 import { awaitedOutside } from '../chains.ts';
 import {
@@ -14,10 +14,10 @@ import {
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { isClaimInUse } from '../rules/pods.ts';
-import { finalizersOfObject, type Held } from './held.ts';
+import { isClaimInUse, terminatingNodes } from '../rules/pods.ts';
+import { finalizersOfObject, type Held, writerOf } from './held.ts';
 import { NO_OWNER_EXPECTED, type OwnerResults, ownerResults } from './owner.ts';
-import { partnersOf } from './partners.ts';
+import { childrenOf, PROTECTION, partnersOf } from './partners.ts';
 
 /**
  * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
@@ -48,10 +48,13 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
   return [...own, ...spec];
 }
 
-/** Returns every finalizer that holds terminating objects, unless these are being deleted one by one. */
+/**
+ * Returns every finalizer that holds terminating objects, unless these are being deleted one by one. Protected objects
+ * come last, because they wait for the others.
+ */
 export function heldObjects(context: Context): Held[] {
   const moving = shrinkingSets(context);
-  return context.now.content.flatMap((content) => {
+  const all = context.now.content.flatMap((content) => {
     if (!content.read.ok) return []; // listed under "not inspected"
     return content.read.value.terminating
       .filter(({ finalizers }) => !moving.get(content)?.has(finalizerSet(finalizers)))
@@ -59,6 +62,8 @@ export function heldObjects(context: Context): Held[] {
         [...new Set(group.finalizers)].flatMap((name) => heldIn(context, content, group, name)),
       );
   });
+  const isProtected = ({ finalizer }: Held): boolean => PROTECTION.test(finalizer);
+  return [...all.filter((held) => !isProtected(held)), ...all.filter(isProtected)];
 }
 
 function heldIn(
@@ -96,11 +101,15 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
   return sets;
 }
 
-/** Returns cluster-scoped partners of held objects, and dependents of the Namespace, that are held in turn. */
+/**
+ * Returns partners and children of held objects outside of the namespace, dependents of the Namespace, and Nodes of its
+ * pods that are held in turn.
+ */
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
-    const named = partnersOf(context, held).map(({ object }) => object);
+    const partners = [...partnersOf(context, held), ...childrenOf(context, held)];
+    const named = partners.map(({ object }) => object);
     for (const object of [...named, ...awaitedOutside(context, held)]) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
@@ -108,12 +117,12 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     }
   };
   for (const held of inside) visit(held);
-  for (const object of itemsIn(context.now.dependents)) {
-    if (object.deletionTimestamp !== undefined) found.set(object.uid, object);
-  }
-  const known = new Set(inside.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
+  const dependents = itemsIn(context.now.dependents).filter(
+    ({ deletionTimestamp }) => deletionTimestamp !== undefined,
+  );
+  for (const object of [...dependents, ...terminatingNodes(context)]) found.set(object.uid, object);
   return [...found.values()]
-    .filter(({ uid }) => !known.has(uid))
+    .filter(({ namespace }) => !isInside(context, namespace))
     .flatMap((object) => finalizersOfObject(context, object));
 }
 
@@ -129,10 +138,9 @@ export function heldByFinalizers(context: Context): RuleResult[] {
 
 /** Merges the types of one group whose common finalizer has lost its owner: one missing provider is one cause. */
 function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
-  const isType = ({ code, subject }: RuleResult): boolean =>
-    code === 'owner-missing' && subject.kind === 'CustomResourceDefinition';
+  const isLost = ({ code }: RuleResult): boolean => code === 'owner-missing';
   const groupOf = ({ subject }: RuleResult): string => subject.name.replace(/^[^.]*\./, '');
-  const alike = Map.groupBy(results.filter(isType), (result) =>
+  const alike = Map.groupBy(results.filter(isLost), (result) =>
     [groupOf(result), result.finalizer, result.message].join('\n'),
   );
   const first = new Map<string, RuleResult>();
@@ -145,15 +153,16 @@ function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
     );
     const told = {
       ...one,
-      wasDeletedWithNamespace:
-        sorted.every((result) => result.wasDeletedWithNamespace) || undefined,
+      wasDeletedWithNamespace: sorted.every((result) => result.wasDeletedWithNamespace)
+        ? true
+        : undefined,
       remedies: [...remedies.values()],
       ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
     };
     for (const result of sorted) first.set(resultId(result), told);
   }
   return results.map((result) => {
-    const told = (isType(result) ? first.get(resultId(result)) : undefined) ?? result;
+    const told = (isLost(result) ? first.get(resultId(result)) : undefined) ?? result;
     const waitsFor = told.waitsFor?.map((link) => {
       const one = first.get(link.id);
       return one === undefined ? link : { ...link, id: resultId(one) };
@@ -200,9 +209,9 @@ function removableSiblings(context: Context, held: Held, all: readonly string[])
   );
 }
 
-function evidenceOf(first: ObjectFacts, { finalizer, count }: Held, foreseen: boolean): string[] {
-  const many = count > 1 ? `the first of ${count} such objects: ` : '';
-  const writer = first.writers.find((entry) => entry.finalizer === finalizer);
+function evidenceOf(first: ObjectFacts, held: Held, foreseen: boolean): string[] {
+  const many = held.count > 1 ? `the first of ${held.count} such objects: ` : '';
+  const writer = writerOf(held);
   return [
     `${many}${foreseen ? '' : `deletionTimestamp ${first.deletionTimestamp}, `}finalizers ${first.finalizers.join(', ')}`,
     writer === undefined
@@ -259,19 +268,16 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
  * them.
  */
 function dependentResults(context: Context, held: Held): OwnerResults {
-  const blocking = itemsIn(context.now.dependents).filter(
-    ({ deletionTimestamp, finalizers: own, ownerReferences }) =>
-      deletionTimestamp !== undefined &&
-      own.length > 0 &&
-      ownerReferences.some(
-        ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
-      ),
-  );
-  if (blocking.length === 0) return ownerResults(context, held);
-  return {
-    ...NO_OWNER_EXPECTED,
-    waitsFor: blocking.flatMap((object) =>
+  const waitsFor = itemsIn(context.now.dependents)
+    .filter(
+      ({ deletionTimestamp, ownerReferences }) =>
+        deletionTimestamp !== undefined &&
+        ownerReferences.some(
+          ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
+        ),
+    )
+    .flatMap((object) =>
       linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
-    ),
-  };
+    );
+  return waitsFor.length === 0 ? ownerResults(context, held) : { ...NO_OWNER_EXPECTED, waitsFor };
 }

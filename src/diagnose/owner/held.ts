@@ -10,7 +10,7 @@ import {
   typeName,
   typesOf,
 } from '../context.ts';
-import { GITOPS_TOOLS, identifiesProgram } from './names.ts';
+import { GITOPS_TOOLS, identifiesProgram, isSameName } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
 export interface Held {
@@ -98,9 +98,6 @@ export function lateWriters(context: Context, held: Held) {
   );
 }
 
-/** A terminating namespace accepts no Events: the last ones from before may be all that a controller could say. */
-export const LAST_WORDS_MS = 60_000;
-
 export function knownFinalizer(held: Held): CatalogueEntry | undefined {
   const { kind } = held.subject;
   const known = lookUpFinalizer(held.finalizer, { kind, group: held.type.group });
@@ -108,11 +105,14 @@ export function knownFinalizer(held: Held): CatalogueEntry | undefined {
   return held.isInSpec === true && known?.scope !== 'namespace' ? undefined : known;
 }
 
+/** Reports whether the catalogue names this workload as the owner. */
+export function isKnownWorkload(held: Held, workload: string): boolean {
+  return knownFinalizer(held)?.workload.some(({ name }) => name === workload) ?? false;
+}
+
 /** Reports whether a controller inside kube-controller-manager removes it, which no workload shows. */
 export function isOfControllerManager(held: Held): boolean {
-  return (
-    knownFinalizer(held)?.workload.some(({ name }) => name === 'kube-controller-manager') ?? false
-  );
+  return isKnownWorkload(held, 'kube-controller-manager');
 }
 
 /** Recognizes `widget-operator`, of Widgets. Many programs are named after built-in types. */
@@ -120,6 +120,11 @@ export function isNamedAfterType({ type: { kind, group } }: Held, name: string):
   const words = [kind.toLowerCase(), ...group.split('.').slice(0, 1)];
   const lower = name.toLowerCase();
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
+}
+
+/** Recognizes `postgrescluster-controller`, of PostgresClusters: a controller inside of a program, which may have any name. */
+export function isControllerOfType({ type: { kind } }: Held, manager: string): boolean {
+  return ['controller', 'reconciler'].some((role) => isSameName(manager, `${kind}-${role}`));
 }
 
 /** Reports whether a cloud provider often runs the owner where the cluster does not show it. */
@@ -189,7 +194,7 @@ function isDomainOfGroup(
   return domain
     .slice(0, -root.length - 1)
     .split('.')
-    .every((label) => names.includes(label));
+    .every((label) => names.includes(label) || COMMON_LABEL.test(label));
 }
 
 /**

@@ -2,8 +2,8 @@ import { escapeForRegExp } from '../../base/text.ts';
 import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
-import type { FinalizerDomain } from './held.ts';
-import { containsName, matchesReporter, programNames, workloadsOfPod } from './names.ts';
+import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
+import { containsName, hasProgramName, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
 
@@ -53,6 +53,12 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
   );
 }
 
+/** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
+function mayHoldByNode({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
+  const [host] = holder.replace(/_[^_]*$/, '').split('.');
+  return pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
+}
+
 /** Reports whether one of its pods leads now: the others then handle no objects. */
 export function hasLeader(context: Context, actor: Actor): boolean {
   // Pods of StatefulSets have the same names in every namespace.
@@ -74,30 +80,50 @@ export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefine
 
 /**
  * Returns a Lease which shows that the workload does not lead: another process holds it, or held it last, or the
- * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best.
+ * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best. One that is
+ * named after the API group, and that no pod of the cluster renews, belongs to the controller of this group.
  */
-export function lostLease(context: Context, actor: Actor): LeaseFacts | undefined {
+export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
+  const ofGroup = leasesOfGroups(context, finalizerDomain(context, held));
   const others = actorsOf(context).filter(({ namespace }) => namespace === actor.namespace);
   // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
   const places = [actor.namespace, 'kube-system'];
   const own = itemsIn(context.now.cluster.leases).filter((lease) => {
     if (!places.includes(lease.namespace)) return false;
     // Another installation may lead by a Lease of the same name elsewhere.
-    const isOfOther = (other: Actor): boolean => other !== actor && isHolder(other, lease);
-    if (lease.namespace !== actor.namespace && actorsOf(context).some(isOfOther)) return false;
+    const holders = actorsOf(context).filter((one) => isHolder(one, lease));
+    if (lease.namespace !== actor.namespace && holders.some((one) => one !== actor)) return false;
+    const mayHold = (one: Actor): boolean => isHolder(one, lease) || mayHoldByNode(one, lease);
+    if (ofGroup.includes(lease) && isRenewed(context, lease) && !actorsOf(context).some(mayHold)) {
+      return true;
+    }
     const fit = nameMatchLength(actor, lease);
     // `widget-operator-webhook` belongs to another workload, if there is one of this name.
     return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);
   });
-  const held = own.filter((lease) => isHolder(actor, lease));
-  if (held.some((lease) => isRenewed(context, lease))) return undefined;
-  return held[0] ?? own.find(({ holder }) => holder !== undefined);
+  const isLed = (lease: LeaseFacts): boolean =>
+    isRenewed(context, lease) && (isHolder(actor, lease) || mayHoldByNode(actor, lease));
+  if (own.some(isLed)) return undefined;
+  // An upgrade may change the name of the Lease, and leaves the old one.
+  const lost = hasLeader(context, actor) ? [] : own;
+  return (
+    own.find((lease) => isHolder(actor, lease)) ?? lost.find(({ holder }) => holder !== undefined)
+  );
+}
+
+/** Returns what shows that the workload may not lead. */
+export function leadText(context: Context, held: Held, actor: Actor): string | undefined {
+  const lease = lostLease(context, held, actor);
+  return (
+    lease &&
+    `Lease ${lease.namespace}/${lease.name} was last renewed at ${lease.renewTime}, by ${lease.holder}`
+  );
 }
 
 /** A Lease's writer says more than any name: a storage sidecar's Lease is named after the driver. */
 const WRITTEN = 1_000;
 
-/** Returns how many letters of the Lease's name, or of its last holder, are a name of the workload. */
+/** Returns how many letters of the Lease's name are a name of the workload. */
 function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
   const names = programNames(actor).filter((name) => name.includes('-'));
   const shared = names.map((name) =>
@@ -107,9 +133,6 @@ function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
         ? lease.name.length
         : 0,
   );
-  const { holder = '', writers = [] } = lease;
-  // Without a writer, a Lease named after an API group shows its workload by the name of the last holder.
-  if (writers.length === 0 && holder.startsWith(`${actor.name}-`)) shared.push(actor.name.length);
-  const isWriter = writers.some((writer) => matchesReporter(actor, writer));
+  const isWriter = lease.writers?.some((writer) => hasProgramName(actor, writer));
   return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
 }

@@ -1,9 +1,19 @@
+import { withExceptions } from '../../base/exceptions.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import { type Context, groupsOf, itemsIn, shortQuote, typesOf, valueIn } from '../context.ts';
+import {
+  type Context,
+  groupsOf,
+  isBuiltIn,
+  itemsIn,
+  shortQuote,
+  typeName,
+  typesOf,
+  valueIn,
+} from '../context.ts';
 import { FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 
@@ -21,8 +31,10 @@ export interface LogLine {
   /** The number of times that the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
-  /** The line is about all objects of the type: the controller cannot list or watch them. */
-  isAboutType: boolean;
+  /** Further objects in its fields, as `Gadget team-1/cache`. */
+  beside: string[];
+  /** The line names the object itself, and not only its type or the group in its finalizer. */
+  namesObject: boolean;
 }
 
 /** Sidecars, which never reconcile. */
@@ -69,16 +81,19 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
   const found = new Map<string, LogLine>();
   for (const record of written.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
     const isAboutType = cannotRead(context, held, record);
-    const object = isAboutType
-      ? held.objects[0]
-      : held.objects.find((one) => isAbout(context, one, record));
+    const namesObject = !isAboutType && !isAboutGroup(context, held, record);
+    const object = namesObject
+      ? held.objects.find((one) => isAbout(context, one, record))
+      : held.objects[0];
     if (object === undefined) continue;
-    const { at, pod } = record;
-    const isError = record.isError || isAboutType;
+    const { at, pod, isError } = record;
     const text = wordsOf(record);
     const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
     const count = (found.get(shape)?.count ?? 0) + 1;
-    found.set(shape, { at, pod, text, isError, count, object, isAboutType });
+    const beside = referencesIn(context, record)
+      .filter(({ name }) => name !== object.name)
+      .map(({ kind = '', namespace = '', name }) => `${kind} ${namespace}/${name}`);
+    found.set(shape, { at, pod, text, isError, count, object, beside, namesObject });
   }
   const rank = ({ isError, at }: LogLine): string => `${Number(isError)} ${at}`;
   return [...found.values()].toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
@@ -100,8 +115,8 @@ export function currentLogLines(context: Context, held: Held, actor: Actor): Log
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
-    ({ isError, isAboutType, text }) =>
-      !isAboutType && !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
+    ({ isError, namesObject, text }) =>
+      namesObject && !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
 }
 
@@ -153,12 +168,15 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
 
 const MAX_LINE_CHARS = 16_000;
 const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
-/** The level at the beginning of a line of klog, zap's console format, Python or Java. */
+/** The level at the beginning of a line of klog, capnslog (`E | `), zap's console format, Python or Java. */
 const LEVEL =
-  /^[IWEF](?=\d{4} )|^(?:fail|warn|info|dbug)(?=: )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
+  /^[IWEF](?=\d{4} )|\b[CEWNID](?= \| )|^(?:crit|fail|warn|info|dbug)(?=: )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
 /** Levels by name, and from 50 by number (pino, bunyan). */
-const ERROR_LEVEL = /^(?:e|f|err|error|fail|fatal|critical|crit|panic|dpanic|severe|[5-9]\d)$/i;
-const WARNING_LEVEL = /^(?:w|warn|warning)$/i;
+const ERROR_LEVEL = /^(?:c|e|f|err|error|fail|fatal|critical|crit|panic|dpanic|severe|[5-9]\d)$/i;
+const DEBUG_LEVEL = /^(?:d|dbug|debug|trace|verbose|[12]\d)$/i;
+const INFO_LEVEL = /^(?:i|n|info|information|notice|30)$/i;
+/** No failure at level info: what is being deleted is often not found. */
+const ABSENCE = /not found|notfound|not exist|missing/i;
 
 /** Parses zap JSON, zap's console format, klog and logfmt; any other line is one message. */
 export function parseLogLine(raw: string): LogRecord {
@@ -168,20 +186,38 @@ export function parseLogLine(raw: string): LogRecord {
   const body = line.replace(KLOG, '');
   // The console format ends with its fields: `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`.
   const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
-  const fields = parseObject(json) ?? keyValues(body);
+  const fields = plainKeys(parseObject(json) ?? keyValues(body));
   const first = (...keys: string[]): string | undefined =>
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
-  const message = first('msg', 'message') ?? quoted ?? words;
-  const error = first('error', 'err', 'exception')?.replace(/^<nil>$|^null$/, '') ?? '';
+  const message = first('msg', 'message', 'm', 'mt') ?? quoted ?? words;
+  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack', 'x');
+  const error =
+    first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? (stack && causeOfStack(stack)) ?? '';
   const level =
-    first('level', 'severity', 'lvl', 'levelname') ??
+    first('level', 'severity', 'lvl', 'levelname', 'l') ??
     numberAt(fields, 'level')?.toString() ??
     LEVEL.exec(line.slice(0, 80))?.[0] ??
     '';
-  const isFailure =
-    error !== '' || ERROR_LEVEL.test(level) || (WARNING_LEVEL.test(level) && FAILURE.test(message));
+  const isPlain = DEBUG_LEVEL.test(level) || (INFO_LEVEL.test(level) && ABSENCE.test(message));
+  const isFailure = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   return { at, isError: isFailure, message, error, fields, line };
+}
+
+/** Writes keys as most programs do: those of .NET are `Namespace`, and with Serilog `@l`, `@mt` and `@x` (CLEF). */
+function plainKeys(fields: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key.replace(/^@?([A-Z]?)/, (_, first) => first.toLowerCase()),
+      value,
+    ]),
+  );
+}
+
+/** Returns the cause in a field with a stack: the last exception, or the last words of microerror's `[{file: } {cause}]`. */
+function causeOfStack(stack: string): string | undefined {
+  const [line = ''] = withExceptions(['', ...stack.split(/\r?\n/)]);
+  return /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(stack)?.[1] ?? line.trim();
 }
 
 function keyValues(text: string): JsonObject {
@@ -215,22 +251,19 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   }
   const { kind, namespace, name, uid } = object;
   if (uid !== '' && record.line.includes(uid)) return true;
-  // kube-rs writes `object.ref=Widget.v1.example.com/db.team-1`.
-  if (record.line.includes(`${kind}.v`) && hasWord(record.line, `${name}.${namespace}`))
-    return true;
+  // Some write `NAME.NAMESPACE`: Flagger `canary=web.team-1`, kube-rs `object.ref=Widget.v1.example.com/db.team-1`.
+  if (namespace !== '' && hasWord(record.line, `${name}.${namespace}`)) return true;
   const isKind = (other: string | undefined): boolean =>
     other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
+  const isObject = (one: Reference): boolean =>
+    one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind);
   // A structured record is about the objects in its fields; its text may mention others.
-  const inFields = referencesIn(context, record).filter(
-    (one) => one.namespace !== undefined || namespace === '',
-  );
-  if (inFields.length > 0) {
-    return inFields.some(
-      (one) => one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind),
-    );
-  }
+  const inFields = referencesIn(context, record).filter((one) => one.namespace !== undefined);
+  if (inFields.length > 0) return inFields.some(isObject);
+  const text = `${record.message} ${record.error}`;
+  if (pathsIn(context, text).some(isObject)) return true;
   const path = `${namespace}/`;
-  return textsBefore(`${record.message} ${record.error}`, name).some((before) => {
+  return textsBefore(text, name).some((before) => {
     const isPath = before.endsWith(path);
     const ahead = isPath ? before.slice(0, -path.length) : before;
     const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
@@ -241,6 +274,21 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
       ? isKind(other ?? kindIn(record))
       : other === kind && hasWord(record.line, namespace);
   });
+}
+
+/**
+ * Reports whether a record is about the group of objects that the finalizer names: of Ingresses with
+ * `group.ingress.k8s.aws/shared`, the group `shared`. Groups have no namespace.
+ */
+function isAboutGroup(context: Context, { finalizer, type }: Held, record: LogRecord): boolean {
+  const kind = kindIn(record) ?? stringAt(record.fields, 'controller');
+  return (
+    kind !== undefined &&
+    isSameKind(kind, type.kind) &&
+    referencesIn(context, record).some(
+      ({ namespace = '', name }) => namespace === '' && finalizer.endsWith(`/${name}`),
+    )
+  );
 }
 
 /** client-go tries again within half a minute, and does not log that it has succeeded (reflector.go). */
@@ -271,32 +319,81 @@ function kindIn({ fields }: LogRecord): string | undefined {
   return stringAt(fields, 'controllerKind') ?? stringAt(fields, 'kind');
 }
 
+const MAX_FIELDS = 100;
+/** Keys that frameworks use for the object that a controller reconciles. */
+const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
+
 /**
- * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`,
- * `widget="namespace/name"`.
+ * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and any value that is a
+ * whole `namespace/name` or API path. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
+ * A bare name after the kind of a CRD is in the namespace of the record: `widget=db namespace=team-1`.
+ * Fields that give a kind, or that frameworks use for the object, count before others.
  */
 function referencesIn(context: Context, record: LogRecord): Reference[] {
   const { fields } = record;
-  const entries: [string, JsonObject[string]][] = [...Object.entries(fields), ['object', fields]];
-  return entries.flatMap(([key, value]): Reference[] => {
-    const kind = /^(?:object|key|resource|request|req|item|obj|name)$/i.test(key)
-      ? kindIn(record)
-      : key;
-    const [, place, path] =
-      /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(stringAt(value) ?? '') ?? [];
-    const name = path ?? stringAt(value, 'name');
-    const namespace = place ?? stringAt(value, 'namespace');
-    // `caller=controller/main.go` is no object.
-    const isServed =
-      kind === undefined || typesOf(context).some((one) => isSameKind(one.kind, kind));
-    return name === undefined || (path !== undefined && !isServed)
-      ? []
-      : [{ kind, namespace, name }];
+  const entries: [string, JsonObject[string]][] = [
+    ...Object.entries(fields).slice(0, MAX_FIELDS),
+    ['object', fields],
+  ];
+  const found = entries.flatMap(([key, value]): (Reference & { isSure: boolean })[] => {
+    const text = stringAt(value) ?? '';
+    const [path] = text.startsWith('/api') ? pathsIn(context, text) : [];
+    if (path !== undefined) return [{ ...path, isSure: true }];
+    const [, place, last] =
+      /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(text) ?? [];
+    const bare = isOwnKind(context, key)
+      ? text.match(/^[a-z0-9][a-z0-9.-]{0,252}$/)?.[0]
+      : undefined;
+    const name = last ?? stringAt(value, 'name') ?? bare;
+    if (name === undefined) return [];
+    const namespace = place ?? stringAt(name === bare ? fields : value, 'namespace');
+    if (COMMON_KEY.test(key)) return [{ kind: kindIn(record), namespace, name, isSure: true }];
+    const kind = kindOfKey(context, key);
+    if (kind !== undefined) return [{ kind, namespace, name, isSure: true }];
+    if (place === undefined) return [{ kind: key, namespace, name, isSure: false }];
+    // `type=application/json` is no object.
+    return place === context.now.namespace.name ? [{ kind, namespace, name, isSure: false }] : [];
+  });
+  const sure = found.filter(({ isSure }) => isSure);
+  return sure.some(({ namespace }) => namespace !== undefined) ? sure : found;
+}
+
+/** Reports whether a key is the kind of a custom resource. Records have built-in kinds beside what they are about. */
+function isOwnKind(context: Context, key: string): boolean {
+  return typesOf(context).some(({ kind, group }) => !isBuiltIn(group) && isSameKind(kind, key));
+}
+
+/** Returns the kind that a key names: any kind as a whole, a built-in kind also as a word (`secretRef`, `source-secret`). */
+function kindOfKey(context: Context, key: string): string | undefined {
+  const words = (name: string): string =>
+    `-${name.replace(/(?<=[a-z])(?=[A-Z])|[_.]/g, '-').toLowerCase()}-`;
+  const isPart = (kind: string): boolean =>
+    [words(kind), `-${kind.toLowerCase()}-`].some((part) => words(key).includes(part));
+  const types = typesOf(context);
+  const named =
+    types.find(({ kind }) => isSameKind(kind, key)) ??
+    types.find(({ kind, group }) => isBuiltIn(group) && isPart(kind));
+  return named?.kind;
+}
+
+const API_PATH =
+  /\/apis?(?:\/([a-z0-9.-]{1,253}))?\/v\d\w{0,20}\/namespaces\/([a-z0-9-]{1,63})\/([a-z]{1,63})\/([a-z0-9.-]{1,253})/g;
+
+/** Returns the objects whose API paths a text contains: `/apis/example.com/v1/namespaces/team-1/widgets/db`. */
+function pathsIn(context: Context, text: string): Reference[] {
+  return [...text.matchAll(API_PATH)].map(([, group = '', namespace, resource = '', name = '']) => {
+    const type = typesOf(context).find((one) => typeName(one) === typeName({ group, resource }));
+    return { kind: type?.kind ?? resource, namespace, name };
   });
 }
 
+/** Compares kinds, plurals and the names of classes: .NET's client calls Pod `V1Pod`. */
 function isSameKind(a: string, b: string): boolean {
-  const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
+  const singular = (word: string): string =>
+    word
+      .replace(/^V\d\w*?(?=[A-Z])/, '')
+      .toLowerCase()
+      .replace(/(?:es|s)$/, '');
   return singular(a) === singular(b);
 }
 

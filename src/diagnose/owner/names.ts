@@ -12,7 +12,7 @@ const FRAMEWORK_NAMES =
 
 /** Field managers of tools for people, of client libraries and of Kubernetes itself. */
 const GENERIC_FIELD_MANAGERS =
-  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|terraform.*|pulumi.*|ansible.*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
+  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|(?:terraform|pulumi|ansible)(?!.*operator).*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
 /** GitOps tools apply what others have written, and own objects of their own kinds only. */
 export const GITOPS_TOOLS =
@@ -113,8 +113,36 @@ export function hasProgramName(actor: Actor, name: string): boolean {
   return programNames(actor).some((own) => isSameName(own, name));
 }
 
+/**
+ * Returns the workloads that run the program of this name. If none has it, returns those of which a name of several words
+ * begins or ends it: `cert-manager` writes as `cert-manager-challenges`, `provider-helm` as `crossplane-helm-provider`.
+ */
+export function workloadsOfProgram(actors: readonly Actor[], name: string): Actor[] {
+  const named = actors.filter((actor) => hasProgramName(actor, name));
+  return named.length > 0
+    ? named
+    : actors.filter((actor) => programNames(actor).some((own) => isEndOfName(own, name)));
+}
+
+/**
+ * Reports whether these words begin or end a longer name, in any order. Of names of equal length the order counts: Gardener's
+ * `cert-controller-manager` is no `cert-manager-controller`.
+ */
+function isEndOfName(own: string, name: string): boolean {
+  const wordsOf = (one: string): string[] => one.toLowerCase().split(/[-_. ]/);
+  const key = (words: readonly string[]): string => words.toSorted().join(' ');
+  const words = wordsOf(own);
+  const { length } = words;
+  const all = wordsOf(name);
+  return (
+    length > 1 &&
+    length < all.length &&
+    [all.slice(0, length), all.slice(-length)].some((end) => key(end) === key(words))
+  );
+}
+
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
-export function matchesReporter(actor: Actor, name: string, instance = ''): boolean {
+export function matchesReporter(actor: Actor, name: string, instance: string): boolean {
   return hasProgramName(actor, name) || workloadsOfPod([actor], instance).length > 0;
 }
 
@@ -139,14 +167,24 @@ function isPodNameOf({ name }: Actor, podName: string): boolean {
 }
 
 /**
- * Reports whether a workload is the well-known product itself. `console-cert-manager` may be a console for it: the
- * prefix has to be the name of its Helm release. An entry for any controller identifies none.
+ * Reports whether a workload is the well-known product itself: by name and namespace, or by a name that no other program
+ * has. `console-cert-manager` may be a console for it: the prefix has to be the name of its Helm release. An entry for
+ * any controller identifies none.
  */
 export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
+  const isDefault = known.workload.some(
+    ({ namespace, name }) => `${namespace}/${name}` === `${actor.namespace}/${actor.name}`,
+  );
   return (
     known.anyController === undefined &&
-    actor.programs.some(
-      (program) => identifiesProgram(program) && isExactWorkloadName(known, program),
-    )
+    (isDefault ||
+      actor.programs.some(
+        (program) => identifiesProgram(program) && isExactWorkloadName(known, program),
+      ))
   );
+}
+
+/** Reports whether two domains are equal, or one is below the other: `crossplane.io`, `aws.crossplane.io`. */
+export function isOfOneProject(one: string, other: string): boolean {
+  return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);
 }

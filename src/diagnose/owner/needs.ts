@@ -1,12 +1,16 @@
-import { matchesGlob } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
+import { canName } from '../../model/facts/detail.ts';
+import { hasPodEnded, serviceAddresses } from '../../model/facts/workloads.ts';
 import {
+  type Candidate,
   type ObjectFacts,
   partnerKey,
   type Reference,
   type ResourceType,
   type Wanted,
 } from '../../model/snapshot.ts';
-import type { Actor } from '../actors.ts';
+import { type Actor, actorsOf } from '../actors.ts';
+import type { CleanupNeed } from '../catalogue.ts';
 import {
   type Context,
   countsOf,
@@ -15,6 +19,7 @@ import {
   groupsOf,
   isBuiltIn,
   isInside,
+  isKind,
   itemsIn,
   servedType,
   shortQuote,
@@ -23,12 +28,14 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
-import { FAILURE } from '../error-texts.ts';
-import { guardsAsked } from '../guards.ts';
+import { guardsAsked, matchesLabels } from '../guards.ts';
+import { isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
+import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
-import { isAnnotationForOwner, troublesOf } from './state.ts';
+import { isAnnotationForOwner, poorHealth, presentFailures } from './state.ts';
+import { findOwner } from './verdict.ts';
 
 /**
  * A thing that the owner of a finalizer may need for its clean-up and that a deletion of the namespace takes away:
@@ -49,18 +56,28 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
   const unsure = (kind: Need['kind'], texts: readonly string[]): Need[] =>
     texts.map((text) => ({ kind, text, certainty: 'unknown' }));
   const needs: Need[] = [
-    ...neededCreations(held).map((text): Need => ({ kind: 'create', text, certainty: 'likely' })),
+    ...neededCreations(context, held).map(
+      (text): Need => ({ kind: 'create', text, certainty: 'likely' }),
+    ),
     ...unsure('create', possibleCreations(context, held, actor)),
     ...neededObjects(context, held, actor),
+    ...unsure(
+      'object',
+      servicesHere(context, actor).map((name) => `Service ${name} (${ADDRESSED})`),
+    ),
     ...unsure(
       'state',
       absentObjects(context, held).map((what) => `${what} does not exist`),
     ),
-  ].filter(({ certainty }) => certainty === 'likely' || !knownFinalizer(held)?.needsNothingElse);
-  needs.push(
     ...complaints(context, held),
+    ...unsure(
+      'state',
+      failedInputs(context, held).map(
+        ({ what, by, failure }) => `${what} (${by}) says: ${shortQuote(failure)}`,
+      ),
+    ),
     ...unsure('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
-  );
+  ];
   const unique = new Map(needs.map((need) => [need.text, need]));
   return [...unique.values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
@@ -78,6 +95,8 @@ export interface Named {
   name: string;
   /** The field that names it, or another object that names it. */
   by: string;
+  /** The object between: its kind, and the field of the held object that names it. */
+  via?: { kind: string; by: string };
 }
 
 /**
@@ -100,16 +119,25 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   ]);
 }
 
+/**
+ * Returns what the references of a spec name. An object of the cluster may mean its reader's namespace, as a ClusterSecretStore
+ * with the credentials of each tenant, or that of its controller: a forecast sees which one has the object.
+ */
 function referredTo(context: Context, object: ObjectFacts): Named[] {
+  const { forecast, namespace: own } = context.now;
   return (detailOf(context, object)?.references ?? [])
-    .filter(({ field, isMade }) => field.startsWith('spec.') && !isMade)
+    .filter(
+      ({ field, isMade, isAddress }) =>
+        field.startsWith('spec.') && !isMade && (isAddress || canName(field)),
+    )
     .flatMap((reference) => {
       const type = typeNamed(context, reference, groupOf(object.apiVersion));
       if (type === undefined) return [];
-      const namespace = type.namespaced
-        ? (reference.namespace ?? (object.namespace || undefined))
-        : undefined;
-      return { type, namespace, name: reference.name, by: reference.field };
+      const { name, field } = reference;
+      const here = object.namespace || (forecast && own.name);
+      const namespace = type.namespaced ? (reference.namespace ?? here) : undefined;
+      if (type.namespaced && namespace === undefined) return [];
+      return { type, namespace, name, by: field };
     });
 }
 
@@ -117,22 +145,26 @@ function typeNamed(context: Context, { group, kind, isAddress }: Reference, own:
   const isRead = PLAIN.includes(kind) || isAddress;
   const fits = typesOf(context).filter(
     (type) =>
-      type.kind === kind &&
+      isKind(type, kind) &&
       (group ?? type.group) === type.group &&
-      (!isBuiltIn(type.group) || isRead),
+      (isRead || !isBuiltIn(type.group)),
   );
   return fits.find((type) => type.group === own) ?? fits[0];
 }
 
 /** Returns the object, if it was read and exists: by its name, or among the terminating content. */
 export function findNamedObject({ now }: Context, { type, namespace = '', name }: Named) {
+  const key = partnerKey({ ...type, namespace, name });
+  const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...searched(now)];
   return (
-    valueIn(now.partners[partnerKey({ ...type, namespace: namespace || undefined, name })]) ??
-    groupsOf(now)
-      .filter((group) => typeName(group.type) === typeName(type))
-      .flatMap(({ examples }) => examples)
-      .find((one) => one.name === name && one.namespace === namespace)
+    valueIn(now.partners[key]) ??
+    others.find((one) => partnerKey({ ...one, group: groupOf(one.apiVersion) }) === key)
   );
+}
+
+/** Returns the objects of the namespace that a forecast searched for. */
+function searched({ forecast }: Context['now']) {
+  return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
 }
 
 /**
@@ -159,24 +191,64 @@ export function parametersFor(context: Context, held: Held): Named[] {
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
 function namedByHeldObjects(context: Context, held: Held): Named[] {
-  // The containers of a pod use the objects that its spec names, not the owner of its finalizer.
-  if (isBuiltIn(held.type.group)) return [];
-  const direct = objectsNamedBy(context, held.objects);
-  if (knownFinalizer(held)?.needsNothingElse) return direct.filter((one) => isListed(held, one));
+  const direct = [...namedByOwner(context, held), ...namedInListedFields(context, held)];
   const behind = direct.flatMap((named) => {
     const object = findNamedObject(context, named);
     if (object === undefined) return [];
     const by = `which ${object.kind} ${object.name} names`;
     return objectsNamedBy(context, [object])
       .filter(({ type }) => isBuiltIn(type.group))
-      .map((next) => ({ ...next, by }));
+      .map((next) => ({ ...next, by, via: { kind: object.kind, by: named.by } }));
   });
-  return [...direct, ...behind];
+  return [...direct, ...behind].filter(
+    (one) => !isForOthers(context, held, one) && certaintyOf(context, held, one) !== undefined,
+  );
+}
+
+/** Returns the objects whose plain names stand in fields that the catalogue lists: in an annotation, say. */
+function namedInListedFields(context: Context, held: Held): Named[] {
+  const reads = listedReads(context, held);
+  return held.objects.flatMap((object) =>
+    (detailOf(context, object)?.names ?? []).flatMap(({ field: by, name }) =>
+      reads
+        .filter(({ field }) => field === by)
+        .flatMap((need) => typesOf(context).filter((type) => isOfType(need, type)))
+        .map((type) => ({ type, namespace: object.namespace, name, by })),
+    ),
+  );
+}
+
+/** Returns what the held objects name, by references or in any other way that `reasonToRead` knows. */
+export function namedByOwner(context: Context, held: Held): Named[] {
+  const found = searched(context.now).flatMap((object): Named[] => {
+    const by = reasonToRead(context, held, object);
+    const type = by === undefined ? undefined : servedType(context, object);
+    if (by === undefined || type === undefined) return [];
+    return [{ type, namespace: object.namespace, name: object.name, by }];
+  });
+  return [...objectsNamedBy(context, held.objects), ...found];
 }
 
 /**
- * Returns the objects of this namespace that the specs of the held objects name. Whether the host of an address, as in
- * `s3://backups`, was a Service, nobody can tell once it is gone.
+ * Reports whether the owner does not read such an object: the ConfigMap that Kubernetes creates in every namespace, and a
+ * ServiceAccount if RBAC lets the owner neither act as one nor run pods. Such an account is for pods that others create.
+ */
+function isForOthers(
+  context: Context,
+  held: Held,
+  { type: { kind }, name }: Pick<Named, 'type' | 'name'>,
+): boolean {
+  if (kind === 'ConfigMap') return name === 'kube-root-ca.crt';
+  if (kind !== 'ServiceAccount') return false;
+  const { account } = findOwner(context, held).owner ?? {};
+  if (account === undefined || !isRbacRead(context)) return name === 'default';
+  const runsPods = name !== 'default' && mayCreatePods(context, account);
+  return !runsPods && !mayActAs(context, account);
+}
+
+/**
+ * Returns the objects of this namespace that the specs of the held objects name. Whether a host, as in `s3://backups`,
+ * was a Service, cannot be told once it is deleted.
  */
 export function namedInNamespace(context: Context, held: Held): Named[] {
   return namedByHeldObjects(context, held).filter(
@@ -184,29 +256,112 @@ export function namedInNamespace(context: Context, held: Held): Named[] {
   );
 }
 
-/** Returns objects of this namespace that the held objects need, of types without any objects left. */
-export function goneNeeds(context: Context, held: Held): { what: string; by: string }[] {
-  const counts = countsOf(context.now);
-  return namedInNamespace(context, held).flatMap(({ type, name, by }) => {
-    const count = counts.find((one) => typeName(one.type) === typeName(type));
-    return count?.total === 0 ? [{ what: `${type.kind} ${name}`, by }] : [];
+/** Words of a failed connection, in Go, Java, Python and of servers. */
+const UNREACHABLE =
+  /no such host|name resolution|unknown ?host|no servers|\b(?:lookup|dial|connect\w*|unreachable|refused|unavailable|time(?:d )?-?out|deadline)\b/i;
+
+/** Returns the Service of this namespace whose host a failed connection names, if no Service is left. */
+export function lostService({ now }: Context, text: string): string | undefined {
+  const left = countsOf(now).find(({ type }) => typeName(type) === 'services');
+  if (left?.total !== 0 || !UNREACHABLE.test(text)) return undefined;
+  const own = now.namespace.name;
+  const full = serviceAddresses(text).find((address) => address.endsWith(`.${own}`));
+  const short = `(?<![\\w.-])([a-z][a-z0-9-]*)\\.${escapeForRegExp(own)}(?![a-z0-9-]|\\.[a-z0-9])`;
+  const name = full?.split('.')[0] ?? new RegExp(short).exec(text)?.[1];
+  return name && `Service ${name}`;
+}
+
+/** The source of a need for a Service that the settings of a controller address. */
+const ADDRESSED = 'its arguments or environment address it';
+
+/** Returns the Services of this namespace that the settings of a controller address. */
+function servicesHere({ now }: Context, actor: Actor | undefined): string[] {
+  return (actor?.addresses ?? []).flatMap((address) => {
+    const [name = '', namespace] = address.split('.');
+    return namespace === now.namespace.name ? [name] : [];
   });
 }
 
-/** Returns what the catalogue knows that the owner creates in the namespace while it cleans up. */
-export function neededCreations(held: Held): string[] {
-  const needs = knownFinalizer(held)?.needs ?? [];
-  return needs.flatMap(({ action, kind, note }) =>
-    action === 'create' ? [`a ${kind} (${note})`] : [],
+/** Returns objects of this namespace that the held objects need, of types without any objects left. */
+export function goneNeeds(
+  context: Context,
+  held: Held,
+  actor?: Actor,
+): { what: string; by: string }[] {
+  const counts = countsOf(context.now);
+  const needs = [
+    ...namedInNamespace(context, held).map(({ type, ...rest }) => ({ ...rest, ...type })),
+    ...servicesHere(context, actor).map((name) => ({
+      ...{ kind: 'Service', resource: 'services', group: '', name },
+      by: ADDRESSED,
+    })),
+  ];
+  const gone = needs.filter(
+    (one) => counts.find(({ type }) => typeName(type) === typeName(one))?.total === 0,
   );
+  const reasons = new Map(gone.map(({ kind, name, by }) => [`${kind} ${name}`, by]));
+  return [...reasons].map(([what, by]) => ({ what, by }));
+}
+
+/** An object outside of this namespace that an owner may need, and what its status reports against it. */
+export interface FailedObject {
+  type: ResourceType;
+  object: ObjectFacts;
+  /** "ClusterSecretStore aws". */
+  what: string;
+  /** The field of a held object that names it. */
+  by?: string;
+  failure: string;
 }
 
 /**
- * Returns objects without finalizers that the held objects name, directly or through another object, or that are named
- * after them, and that are deleted with the namespace.
+ * Returns the objects that the specs of the held objects name, that stay, and whose own status reports a failure: the owner
+ * may fail with what they configure, such as credentials. The chain leads to those that are being deleted. A failure that
+ * names a held object waits for it in turn. What the catalogue lists is what an owner needs of this namespace; any owner may
+ * wait for a server of its own API group, as a Database for a MariaDB.
+ */
+export function failedInputs(context: Context, held: Held): FailedObject[] {
+  const isAboutHeld = (text: string): boolean =>
+    held.objects.some(({ namespace, name }) => hasWord(text, `${namespace}/${name}`));
+  const servers = namedByOwner(context, held).filter(({ type }) => type.group === held.type.group);
+  return [...namedByHeldObjects(context, held), ...servers].flatMap((named) => {
+    const object = willBeDeleted(context, named.namespace)
+      ? undefined
+      : findNamedObject(context, named);
+    if (object === undefined || object.deletionTimestamp !== undefined) return [];
+    const said = [
+      ...presentFailures(context, object).map(({ text }) => text),
+      ...poorHealth(context, object),
+    ];
+    const failure = said.find((text) => !isAboutHeld(text));
+    return failure === undefined ? [] : [{ ...failedObject(named, object, failure), by: named.by }];
+  });
+}
+
+export function failedObject(
+  { type, namespace, name }: Pick<Named, 'type' | 'namespace' | 'name'>,
+  object: ObjectFacts,
+  failure: string,
+): FailedObject {
+  const what = `${type.kind} ${[namespace, name].filter(Boolean).join('/')}`;
+  return { type, object, what, failure };
+}
+
+/** Returns what the catalogue knows that the owner creates in this namespace while it cleans up: beside the object, or by name. */
+export function neededCreations(context: Context, held: Held): string[] {
+  return listedNeeds(context, held)
+    .filter(({ action, when = [] }) => {
+      const isNamed = when.some((setting) => setting.includes('$namespace'));
+      return action === 'create' && (isNamed || isInside(context, held.subject.namespace));
+    })
+    .map(({ kind, note }) => `a ${kind} (${note})`);
+}
+
+/**
+ * Returns objects without finalizers that the held objects name, directly or through another object, and that are
+ * deleted with the namespace.
  */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  if (isBuiltIn(held.type.group)) return [];
   const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
   const named = read.flatMap((one): Need[] => {
     const object = willBeDeleted(context, one.namespace)
@@ -214,55 +369,107 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
       : undefined;
     if (object === undefined || !isUnprotected(object, held, actor)) return [];
     const text = `${object.kind} ${object.name} (${one.by})`;
-    return [{ kind: 'object', text, certainty: isListed(held, one) ? 'likely' : 'unknown' }];
+    return [{ kind: 'object', text, certainty: certaintyOf(context, held, one) ?? 'unknown' }];
   });
-  const { present, samples } = context.now.forecast ?? {};
-  const unnamed = (present?.content ?? []).flatMap(({ type, read }): string[] => {
-    if (!read.ok || read.value.queued === 0) return [];
-    const notes = [
-      ...listedReads(held, type).flatMap(({ field, note }) => (field === undefined ? [note] : [])),
-      ...parametersOf(context, held)
-        .filter((one) => one.name === undefined && typeName(one.type) === typeName(type))
-        .map(({ by }) => by),
-    ];
-    return notes.slice(0, 1).map((note) => `${type.kind} (${note})`);
+  const present = context.now.forecast?.present.content ?? [];
+  const unnamed = present.flatMap(({ type, read: count }): Need[] => {
+    if (!count.ok || count.value.queued === 0) return [];
+    const parameters = parametersOf(context, held).filter(
+      (one) => one.name === undefined && typeName(one.type) === typeName(type),
+    );
+    return parameters
+      .slice(0, 1)
+      .map(({ by }) => ({ kind: 'object', text: `${type.kind} (${by})`, certainty: 'unknown' }));
   });
-  const namesakes = Object.values(samples ?? {})
-    .flatMap(({ sample }) => sample ?? [])
-    .filter((one) => isNamedAfter(held, one) && isUnprotected(one, held, actor))
-    .map(({ kind, name }) => `${kind} ${name} (by its name)`);
-  return [
-    ...named,
-    ...[...unnamed, ...namesakes].map(
-      (text): Need => ({ kind: 'object', text, certainty: 'unknown' }),
-    ),
-  ];
+  return [...named, ...unnamed];
 }
 
-/** Reports whether the object is named after a held object, as `db-credentials` after `db`. */
-function isNamedAfter({ objects, type }: Held, { kind, name }: { kind?: string; name: string }) {
-  return kind !== type.kind && objects.some((object) => name.startsWith(`${object.name}-`));
+/**
+ * Returns why the owner may read this object for its clean-up: a held object or the Namespace names or selects it, it is
+ * named after a held object, or it carries a label or an annotation of the owner's project.
+ */
+function reasonToRead(
+  context: Context,
+  held: Held,
+  { apiVersion, kind, name, labels, allAnnotations = {} }: ObjectFacts & Candidate,
+): string | undefined {
+  const isOwn = (key: string): boolean => isKeyOfOwner(key, held);
+  const isReadBy = (field: string): boolean => {
+    const annotation = /^metadata\.annotations\[(.*)\]$/.exec(field)?.[1];
+    return annotation === undefined || isOwn(annotation);
+  };
+  const isInput = groupOf(apiVersion) === '' && INPUTS.includes(kind);
+  for (const object of held.objects) {
+    const { names = [], selectors = [] } = detailOf(context, object) ?? {};
+    const named = names.find(
+      (one) => one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field),
+    );
+    if (named !== undefined) return named.field.replace(/\.name$/, '');
+    const selector = selectors.find(({ requirements }) => matchesLabels(requirements, labels));
+    if (selector !== undefined) return selector.field;
+    if (isInput && name.startsWith(`${object.name}-`)) return 'by its name';
+  }
+  const { annotations = {} } = context.now.namespace;
+  const key = Object.keys(annotations).find((one) => annotations[one] === name && isOwn(one));
+  if (key !== undefined) return `annotation ${key} of the namespace`;
+  if (listedReads(context, held).some((need) => isCalled(held, need, name))) return 'by its name';
+  const mark = isInput ? Object.keys({ ...labels, ...allAnnotations }).find(isOwn) : undefined;
+  return mark && `it has ${mark}`;
 }
 
-/** Returns what to search for: a Secret or ConfigMap that is named after an object with a finalizer. */
-export function wantedNamesakes(
+/** Returns what to search for in a forecast: objects that the owners of finalizers may read, or have left here. */
+export function wantedInputs(
+  context: Context,
   held: readonly Held[],
   type: ResourceType,
 ): NonNullable<Wanted['samples']> {
-  if (type.group !== '' || !INPUTS.includes(type.kind)) return [];
-  const custom = held.filter((one) => !isBuiltIn(one.type.group));
-  return custom.map((one) => ({
-    key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
-    type,
-    text: `the owner of ${one.finalizer}`,
-    labelSelector: '',
-    isMeant: (candidate) => isNamedAfter(one, candidate),
-  }));
+  if (isBuiltIn(type.group) && !PLAIN.includes(type.kind)) return [];
+  // Until the specs are read, the names in them are not known.
+  const readable = held.filter(
+    (one) =>
+      one.objects.some(({ uid }) => context.now.details[uid] !== undefined) &&
+      (knownNeeds(one) === undefined ||
+        listedReads(context, one).some((need) => isOfType(need, type))),
+  );
+  return readable.map((one) => {
+    const { owner } = findOwner(context, one);
+    return {
+      key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
+      type,
+      text: `the owner of ${one.finalizer}`,
+      labelSelector: '',
+      isMeant: (candidate) => {
+        const { namespace, name } = candidate;
+        if (!isUnprotected(candidate, one, owner?.actor)) {
+          return isTrace(candidate, one, owner?.actor);
+        }
+        const by = reasonToRead(context, one, candidate);
+        if (by === undefined) return false;
+        const named = { type, namespace, name, by };
+        return !isForOthers(context, one, named) && certaintyOf(context, one, named) !== undefined;
+      },
+    };
+  });
 }
 
-/** Returns custom objects of the owner's groups that the held objects name and that do not exist. */
+/**
+ * Reports whether the owner made the object for another one than the held ones: it is none that the owner guards, has a
+ * label of the owner's project, and neither an owner nor such a label is a held object.
+ */
+function isTrace(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
+  const uids = held.objects.map(({ uid }) => uid);
+  return (
+    isMadeBy(object, held, actor) &&
+    !object.finalizers.includes(held.finalizer) &&
+    !object.ownerReferences.some(({ uid }) => uids.includes(uid)) &&
+    Object.keys(object.labels).some((key) => isKeyOfOwner(key, held)) &&
+    !isLabelledFor(held, object.labels)
+  );
+}
+
+/** Returns custom objects of the type's group that the held objects name and that do not exist. */
 export function absentObjects(context: Context, held: Held): string[] {
-  if (knownFinalizer(held)?.needsNothingElse) return [];
+  if (knownNeeds(held) !== undefined) return [];
   const named = held.objects.flatMap((object) => referredTo(context, object));
   return named.flatMap(({ type, namespace, name, by }) => {
     const found = context.now.partners[partnerKey({ ...type, namespace, name })];
@@ -274,15 +481,53 @@ export function absentObjects(context: Context, held: Held): string[] {
   });
 }
 
-/** Returns what the catalogue says that the owner reads of this type. */
-function listedReads(held: Held, { group, kind }: ResourceType) {
-  return (knownFinalizer(held)?.needs ?? []).filter(
-    (need) => need.action === 'read' && need.kind === kind && matchesGlob(need.group, group),
+/**
+ * Returns what the catalogue knows that the owner of the finalizer needs; undefined where that is not known. Of an object
+ * of a built-in type only that is needed: a Pod's containers use what its spec names, not the owner of its finalizer.
+ */
+function knownNeeds(held: Held): readonly CleanupNeed[] | undefined {
+  return knownFinalizer(held)?.needs ?? (isBuiltIn(held.type.group) ? [] : undefined);
+}
+
+/** Returns what the catalogue says that the owner needs for these objects. */
+function listedNeeds(context: Context, held: Held): CleanupNeed[] {
+  const settings = held.objects.flatMap((object) => detailOf(context, object)?.settings ?? []);
+  const { name: own } = context.now.namespace;
+  return (knownNeeds(held) ?? []).filter(
+    ({ when }) =>
+      when === undefined || when.some((one) => settings.includes(one.replace('$namespace', own))),
   );
 }
 
-function isListed(held: Held, { type, by }: Named): boolean {
-  return listedReads(held, type).some(({ field = '' }) => by.startsWith(field));
+/** Returns what the catalogue says that the owner reads. */
+function listedReads(context: Context, held: Held): CleanupNeed[] {
+  return listedNeeds(context, held).filter(({ action }) => action === 'read');
+}
+
+function isOfType(need: CleanupNeed, { group, kind }: ResourceType): boolean {
+  return `${need.group}/${need.kind}` === `${group}/${kind}`;
+}
+
+/**
+ * Returns how certain it is that the owner needs the object. Of a known product it needs what the catalogue lists, and
+ * may need what else a listed field names: a ClusterSecretStore instead of a SecretStore, and what that names in turn.
+ */
+function certaintyOf(context: Context, held: Held, one: Named): Need['certainty'] | undefined {
+  const reads = listedReads(context, held);
+  if (reads.some((need) => isOfType(need, one.type) && isListed(held, need, one))) return 'likely';
+  const { by } = one.via ?? one;
+  const isBehind = reads.some(({ field }) => field !== undefined && by.startsWith(field));
+  return isBehind || knownNeeds(held) === undefined ? 'unknown' : undefined;
+}
+
+function isListed(held: Held, need: CleanupNeed, { name, by, via }: Named): boolean {
+  if (need.field !== undefined) return by.startsWith(need.field);
+  return need.via === undefined ? isCalled(held, need, name) : need.via === via?.kind;
+}
+
+/** Reports whether the need is an object of this name. */
+function isCalled({ objects }: Held, need: { name?: string }, name: string): boolean {
+  return objects.some((one) => matchesGlob((need.name ?? '').replace('$name', one.name), name));
 }
 
 /**
@@ -290,24 +535,33 @@ function isListed(held: Held, { type, by }: Named): boolean {
  * create it.
  */
 function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
-  const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
   const uids = held.objects.map(({ uid }) => uid);
   const isOutput =
     object.ownerReferences.some(({ uid }) => uids.includes(uid)) ||
-    (isBuiltIn(groupOf(object.apiVersion)) &&
-      object.managers?.some((name) => makers.includes(name)));
+    (isBuiltIn(groupOf(object.apiVersion)) && isMadeBy(object, held, actor));
   return object.finalizers.length === 0 && !isOutput;
+}
+
+function isMadeBy({ managers = [] }: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
+  const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
+  return managers.some((name) => makers.includes(name));
 }
 
 const MAX_TASKS = 3;
 
 /**
  * Returns what the owner may create in the namespace: a pod by a template in the spec, or something like a Job or an
- * ended Pod that the held object controls, or like a bare one that the owner created.
+ * ended Pod that the held object controls, or like a bare one that the owner created, or a Pod with a ServiceAccount that it
+ * made for the object and that nothing uses.
  */
 function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
   const { now } = context;
-  const templates = held.objects.flatMap((object) => detailOf(context, object)?.templates ?? []);
+  if (knownNeeds(held) !== undefined) return [];
+  const templates = held.objects.flatMap((object) => {
+    const { endedAt, templates: some = [] } = detailOf(context, object) ?? {};
+    // Work that has ended is not run again.
+    return endedAt === undefined ? some : [];
+  });
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const jobs = itemsIn(now.cluster.jobs)
     .filter(({ labels, namespace, owner }) =>
@@ -317,9 +571,9 @@ function possibleCreations(context: Context, held: Held, actor: Actor | undefine
     )
     .map(({ name }) => `Job ${name}`);
   const pods = itemsIn(now.forecast?.present.pods)
-    .filter(({ ownerReferences, managers = [], phase }) => {
-      // A pod that runs on is an operand; a task ends.
-      if (phase !== 'Succeeded' && phase !== 'Failed') return false;
+    // A pod that runs on is an operand; a task ends.
+    .filter(hasPodEnded)
+    .filter(({ ownerReferences, managers = [] }) => {
       const controller = ownerReferences.find((one) => one.controller);
       return controller === undefined
         ? managers.some((name) => actor?.programs.includes(name))
@@ -328,25 +582,53 @@ function possibleCreations(context: Context, held: Held, actor: Actor | undefine
     .map(({ name }) => `Pod ${name}`);
   return [
     ...[...new Set(templates)].map((field) => `a Pod (${field})`),
+    ...accountsOfTasks(context, held, actor).slice(0, MAX_TASKS),
     ...[...jobs, ...pods]
       .slice(0, MAX_TASKS)
       .map((name) => `something like ${name}, which it made for this object`),
+    ...searched(now)
+      .filter((one) => isTrace(one, held, actor))
+      .slice(0, MAX_TASKS)
+      .map(({ kind, name }) => `something like ${kind} ${name}, which it made for another object`),
   ];
+}
+
+/**
+ * Returns Pods that an owner may have to create if RBAC lets it: with a ServiceAccount that it made for the object and that
+ * nothing uses. Terraform operators run each change in such a Pod; other accounts are for people and for CI.
+ */
+function accountsOfTasks(context: Context, held: Held, actor: Actor | undefined): string[] {
+  const { forecast, namespace, places } = context.now;
+  if (actor === undefined || !mayCreatePods(context, actor.account)) return [];
+  const uids = held.objects.map(({ uid }) => uid);
+  const used = [
+    ...actorsOf(context).flatMap(({ account }) =>
+      account.namespace === namespace.name ? account.name : [],
+    ),
+    ...itemsIn(forecast?.present.pods).map(({ account }) => account),
+  ];
+  const unused = itemsIn(places[namespace.name]?.roleBindings)
+    .filter(({ owner }) => owner !== undefined && uids.includes(owner))
+    .flatMap(({ subjects }) => subjects)
+    .filter(({ kind, name }) => kind === 'ServiceAccount' && !used.includes(name));
+  return [...new Set(unused.map(({ name }) => name))].map(
+    (name) => `a Pod with the unused ServiceAccount ${name}, which it made for this object`,
+  );
+}
+
+/** Reports whether a label or an annotation has a domain of the owner's project. */
+function isKeyOfOwner(key: string, held: Held): boolean {
+  return key.includes('/') && isAnnotationForOwner(key, held);
 }
 
 /** Reports whether a label of the owner's project names a held object: `example.com/widget: db`. */
 function isLabelledFor(held: Held, labels: Record<string, string>): boolean {
+  const names = held.objects.map(({ name }) => name);
   return Object.entries(labels).some(
-    ([key, value]) =>
-      key.includes('/') &&
-      isAnnotationForOwner(key, held) &&
-      held.objects.some(({ name }) => name === value),
+    ([key, value]) => names.includes(value) && isKeyOfOwner(key, held),
   );
 }
 
-/** Texts of an API that refuses or cannot be reached: the clean-up would get the same answer. */
-const REFUSED =
-  /because it is being terminated|denied|forbidden|unauthori[sz]ed|not authori[sz]ed|invalid (?:token|key|grant)|permission|credential|\b40[13]\b|connection refused|i\/o timeout|deadline ?exceeded|no such host|no route to host|x509:/i;
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
 const TERMINATING = /because it is being terminated/;
 
@@ -357,15 +639,13 @@ const TERMINATING = /because it is being terminated/;
 function complaints(context: Context, held: Held): Need[] {
   return held.objects.flatMap((object) =>
     detailOf(context, object)?.endedAt === undefined
-      ? troublesOf(context, object)
-          .filter(({ isStated, text }) => isStated || REFUSED.test(text) || FAILURE.test(text))
-          .map(
-            ({ text }): Need => ({
-              kind: 'state',
-              text: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
-              certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
-            }),
-          )
+      ? presentFailures(context, object).map(
+          ({ text }): Need => ({
+            kind: 'state',
+            text: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
+            certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
+          }),
+        )
       : [],
   );
 }

@@ -68,7 +68,7 @@ function lacking(context: Context, held: Held): Obstacle[] {
       name: what,
       text: `its controller may need ${what} (${by}), which no longer exists`,
     })),
-    ...neededCreations(held).map((what) => ({
+    ...neededCreations(context, held).map((what) => ({
       name: what,
       text: `its controller may have to create ${what} here, which a terminating namespace refuses`,
     })),

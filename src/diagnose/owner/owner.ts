@@ -1,4 +1,4 @@
-import { POD_TYPE } from '../../model/facts.ts';
+import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { chainCutText, linksInside } from '../chains.ts';
@@ -20,7 +20,12 @@ import {
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { admissionResult, deadWebhooks } from '../rules/admission.ts';
-import { controllerManager, inactiveControllerManager } from '../rules/controller.ts';
+import {
+  controllerManager,
+  inactiveControllerManager,
+  MANAGER_LEASE,
+} from '../rules/controller.ts';
+import { linksToObject } from '../rules/pods.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -31,6 +36,7 @@ import {
 import {
   finalizersOfObject,
   type Held,
+  isKnownWorkload,
   isOfControllerManager,
   isProviderManaged,
   knownFinalizer,
@@ -40,8 +46,9 @@ import { identifiesProgram } from './names.ts';
 import { nextObstacles } from './next.ts';
 import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
-  installRemedy,
   logRemedy,
+  removalAsFirstStep,
+  removalBeforeReach,
   removalRemedies,
   restartCommands,
   scaleUpRemedy,
@@ -50,14 +57,16 @@ import { judgeRemoval } from './removal.ts';
 import {
   findingAbout,
   type OwnerCase,
+  partnerDown,
   podRemedies,
   podTroubles,
   REFUSED,
+  returnRemedy,
   runningOwner,
   warningsIn,
 } from './running.ts';
 import { pausedBy, refusalsFor } from './state.ts';
-import { suspectText, workloadExists } from './suspects.ts';
+import { hasClue, suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
@@ -101,18 +110,21 @@ export function ownerResults(
   if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const ownership = findOwner(context, held);
   const { verdict, owner, suspects, excluded } = ownership;
-  const isInCluster = [...suspects, ...excluded.map(({ suspect }) => suspect)].some(workloadExists);
-  if (verdict !== 'found' && !isInCluster && isForeseen(context, held) && isOfTheCloud(held)) {
-    return EXPECTED;
-  }
+  const others = [...suspects, ...excluded.map(({ suspect }) => suspect)];
+  const isInCluster = [owner, ...others].some(workloadExists);
+  if (!isInCluster && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const { results: obstacles, ...open } = judgeRemoval(context, held, owner?.account);
   const [refusing] = [...open.toGate, ...obstacles];
-  const removal = removalRemedies(context, held, siblings, refusing?.subject);
+  // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
+  const removal =
+    isForeseen(context, held) && verdict !== 'missing'
+      ? []
+      : removalRemedies(context, held, siblings, refusing?.subject);
   const results =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
       : verdict === 'missing' || owner?.actor === undefined
-        ? [missingOwner(context, held, ownership, removal)]
+        ? [noOwner(context, held, ownership, removal)]
         : workloadResults(ownership, {
             ...{ context, held, removal, obstacles, questions: open.questions },
             ...{ candidate: owner, actor: owner.actor },
@@ -133,24 +145,33 @@ export function ownerResults(
     ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
     : [];
   const isWaiting = partners.length > 0;
-  // An owner that is not known may wait as well: where the chain goes on, it is no root cause.
-  const further = code === 'owner-unknown' ? linksInside(context, held) : [];
-  results[0] = { ...first, waitsFor: [...(first.waitsFor ?? []), ...further] };
-  const cut = isWaiting || further.length > 0 ? undefined : chainCutText(context, held);
-  if (cut !== undefined) {
-    const why = `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`;
-    results[0] = { ...first, isCut: true, evidence: [...first.evidence, why] };
-  }
-  const others = isWaiting ? [] : results;
+  // An owner that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
+  const further =
+    code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
+      ? [...partnerLinks(context, held), ...linksInside(context, held)]
+      : [];
+  const cut = chainCutText(context, held);
+  results[0] = {
+    ...first,
+    waitsFor: [...(first.waitsFor ?? []), ...further],
+    ...(cut !== undefined && {
+      isCut: true,
+      evidence: [
+        ...first.evidence,
+        `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`,
+      ],
+    }),
+  };
+  const own = isWaiting ? [] : results;
   // A refusal of an owner that fails is linked below it; any other program meets the refusal when it acts.
   const extra = RUNNING.includes(code) ? [] : obstacles;
   const wakeless = code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
-  const shown = [...others, ...extra, ...wakeless];
+  const shown = [...own, ...extra, ...wakeless];
   const next = nextObstacles(context, held, owner, shown, obstacles);
   return {
     waitsFor: [
       ...partners,
-      ...linksTo(others.slice(0, 1), BECAUSE),
+      ...linksTo(own.slice(0, 1), BECAUSE),
       ...linksTo(extra, REFUSED),
       ...linksTo(wakeless, 'it would refuse the pods of its owner'),
     ],
@@ -160,6 +181,21 @@ export function ownerResults(
     isRemovable,
     isExpected: false,
   };
+}
+
+function noOwner(...given: Parameters<typeof missingOwner>): RuleResult {
+  const [context, held, ownership, removal] = given;
+  const found = missingOwner(...given);
+  const remedies = [...removalBeforeReach(context, held, found.remedies, removal)];
+  return { ...found, remedies, certainty: hasHeir(ownership) ? 'unknown' : found.certainty };
+}
+
+/**
+ * Reports whether, in a forecast, another controller may remove the finalizer. Those that may change everything (OLM,
+ * Argo CD, Flux, Velero) are in most clusters, and remove no finalizer of others.
+ */
+function hasHeir({ certainty, suspects }: Ownership): boolean {
+  return certainty === 'likely' && suspects.some(({ rights }) => rights.change !== 'everything');
 }
 
 /**
@@ -204,24 +240,25 @@ function heldByPartner(
 /** Returns the findings about an owner that exists, by its state. */
 function workloadResults(
   ownership: Ownership,
-  given: Omit<OwnerCase, 'common' | 'duty'>,
+  given: Omit<OwnerCase, 'common' | 'duty' | 'partners'>,
 ): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, suspects, excluded, unread } = ownership;
-  if (willBeDeleted(context, actor.namespace))
-    return [missingOwner(context, held, ownership, removal)];
+  if (willBeDeleted(context, actor.namespace)) return [noOwner(context, held, ownership, removal)];
   const inside = isInside(context, actor.namespace);
   const lines = logLinesAbout(context, held, actor);
   const rivals = suspects
     .slice(0, 3)
-    .map((other) => `also points to ${suspectText(other)}: ${other.clues[0]?.text}`);
+    .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
   const gap = unread.length === 0 ? [] : [unreadText(unread)];
+  const partners = suspects.flatMap((other) =>
+    other.actor && hasClue(other, 'catalogue') ? partnerDown(context, held, other.actor) : [],
+  );
   const ownerCase: OwnerCase = {
     ...given,
+    partners,
     // A guard that the owner itself runs keeps others from changing its objects.
-    obstacles: obstacles.filter(
-      ({ code, servedBy }) => code !== 'admission-denied' || servedBy !== actorText(actor),
-    ),
+    obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
     duty:
       certainty === 'proven'
         ? `should remove ${held.finalizer}`
@@ -246,16 +283,28 @@ function workloadResults(
     ? 'it is in this namespace and is being deleted with it'
     : undefined;
   const asleep = { ...ownerCase, common: { ...ownerCase.common, waitsForNamespace } };
+  if (inside && isEnding(context, actor) && actor.pods.length === 0) return [withoutPods(asleep)];
   if (actor.wanted === 0) return [scaledToZero(asleep)];
-  return actor.ready === 0 ? notReady(asleep) : runningOwner(ownerCase);
+  // Readiness decides about traffic; a controller that is not ready may reconcile, and says so in its log.
+  const isActing = lines.some(({ isError, at }) => isError && at >= held.since);
+  return actor.ready === 0 && !isActing ? notReady(asleep) : runningOwner(ownerCase);
+}
+
+/** Explains that it cannot start again: it is being deleted with its own namespace. */
+function withoutPods(ownerCase: OwnerCase): RuleResult {
+  const { actor, removal } = ownerCase;
+  const code = actor.wanted === 0 ? 'owner-scaled-to-zero' : 'owner-not-ready';
+  const words =
+    ', but is being deleted itself and has no pods, and a terminating namespace accepts no new ones';
+  return findingAbout(ownerCase, code, words, removalAsFirstStep(removal));
 }
 
 function scaledToZero(ownerCase: OwnerCase): RuleResult {
-  const { actor, context, held, removal } = ownerCase;
+  const { actor, context, removal } = ownerCase;
   const { scaledBy } = actor;
   const [end, wake] = isEnding(context, actor)
-    ? [', and is being deleted itself', installRemedy(held, actorText(actor))]
-    : ['', scaleUpRemedy(context, actor)];
+    ? [', and is being deleted itself', returnRemedy(ownerCase)]
+    : ['', scaleUpRemedy(actor)];
   const at = scaledBy?.time === undefined ? '' : ` at ${scaledBy.time}`;
   const evidence = scaledBy && [
     `field manager "${scaledBy.manager}" set its replicas${at} (managedFields)`,
@@ -317,7 +366,9 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
             command: kubectl('rollout', 'resume', ...objectArgs(actor)),
           }
         : fix;
-  const words = `, but ${actor.ready} of ${actor.wanted} replicas are ready${why === undefined ? '' : `: ${why}`}`;
+  const state =
+    actor.kind === 'Pod' ? 'is not ready' : `${actor.ready} of ${actor.wanted} replicas are ready`;
+  const words = `, but ${state}${why === undefined ? '' : `: ${why}`}`;
   const remedies = [
     ...(cure ? [withRole('now', cure)] : []),
     ...(POD_SECURITY.test(refused?.message ?? '') ? [relaxRemedy(context, actor)] : []),
@@ -363,74 +414,57 @@ export function isOfTheCloud(held: Held): boolean {
   const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
   return (
     known !== undefined &&
-    (isProviderManaged(known) ||
-      known.workload.some(({ name }) => name === 'cloud-controller-manager')) &&
+    (isProviderManaged(known) || isKnownWorkload(held, 'cloud-controller-manager')) &&
     writers.some(({ manager }) => identifiesProgram(manager))
   );
 }
 
 /** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
+  const { finalizer, subject } = held;
   const manager = controllerManager(context);
-  const name = knownFinalizer(held)?.owner ?? 'kube-controller-manager';
-  if (manager.state === 'stale') {
-    const result = inactiveControllerManager(context, manager);
-    return { ...NO_OWNER_EXPECTED, waitsFor: linksTo([result], BECAUSE), results: [result] };
-  }
-  const { links, names: users } = usersOf(context, held);
+  const endAt = (result: RuleResult, ...causes: RuleResult[]): OwnerResults => {
+    const waitsFor = linksTo([result], BECAUSE);
+    return { ...NO_OWNER_EXPECTED, waitsFor, results: [result, ...causes] };
+  };
+  if (manager.state === 'stale') return endAt(inactiveControllerManager(context, manager));
+  const isFresh = manager.state === 'fresh';
+  const owner: Pick<OwnerCase, 'common' | 'duty'> = {
+    duty: `should remove ${finalizer}`,
+    common: {
+      subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
+      finalizer,
+      scope: 'cluster',
+      certainty: isFresh ? 'proven' : 'likely',
+      evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, manager.evidence],
+    },
+  };
   const { results: obstacles } = judgeRemoval(context, held);
   // Errors from before the deletion are about other work, such as the provisioning of a volume.
   const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
-  const quote = first === undefined ? undefined : shortQuote(first.error.text);
-  const isFailing = obstacles.length > 0 || first !== undefined;
-  const isFresh = manager.state === 'fresh';
-  const common = {
-    subject: {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      namespace: 'kube-system',
-      name: 'kube-controller-manager',
-    },
-    finalizer: held.finalizer,
-    scope: 'cluster' as const,
-    certainty: isFresh ? ('proven' as const) : ('likely' as const),
-    evidence: [`${held.finalizer} is removed by the ${name}`, manager.evidence],
-  };
-  if (isFailing) {
-    const result: RuleResult = {
-      ...common,
-      code: 'owner-failing',
-      message: `should remove ${held.finalizer}, but its requests fail: ${quote ?? 'the removal is refused'}`,
-      quote,
-      remedies: [],
-      waitsFor: linksTo(obstacles, REFUSED),
-    };
-    return {
-      ...NO_OWNER_EXPECTED,
-      waitsFor: linksTo([result], BECAUSE),
-      results: [result, ...obstacles],
-    };
+  if (obstacles.length > 0 || first !== undefined) {
+    const quote = first === undefined ? undefined : shortQuote(first.error.text);
+    const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
+    const more = { quote, waitsFor: linksTo(obstacles, REFUSED) };
+    return endAt(findingAbout(owner, 'owner-failing', words, [], more), ...obstacles);
   }
+  const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;
-  const children = [
-    ...links,
-    ...(childrenOf(context, held).length > 0 ? partnerLinks(context, held) : []),
-  ];
-  if (children.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: children };
+  const children = childrenOf(context, held).flatMap(({ object, because }) =>
+    linksToObject(context, object, because),
+  );
+  // The garbage collector waits for the pods that an object owns as well.
+  const pods = held.finalizer === 'foregroundDeletion' ? linksInside(context, held) : [];
+  const parts = [...links, ...children, ...pods];
+  if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
+  const names = listNames(users, 3);
   const [state, text] =
     users.length === 0
       ? ['it may be slow', 'Give the deletion more time: raise the timeout']
-      : [
-          `it waits as long as ${listNames(users, 3)}`,
-          `End what uses ${held.subject.kind} ${held.subject.name}: ${listNames(users, 3)}`,
-        ];
-  const result: RuleResult = {
-    ...common,
-    // In a forecast, what uses it may end when the deletion begins.
-    ...(context.now.forecast === undefined ? {} : { certainty: 'unknown' }),
-    code: 'owner-running',
-    message: `should remove ${held.finalizer}, and ${isFresh ? 'runs' : 'seems to run'}; ${state}`,
-    remedies: [withRole('now', { text })],
-  };
-  return { ...NO_OWNER_EXPECTED, waitsFor: linksTo([result], BECAUSE), results: [result] };
+      : [`it waits as long as ${names}`, `End what uses ${subject.kind} ${subject.name}: ${names}`];
+  const words = `, and ${isFresh ? 'runs' : 'seems to run'}; ${state}`;
+  // In a forecast, what uses it may end when the deletion begins.
+  const certainty = context.now.forecast === undefined ? owner.common.certainty : 'unknown';
+  const remedies = [withRole('now', { text })];
+  return endAt(findingAbout(owner, 'owner-running', words, remedies, { certainty }));
 }

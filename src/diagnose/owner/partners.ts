@@ -4,11 +4,15 @@ import {
   detailOf,
   groupOf,
   groupsOf,
+  isBuiltIn,
+  isInside,
+  isKind,
   itemsIn,
   type Link,
   linksToHeld,
   valueIn,
 } from '../context.ts';
+import { linksToObject } from '../rules/pods.ts';
 import type { Held } from './held.ts';
 
 interface Partner {
@@ -41,7 +45,7 @@ export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFact
   return (detailOf(context, from)?.references ?? []).filter(
     ({ group = own, kind, namespace = from.namespace, name }) =>
       name === to.name &&
-      kind === to.kind &&
+      isKind(to, kind) &&
       group === own &&
       [namespace, ''].includes(to.namespace),
   );
@@ -56,7 +60,7 @@ export function partnerLinks(context: Context, held: Held): Link[] {
     ...partnersOf(context, held),
     ...childrenOf(context, held),
     ...referrersOf(context, held),
-  ].flatMap(({ object, because }) => linksToHeld(object, because));
+  ].flatMap(({ object, because }) => linksToObject(context, object, because));
 }
 
 /**
@@ -81,6 +85,26 @@ export function partnersOf(context: Context, held: Held): Partner[] {
   );
 }
 
+/**
+ * Returns cluster-scoped objects that a held object names, that name it back, and whose end its controller waits for: a
+ * setting says `Foreground`, as `compositeDeletePolicy` of a Crossplane claim. A forecast does not examine what holds them.
+ */
+export function foregroundParts(context: Context, held: Held): ObjectFacts[] {
+  const parts = Object.values(context.now.partners).flatMap((read) => valueIn(read) ?? []);
+  return held.objects.flatMap((from) => {
+    const { settings = [] } = detailOf(context, from) ?? {};
+    if (!settings.some((one) => /=foreground$/i.test(one))) return [];
+    return parts.filter(
+      (to) =>
+        to.namespace === '' &&
+        to.deletionTimestamp === undefined &&
+        to.finalizers.length > 0 &&
+        referencesTo(context, from, to).some(({ field }) => field.startsWith('spec.')) &&
+        isNamedIn(context, to, 'spec.', held),
+    );
+  });
+}
+
 /** Reports whether such a field of an object names one of the held objects. */
 function isNamedIn(context: Context, from: ObjectFacts, place: string, { objects }: Held): boolean {
   return objects.some((to) =>
@@ -97,16 +121,42 @@ export function childrenOf(context: Context, held: Held): Partner[] {
     .map(({ head }) => ({ object: head, because }));
 }
 
+/**
+ * Returns the terminating objects of the namespace which lead to objects outside of it: they name or own these, directly
+ * or through others. Their controllers delete those objects as well.
+ */
+export function headsOf(context: Context, { objects }: Held): ObjectFacts[] {
+  const all = terminatingObjects(context);
+  const chain = new Set(objects);
+  for (const to of chain) {
+    for (const { object: from } of all) {
+      const isOwner = to.ownerReferences.some(({ uid }) => uid === from.uid);
+      const { uids = [] } = detailOf(context, from) ?? {};
+      if (isOwner || uids.includes(to.uid) || referencesTo(context, from, to).length > 0) {
+        chain.add(from);
+      }
+    }
+  }
+  const inside = [...chain].filter(({ namespace }) => isInside(context, namespace));
+  const isPart = ({ ownerReferences }: ObjectFacts): boolean =>
+    ownerReferences.some((owner) => inside.some(({ uid }) => uid === owner.uid));
+  return inside.filter((object) => !isPart(object));
+}
+
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
-const PROTECTION = /protect|in-?use|usage/i;
+export const PROTECTION = /protect|in-?use|usage/i;
 
 /**
- * Returns held objects of the namespace whose specs name the held object, which its finalizer protects while they
- * use it.
+ * Returns held objects of the namespace whose specs name the held object, which its finalizer protects while they use it:
+ * by its name, or because they have the finalizer as well, as Secrets with the credentials for custom objects do.
  */
 function referrersOf(context: Context, held: Held): Partner[] {
-  if (!PROTECTION.test(held.finalizer)) return [];
   return terminatingObjects(context)
+    .filter(
+      ({ object }) =>
+        PROTECTION.test(held.finalizer) ||
+        (isBuiltIn(held.type.group) && object.finalizers.includes(held.finalizer)),
+    )
     .filter(({ object }) => isNamedIn(context, object, 'spec.', held))
     .filter(({ object }) => detailOf(context, object)?.endedAt === undefined)
     .map(({ head }) => ({ object: head, because: 'it uses it, and has not finished' }));
@@ -173,8 +223,9 @@ export function namedByConvention(
   const group = groupOf(apiVersion);
   const { siblings = [] } = detailOf(context, { uid }) ?? {};
   const named = siblings.map((one) => {
-    const [kind = '', name = ''] = one.split('/');
-    return { group, kind, name, by: `spec.${kind}` };
+    const [field = '', name = ''] = one.split('/');
+    const kind = field.replace(/(?:Name|Ref)$/, '').toLowerCase();
+    return { group, kind, name, by: `spec.${field}` };
   });
   const labelled = Object.entries(labels).flatMap(([key, name]) => {
     const [, domain = '', word] = /^([^/]+)\/([a-z-]+?)(?:-name)?$/.exec(key) ?? [];
@@ -191,17 +242,20 @@ export function namedByConvention(
   return [...named, ...labelled];
 }
 
-/** Returns keys of objects that the object names. */
-function namedWholes(context: Context, part: ObjectFacts): string[] {
+/** Returns keys of objects that the object names; see `keyOf`. */
+export function namedWholes(context: Context, part: ObjectFacts): string[] {
   const { references = [] } = detailOf(context, part) ?? {};
   return [
-    ...references.map(({ kind, name }) => keyOf(part.apiVersion, kind, name)),
+    ...references.map(({ group, kind, name }) =>
+      keyOf(group === undefined ? part.apiVersion : `${group}/`, kind, name),
+    ),
     ...namedByConvention(context, part).map(({ group, kind, name }) =>
       keyOf(`${group}/`, kind, name),
     ),
   ];
 }
 
-function keyOf(apiVersion: string, kind: string, name: string): string {
+/** Returns a key of an object by its API group, kind and name. */
+export function keyOf(apiVersion: string, kind: string, name: string): string {
   return `${groupOf(apiVersion)}/${kind.toLowerCase()}/${name}`;
 }

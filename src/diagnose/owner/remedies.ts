@@ -1,13 +1,15 @@
-import { shellQuote, upperFirst } from '../../base/text.ts';
-import { NAMESPACE_TYPE, removalPatch } from '../../model/facts.ts';
+import { shellQuote } from '../../base/text.ts';
+import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorText, isEnding } from '../actors.ts';
+import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
+import { undoneText } from '../backends.ts';
 import { productName } from '../catalogue.ts';
 import {
   forceCommand,
   kubectl,
   lookRemedy,
+  nameArgs,
   namespaceArgs,
   objectArgs,
   patchCommand,
@@ -16,32 +18,34 @@ import {
   withoutPeriod,
   withRole,
 } from '../commands.ts';
-import { type Context, listWords, shortQuote, typeName } from '../context.ts';
-import { type ContentError, isAdmissionError } from '../error-texts.ts';
-import { waysToChange } from '../rights.ts';
+import {
+  type Context,
+  isBuiltIn,
+  isForeseen,
+  isInside,
+  listNames,
+  listWords,
+  servedType,
+  shortQuote,
+  typeName,
+} from '../context.ts';
+import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { isSameAccount, waysToChange } from '../rights.ts';
 import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
-import { identifiesProgram } from './names.ts';
-import { invalidity, kindOfResource, leaseSeconds } from './state.ts';
+import { headsOf } from './partners.ts';
+import { REACHING_RISK, reachesOut } from './reach.ts';
+import { invalidity, kindOfResource, typeOfResource } from './state.ts';
 import type { Suspect } from './suspects.ts';
 import type { Sync } from './syncs.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
 /** Returns the remedy that gives a workload without pods its pods back. */
-export function scaleUpRemedy(context: Context, actor: Actor): Remedy {
-  const { apiVersion, kind, owner, scaledBy } = actor;
+export function scaleUpRemedy(actor: Actor): Remedy {
+  const { apiVersion, kind } = actor;
   const place = objectArgs(actor);
   const who = actorText(actor);
-  const manager = scaledBy?.manager ?? '';
-  const scaler = owner
-    ? `${owner.kind} ${owner.name} controls it`
-    : manager !== '' &&
-      identifiesProgram(manager) &&
-      `field manager "${manager}" has set its replicas`;
-  const undone = scaler
-    ? `. ${upperFirst(scaler)} and may set that back: then change the replicas there, for example in Git`
-    : '';
-  const then = `once it has removed the finalizer, Kubernetes finishes the deletion within about ${10 + leaseSeconds(context, actor)} s${undone}`;
+  const then = `once it has removed the finalizer, Kubernetes continues the deletion within about 10 s${undoneText(actor)}`;
   switch (kind) {
     case 'DaemonSet':
       return withRole('now', {
@@ -97,16 +101,26 @@ export function restartCommands(context: Context, actor: Actor): string[] {
     : [];
 }
 
-/** Returns the remedy for what the status has said since the deletion: more time does not help against it. */
-export function statusRemedy({ kind, name }: ObjectFacts): Remedy {
-  return withRole('now', { text: `Resolve what the status of ${kind} ${name} says` });
+/** Returns the remedy for what the status has said since the deletion. */
+export function statusRemedy({ kind, name }: ObjectFacts, words: string): Remedy {
+  return sayingRemedy(`the status of ${kind} ${name}`, words);
+}
+
+/** Returns the remedy for what a status or an Event has said since the deletion: it need not be about the clean-up. */
+export function sayingRemedy(what: string, words: string): Remedy {
+  const isAbsence = classifyErrorText(words).some(({ kind }) => kind === 'not-found');
+  const text = isAbsence
+    ? `Create what ${what} calls missing, unless it belongs in this namespace: a terminating namespace accepts no new objects`
+    : `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`;
+  return withRole('now', { text });
 }
 
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
   const what = `Let its controller act on ${object.kind} ${object.name} again`;
   // A condition only reports a pause that is set somewhere else.
-  if (by.startsWith('status ')) return withRole('now', { text: `${what}: it reports ${by}` });
+  if (by.startsWith('status '))
+    return withRole('now', { text: `${what}: end the pause that ${by} reports` });
   const text = `${what}: remove ${by}`;
   const place = objectArgs(object, typeName(type));
   const [, how = '', key] = /^(annotation|label) ([^=]+)=/.exec(by) ?? [];
@@ -117,14 +131,11 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   const [field = '', value] = by.split(': ');
   const path = `/${field.replaceAll('.', '/')}`;
   return withRole('now', {
-    text,
+    text: `${what}, if ${field} stops its controller and not only what ${object.name} runs: remove ${by}`,
     command: patchCommand(place, [
       { op: 'replace', path, value: value === 'true' ? false : 'Managed' },
     ]),
-    // Many types stop the described work by such a field, not their controller.
-    ...(by.startsWith('spec.') && {
-      risk: 'its controller then goes on with everything that the field stops',
-    }),
+    risk: 'what the field stops then starts again',
   });
 }
 
@@ -132,7 +143,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
 export function endSyncRemedy({ type, namespace, name }: Sync): Remedy {
   const phase = '/status/operationState/phase';
   return withRole('now', {
-    text: `End the sync of Application ${name}, as "argocd app terminate-op" does; Argo CD then removes the finalizer`,
+    text: `End the sync of Application ${name}, as "argocd app terminate-op ${name}" does; Argo CD then removes the finalizer`,
     command: patchCommand(
       [typeName(type), name, '-n', namespace],
       [
@@ -144,8 +155,11 @@ export function endSyncRemedy({ type, namespace, name }: Sync): Remedy {
   });
 }
 
-/** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
-export function installRemedy(held: Held, workload?: string, isElsewhere = true): Remedy {
+/**
+ * Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. `where`: what
+ * follows "again", such as " in another namespace".
+ */
+export function installRemedy(held: Held, workload: string | undefined, where: string): Remedy {
   const { finalizer } = held;
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
@@ -156,9 +170,13 @@ export function installRemedy(held: Held, workload?: string, isElsewhere = true)
   const text =
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
-      : `Install ${what} again${isElsewhere ? ' in another namespace' : ''}. Once it has removed ${finalizer}, Kubernetes finishes the deletion within about 10 s`;
+      : `Install ${what} again${where}. Once it has removed ${finalizer}, Kubernetes continues the deletion within about 10 s`;
   return withRole('now', { text });
 }
+
+/** Answers that ask for fewer requests, in the words of clouds and of HTTP. */
+const THROTTLED =
+  /throttl|\brate (?:limit )?exceeded|\brate.?limit|too many requests|RequestLimitExceeded|\bSlowDown\b/i;
 
 /** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
 export function cureRemedies(
@@ -169,15 +187,22 @@ export function cureRemedies(
   if (error === undefined) return lacksRight ? grantRemedies(owner) : [];
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error)) return [];
+  if (THROTTLED.test(error.text)) {
+    const text = `Give ${actorText(owner.actor)} more time: raise the timeout. Its requests are throttled, which ends by itself: "${shortQuote(error.text)}"`;
+    return [withRole('now', { text })];
+  }
   if (error.kind !== 'not-found') {
     const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
   }
-  const what = `${kindOfResource(owner.context, error)} ${error.name}`;
+  const path = [error.namespace, error.name].filter((part) => part !== undefined).join('/');
+  const what = `${kindOfResource(owner.context, error)} ${path}`;
+  // The API server does not say in which namespace it searched. Cluster-scoped objects are in none.
+  const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
+  const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
   return [
     withRole('now', { text: `Restore ${what}, which the controller needs` }),
-    // The API server does not say in which namespace it searched.
-    ...owner.removal.map((remedy) => ({
+    ...removal.map((remedy) => ({
       ...remedy,
       text: `If ${what} was in this namespace, where nothing can be created: ${remedy.text}`,
     })),
@@ -221,7 +246,7 @@ function grantRemedies(
       ? 'After a restart, the controller tries at once'
       : 'The next attempt of the controller may be up to 17 minutes away';
   const grant = {
-    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role cannot be created in a terminating namespace. ${then}`,
+    text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role ${isForeseen(context, held) ? 'would be deleted with this namespace' : 'cannot be created in a terminating namespace'}. ${then}`,
     command: commands.join(' && '),
     risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
   };
@@ -231,8 +256,19 @@ function grantRemedies(
 /** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
 const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
 
+/** Reports whether the namespaces were read, and none has this name. */
+function isAbsentNamespace({ now: { cluster, namespace } }: Context, name: string): boolean {
+  const { namespaces } = cluster;
+  return (
+    namespaces?.ok === true &&
+    name !== namespace.name &&
+    namespaces.value.every((one) => one.name !== name)
+  );
+}
+
 /** Returns how to see whether the refusal still stands, and the narrowest grant that would end it. */
-function checkRemedies({ now }: Context, error: ContentError & { kind: 'forbidden' }): Remedy[] {
+function checkRemedies(context: Context, error: ContentError & { kind: 'forbidden' }): Remedy[] {
+  const { now } = context;
   const { user, verb, text } = error;
   const quote = `"${shortQuote(text)}"`;
   if (user === undefined || verb === undefined || error.resource === '') {
@@ -240,6 +276,17 @@ function checkRemedies({ now }: Context, error: ContentError & { kind: 'forbidde
   }
   const type = typeName(error);
   const place = REFUSED_PLACE.exec(error.message)?.[1];
+  const [, home, account = ''] = /^system:serviceaccount:([^:]+):(.+)$/.exec(user) ?? [];
+  const isUsedHere = actorsOf(context).some((actor) =>
+    isSameAccount(actor.account, { namespace: home, name: account }),
+  );
+  const lost = isUsedHere
+    ? undefined
+    : [place, home].find((name) => name !== undefined && isAbsentNamespace(context, name));
+  if (lost !== undefined) {
+    const text = `Resolve what refuses the request in the cluster that refuses it: this one has no Namespace ${lost}: ${quote}`;
+    return [withRole('now', { text })];
+  }
   const by =
     place === undefined
       ? 'a ClusterRole'
@@ -256,21 +303,32 @@ function checkRemedies({ now }: Context, error: ContentError & { kind: 'forbidde
 
 /**
  * Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete:
- * ordered`.
+ * ordered`. An object outside of the namespace is deleted by its controller: the object of the namespace that leads to it
+ * is deleted instead.
  */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
-  const { kind } = held.subject;
-  const text = `delete the ${kind} objects, and wait until they are deleted, before ${before} and the namespace`;
+  const heads = isInside(context, held.subject.namespace) ? [] : headsOf(context, held);
+  const [first] = heads;
+  const type = (first && servedType(context, first)) ?? held.type;
+  const objects = first ? heads.filter(({ kind }) => kind === first.kind) : held.objects;
+  const { kind, namespace } = first ?? held.subject;
+  const names = objects.map(({ name }) => name).slice(0, MAX_NAMES);
+  const all = Math.max(objects.length, first ? 0 : held.count);
+  // `--all` would delete what other namespaces use. The other objects of a built-in type, such as Secrets, may be what
+  // this clean-up needs.
+  const isWhole = !isBuiltIn(type.group) && isInside(context, namespace);
+  const more = all > names.length ? ` (the first ${names.length} of ${all})` : '';
+  const what = isWhole ? `the ${kind} objects` : `${kind} ${listNames(names)}${more}`;
+  const text = `delete ${what}, and wait until ${names.length === 1 && !isWhole ? 'it is' : 'they are'} deleted, before ${before} and the namespace`;
+  const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
   return preventionRemedies(context, text, {
-    command: kubectl(
-      'delete',
-      typeName(held.type),
-      '--all',
-      ...namespaceArgs(held.subject.namespace),
-      '--wait',
-    ),
+    command: kubectl('delete', ...which, ...namespaceArgs(namespace), '--wait'),
+    ...(reachesOut(context, held) && { risk: REACHING_RISK }),
   });
 }
+
+/** The most names in one command; the same command works for the rest. */
+const MAX_NAMES = 10;
 
 /**
  * Returns the last resort, a removal by hand. `siblings` are removed in the same patch: a second patch would be
@@ -302,10 +360,12 @@ export function removalRemedies(
   const inside = content.flatMap(({ type, read }) =>
     (read.ok && object.namespace === namespace.name ? read.value.terminating : [])
       .filter(({ finalizers }) => finalizers.includes(held.finalizer))
-      .map(({ count }) => ({ count, resource: type.resource })),
+      .map(({ count }) => ({ count, type })),
   );
-  const total = inside.reduce((sum, { count }) => sum + count, 0);
-  const types = new Set(inside.map(({ resource }) => resource));
+  // One name may be that of several controllers, as `finalizers.fluxcd.io`.
+  const own = inside.filter(({ type }) => type.group === held.type.group);
+  const total = own.reduce((sum, { count }) => sum + count, 0);
+  const types = new Set(own.map(({ type }) => type.resource));
   const isRefused =
     refusedBy === undefined
       ? ''
@@ -315,7 +375,10 @@ export function removalRemedies(
     command: patchCommand(objectArgs(object, typeName(held.type)), removalPatch(object, remove)),
     risk,
   });
-  const all = total > 1 ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
+  // Forcing takes every finalizer of this name, also that of another controller.
+  const isAlone = own.length === inside.length;
+  const all =
+    total > 1 && isAlone ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
   if (all === undefined) return [one];
   return [
     one,
@@ -331,6 +394,27 @@ export function removalRemedies(
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   const [first, ...others] = removal.toReversed();
   return first === undefined ? [] : [{ ...first, role: 'now' }, ...others];
+}
+
+/**
+ * Puts the removal before the return of a controller whose clean-up reaches beyond the namespace: what it deployed there
+ * may be in use.
+ */
+export function removalBeforeReach(
+  context: Context,
+  held: Held,
+  remedies: readonly Remedy[],
+  removal: readonly Remedy[],
+): readonly Remedy[] {
+  const offered = removal.filter((one) => remedies.includes(one));
+  if (offered[0] === undefined || !reachesOut(context, held)) return remedies;
+  const others = remedies.filter((one) => !offered.includes(one));
+  return [
+    ...removalAsFirstStep(offered),
+    ...others.map((one) =>
+      one.role === 'now' ? { ...one, role: 'or' as const, risk: REACHING_RISK } : one,
+    ),
+  ];
 }
 
 /**
@@ -369,7 +453,13 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
   if (known === undefined) return [];
   const owner = productName(known)?.replace(/,.*/, '') ?? 'the usual controller of this finalizer';
-  const advice = isMissing ? known.withoutOwner : undefined;
-  const text = advice ?? `If the owner is ${owner}: ${known.remedy}`;
-  return text === '' ? [] : [withRole('or', { text: withoutPeriod(text) })];
+  const { remedy, withoutOwner, prevention = '' } = known;
+  const advice = (role: 'or' | 'next', text: string): Remedy[] =>
+    text === '' ? [] : [withRole(role, { text: withoutPeriod(text) })];
+  const asUsual = (text: string): string =>
+    text === '' ? '' : `If the owner is ${owner}: ${text}`;
+  return [
+    ...advice('or', (isMissing ? withoutOwner : undefined) ?? asUsual(remedy)),
+    ...advice('next', prevention),
+  ];
 }

@@ -10,7 +10,7 @@ import {
   typeName,
 } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
-import { denialOf, guardsAsked, mayDeny, realRequests, requesterOf } from '../guards.ts';
+import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../guards.ts';
 import type { Account } from '../rights.ts';
 import { type Judgement, judgeAdmission, onlyGuardResults } from '../rules/admission.ts';
 import type { Held } from './held.ts';
@@ -70,8 +70,7 @@ export function untriedAdmission(context: Context, held: Held, owner: Actor): st
     const [request] = realRequests(context, 'UPDATE', held.type, object);
     const untried = (guardsAsked(context, 'UPDATE', held.type, object) ?? []).filter(
       (guard) =>
-        (guard.isMutating ||
-          (mayDeny(guard) && (!guard.policy || denialOf(guard.policy, request) !== 'none'))) &&
+        (guard.isMutating || (mayDeny(guard) && mayRefuse(guard, request))) &&
         !(guard.webhook?.service && actorsBehind(context, guard.webhook.service).includes(owner)),
     );
     if (untried.length === 0) return [];

@@ -1,3 +1,5 @@
+import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
+import { forbidsDeletion } from '../../model/facts/metadata.ts';
 import {
   type Condition,
   type ObjectDetail,
@@ -16,14 +18,21 @@ import {
   isBuiltIn,
   isForeseen,
   itemsIn,
+  listNames,
   servedType,
+  shortQuote,
   typeName,
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
-import { type Held, knownFinalizer, LAST_WORDS_MS } from './held.ts';
+import { type Held, knownFinalizer } from './held.ts';
 import { currentLogLines } from './logs.ts';
-import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
+import {
+  isOfOneProject,
+  KUBERNETES_CONTROLLERS,
+  matchesReporter,
+  NODE_COMPONENTS,
+} from './names.ts';
 import { wholesOf } from './partners.ts';
 
 /** An error that the owner, or the API server for it, reported. */
@@ -31,8 +40,6 @@ export interface Refusal {
   error: ContentError;
   /** The source of the error. */
   source: string;
-  /** The object of the error. */
-  object: ObjectFacts;
   /** The time of the report, as far as that is known. */
   at: string;
 }
@@ -48,7 +55,7 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
     ...fromTrial(context, held, object),
   ]);
   if (owner !== undefined) said.push(...fromLogs(context, held, owner));
-  const bySaying = new Map<string, (typeof said)[number]>();
+  const bySaying = new Map<string, Refusal>();
   for (const one of said) if (!bySaying.has(one.error.text)) bySaying.set(one.error.text, one);
   return [...bySaying.values()]
     .toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
@@ -100,12 +107,8 @@ function isStatusOfOthers(
 
 function fromTrial(context: Context, held: Held, object: ObjectFacts): Refusal[] {
   const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
-  return invalidity(context, held, object).map((error) => ({
-    error,
-    source,
-    object,
-    at: context.now.takenAt,
-  }));
+  const at = context.now.takenAt;
+  return invalidity(context, held, object).map((error) => ({ error, source, at }));
 }
 
 /** Finds a validation error, which refuses every change of the object for all users. */
@@ -124,18 +127,19 @@ export function invalidity(
 /** A text of an object's status. */
 interface Statement {
   text: string;
+  /** The text behind the reason of its condition in words, as `waiting for infrastructure deletion`. */
+  words: string;
   source: string;
   /** The latest possible time of the text, if known: its own transition, or the last write of the status. */
   at: string;
   /** The text was written after the deletion, or nothing dates it. */
   isCurrent: boolean;
-  /** The text reports trouble, and not only a state. */
+  /** The text reports trouble, and neither a mere state nor other work than the removal. */
   isTrouble: boolean;
   /** The status itself calls this a failure. */
   isStated: boolean;
-  /** The text is about other work than the removal. */
-  isOtherWork: boolean;
-  isCondition: boolean;
+  /** A condition about the whole object, or one that is called a failure. */
+  isGeneral: boolean;
   object: ObjectFacts;
 }
 
@@ -150,30 +154,32 @@ function statementsOf(
 ): Statement[] {
   const detail = detailOf(context, object);
   if (detail === undefined || isStatusOfOthers(context, owner, object)) return [];
-  const isOtherWork = (words: string): boolean => isAboutOtherWork(detail, object, words);
-  const isNew = ({ lastTransitionTime: at = '', message }: Condition): boolean =>
-    isWaitText(message) && Date.parse(at) >= Date.parse(object.deletionTimestamp ?? '');
+  const wordsOf = ({ reason, message }: Condition): string =>
+    `${kebab(reason).replaceAll('-', ' ')}: ${message}`;
+  const isNew = (one: Condition): boolean =>
+    isWaitText(wordsOf(one)) &&
+    Date.parse(one.lastTransitionTime ?? '') >= Date.parse(object.deletionTimestamp ?? '');
   const told = detail.conditions.filter((one) => isFailure(one) || isNew(one));
   const conditions = told.map((condition) => {
     const { type, status, reason, message: text, lastTransitionTime } = condition;
     const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
     const source = `status condition ${is} of ${object.kind} ${object.name}`;
     const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
-    const isTrouble = isFailure(condition);
-    const isOther = isOtherWork(`${type} ${text}`);
-    const kind = { isTrouble, isStated, isOtherWork: isOther, isCondition: true };
-    return { text, source, ...kind, ...dateOf(context, object, lastTransitionTime, condition) };
+    const isTrouble = !isAboutOtherWork(detail, `${type} ${reason} ${text}`);
+    const date = dateOf(context, object, lastTransitionTime, condition);
+    const isGeneral = isStated || WELL.test(type);
+    return { text, words: wordsOf(condition), source, isTrouble, isStated, isGeneral, ...date };
   });
   const date = dateOf(context, object, undefined, detail);
   const source = `the status of ${object.kind} ${object.name}`;
   const texts = detail.texts.map((text) => {
     const isStated = detail.errors?.includes(text) === true;
-    const kind = { isTrouble: true, isStated, isOtherWork: isOtherWork(text), isCondition: false };
-    return { text, source, ...kind, ...date };
+    const isTrouble = !isAboutOtherWork(detail, text);
+    return { text, words: text, source, isTrouble, isStated, isGeneral: false, ...date };
   });
   const sentences = (detail.sentences ?? []).map((text) => {
-    const kind = { isTrouble: false, isStated: false, isOtherWork: false, isCondition: false };
-    return { text, source, ...kind, ...date };
+    const kind = { isTrouble: false, isStated: false, isGeneral: false };
+    return { text, words: text, source, ...kind, ...date };
   });
   return [...conditions, ...texts, ...sentences]
     .filter(({ text }) => text !== '' && !NOISE.test(text))
@@ -197,17 +203,20 @@ function dateOf(
   const isLate = dates.some((date) => Date.parse(date) >= began);
   const hasSeen =
     observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
-  // A condition with a generation of its own was not judged again by a later write of another part of the status.
-  const isBehind = transition !== undefined && (observedGeneration ?? generation) < generation;
-  return { at: dates.toSorted().at(-1) ?? '', isCurrent: !isBehind && (isLate || hasSeen) };
+  // A condition with a generation of its own was not judged again by a later write of another part of the status. A
+  // controller may report a generation that its cache has outdated, so a transition since the deletion counts more.
+  const isBehind =
+    transition !== undefined &&
+    !(Date.parse(transition) >= began) &&
+    (observedGeneration ?? generation) < generation;
+  const at = isBehind ? transition : dates.toSorted().at(-1);
+  return { at: at ?? '', isCurrent: !isBehind && (isLate || hasSeen) };
 }
 
 function fromStatus(context: Context, owner: Actor | undefined, object: ObjectFacts): Refusal[] {
   return statementsOf(context, owner, object)
-    .filter(({ isCurrent, isTrouble, isOtherWork }) => isCurrent && isTrouble && !isOtherWork)
-    .flatMap(({ text, source, isStated, at }) =>
-      refusal(text, source, isStated).map((one) => ({ ...one, object, at })),
-    );
+    .filter(({ isCurrent, isTrouble }) => isCurrent && isTrouble)
+    .flatMap(({ text, source, isStated, at }) => refusals(text, isStated, { source, at }));
 }
 
 /** Returns the texts of the objects since the deletion, also those that report no error but a wait. */
@@ -217,11 +226,25 @@ export function statusTexts(context: Context, held: Held, owner?: Actor): Statem
   );
 }
 
+/** Returns the Warning Events about the objects since the deletion, newest first, whoever reported them. */
+export function lateWarnings(context: Context, held: Held) {
+  const all = held.objects.flatMap((object) =>
+    warningsAbout(context, [object], undefined)
+      .filter(({ at }) => Date.parse(at) >= Date.parse(object.deletionTimestamp ?? ''))
+      .map((event) => {
+        const what = `Event ${event.reason} about ${object.kind} ${object.name}`;
+        return { ...event, what };
+      }),
+  );
+  const oldestFirst = all.toSorted((a, b) => (a.at < b.at ? -1 : 1));
+  // The baseline may have the same Event; the last of equal ones counts.
+  return [...new Map(oldestFirst.map((one) => [one.what + one.message, one])).values()].reverse();
+}
+
 /** Returns what the status of the objects says, for a report that names no owner; texts from before the deletion with their time. */
 export function statusEvidence(context: Context, held: Held): string[] {
   return held.objects
     .flatMap((object) => statementsOf(context, undefined, object))
-    .filter(({ isCurrent, isTrouble, isOtherWork }) => isCurrent || (isTrouble && !isOtherWork))
     .map(
       ({ text, source, isCurrent, at }) =>
         `${source}${isCurrent ? '' : `, last written at ${at}, before the deletion`}: ${text}`,
@@ -230,23 +253,57 @@ export function statusEvidence(context: Context, held: Held): string[] {
 
 const WELL = /^(?:Ready|Healthy|Available|Synced)$/;
 
-/**
- * Returns the troubles that the status of an object reports; the object is not being deleted. Beside a condition such as
- * Ready=True, only other conditions do: any other text is history.
- */
-export function troublesOf(context: Context, object: ObjectFacts): Statement[] {
-  const { conditions = [] } = detailOf(context, object) ?? {};
-  const isWell = conditions.some(({ type, status }) => WELL.test(type) && status === 'True');
-  return statementsOf(context, undefined, object).filter(
-    ({ isTrouble, isOtherWork, isCondition }) =>
-      isTrouble && !isOtherWork && (isCondition || !isWell),
+/** Returns the failures that the status of an object reports, whenever they were written. */
+export function failuresOf(
+  context: Context,
+  object: ObjectFacts,
+  owner: Actor | undefined = undefined,
+): Statement[] {
+  return statementsOf(context, owner, object).filter(
+    ({ isTrouble, isStated, text }) => isTrouble && (isStated || FAILURE.test(text)),
   );
 }
 
-/** Returns what the status of an object says of its own failure. */
-export function failureOf(context: Context, object: ObjectFacts): string | undefined {
-  return troublesOf(context, object).find(({ text, isStated }) => isStated || FAILURE.test(text))
-    ?.text;
+/**
+ * Returns the failures that count before a deletion. Beside a condition such as Ready=True, only conditions about the whole
+ * object and failures do: any other text is history, and any other condition that is False says that an option is not in use.
+ */
+export function presentFailures(context: Context, object: ObjectFacts): Statement[] {
+  const isWell = saysWell(detailOf(context, object)?.conditions);
+  return failuresOf(context, object).filter(({ isGeneral }) => isGeneral || !isWell);
+}
+
+function saysWell(conditions: readonly Condition[] = []): boolean {
+  return conditions.some(({ type, status }) => status === 'True' && WELL.test(type));
+}
+
+/** Conditions about the work of the controller itself, and not about what its object runs. */
+const WORK = /^(?:InSync|Synced|Synchronized|Reconciled|Connected)$/;
+/**
+ * Returns what the status of an object says against its health, whatever the words of its messages: a state such as
+ * Degraded, or a condition such as Synced that is False.
+ */
+export function poorHealth(context: Context, object: ObjectFacts): string[] {
+  const { conditions = [], endedAt, unhealthy = [] } = detailOf(context, object) ?? {};
+  if (endedAt !== undefined) return [];
+  const failing = conditions
+    .filter(({ type, status }) => status === 'False' && WORK.test(type))
+    .map(({ type, reason, message }) => `${type}=False (${reason}) ${message}`.trim());
+  return [...failing, ...(saysWell(conditions) ? [] : unhealthy)];
+}
+
+/** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */
+export function protectionsOf(context: Context, held: Held): string[] {
+  return held.objects.flatMap((object) => {
+    const annotations = Object.entries(object.annotations)
+      .filter(([key, value]) => isAnnotationForOwner(key, held) && forbidsDeletion(key, value))
+      .map(([key, value]) => `annotation ${key}: ${value}`);
+    const isCustom = !isBuiltIn(groupOf(object.apiVersion));
+    const fields = (isCustom && detailOf(context, object)?.protections) || [];
+    return [...annotations, ...fields].map(
+      (by) => `${object.kind} ${object.name} may be protected from deletion by ${by}`,
+    );
+  });
 }
 
 const WAITING =
@@ -272,10 +329,13 @@ const ABNORMAL =
  */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
 
-function isFailure({ type, status: told }: Condition): boolean {
+/** Reports whether it is a failure by its type and status, or, where these say that all is well, by its reason. */
+function isFailure({ type, status: told, reason }: Condition): boolean {
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   const isTrue = told === '' || told === 'True';
-  return ABNORMAL.test(type) ? isTrue : !isTrue || ABOUT_REMOVAL.test(type);
+  return ABNORMAL.test(type)
+    ? isTrue
+    : !isTrue || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
 }
 
 /** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
@@ -288,27 +348,32 @@ function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
 }
 
 /**
- * Reports whether a text is about other work than the removal: work that ended before the deletion (a failed backup can
+ * Reports whether a text is about other work than the removal: work that has ended (a failed backup can
  * still be deleted), or work beside which the state is healthy.
  */
-function isAboutOtherWork(
-  { besideHealthy, endedAt }: ObjectDetail,
-  { deletionTimestamp }: ObjectFacts,
-  words: string,
-): boolean {
-  const wasOver = Date.parse(endedAt ?? '') < Date.parse(deletionTimestamp ?? '');
-  return (wasOver || besideHealthy?.includes(words) === true) && !ABOUT_REMOVAL.test(words);
+function isAboutOtherWork({ besideHealthy, endedAt }: ObjectDetail, words: string): boolean {
+  const isOther =
+    endedAt !== undefined || besideHealthy?.includes(words) === true || OTHER_WORK.test(words);
+  return isOther && !ABOUT_REMOVAL.test(words.replace(NAMESPACE_ENDS, ''));
 }
+
+/**
+ * Work that is no clean-up and fails by the deletion of the namespace: a sync or the like that may create nothing any
+ * more, and Pods or Deployments that are gone.
+ */
+const OTHER_WORK =
+  /\b(?:sync|upgrade|install|rollout|deploy)(?:failed|error)\b.*because it is being terminated|\b(?:pods?|deployments|statefulsets|daemonsets|replicasets)(?:\.apps)? "[^"]+" not found/is;
+/** The words of NamespaceLifecycle (apiserver), which refuses any new object. */
+const NAMESPACE_ENDS = /because it is being terminated/;
 
 function fromEvents(context: Context, owner: Actor | undefined, object: ObjectFacts): Refusal[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
   return warningsAbout(context, [object], owner)
     .filter(({ at }) => Date.parse(at) >= began)
-    .flatMap(({ message, reason, at }) =>
-      refusal(message, `Event ${reason} about ${object.kind} ${object.name}`, true).map(
-        (error) => ({ ...error, object, at }),
-      ),
-    );
+    .flatMap(({ message, reason, at }) => {
+      const source = `Event ${reason} about ${object.kind} ${object.name}`;
+      return refusals(message, true, { source, at });
+    });
 }
 
 function warningsAbout(
@@ -316,19 +381,42 @@ function warningsAbout(
   objects: readonly ObjectFacts[],
   owner: Actor | undefined,
 ) {
+  return eventsOf(context, objects, owner).filter(({ type }) => type === 'Warning');
+}
+
+/** Returns the Events about the objects that no other program than the owner is known to have reported, without noise. */
+function eventsOf(context: Context, objects: readonly ObjectFacts[], owner: Actor | undefined) {
   return eventsAbout(context, { objects }).flatMap((event) => {
-    const { type, at, component, instance, message } = event;
-    if (type !== 'Warning' || at === undefined || NOISE.test(message)) return [];
+    const { at, component, instance, message } = event;
+    if (at === undefined || NOISE.test(message)) return [];
     return isOfAnother(context, owner, component, instance) ? [] : [{ ...event, at }];
   });
 }
 
-/** Returns the last error from before the deletion: a Warning Event, or a status text that was not written since. */
+/**
+ * Returns the errors that are the last Events of the owner about the held objects: nothing better followed. A status that
+ * is well makes them history.
+ */
+export function recentWarnings(context: Context, held: Held, owner: Actor): string[] {
+  return held.objects.flatMap((object) => {
+    if (saysWell(detailOf(context, object)?.conditions)) return [];
+    const events = eventsOf(context, [object], owner);
+    const last = events.toSorted((a, b) => (a.at < b.at ? -1 : 1)).at(-1);
+    return last?.type === 'Warning' && FAILURE.test(last.message)
+      ? `Event ${last.reason} about ${object.kind} ${object.name} says: ${shortQuote(last.message)}`
+      : [];
+  });
+}
+
+/**
+ * Returns the last error of objects whose status says nothing since the deletion: a Warning Event, or a text of the status,
+ * which is older or which other programs have written.
+ */
 export function lastComplaint(
   context: Context,
   held: Held,
   owner: Actor,
-): { who: string; text: string; source: string } | undefined {
+): { who: string; text: string; source: string; isOfOthers?: true } | undefined {
   const warnings = warningsAbout(context, held.objects, owner).map(
     ({ at, reason, message: text }) => ({
       at,
@@ -337,18 +425,23 @@ export function lastComplaint(
       source: `Event ${reason} at ${at}, before the deletion`,
     }),
   );
-  const statuses = held.objects.flatMap((object) =>
-    statementsOf(context, owner, object)
-      .filter(
-        ({ text, isCurrent, isStated, isOtherWork }) =>
-          !isCurrent && !isOtherWork && (isStated || FAILURE.test(text)),
-      )
-      .map(({ text }) => {
-        const at = lastStatusWrite(object) ?? '';
-        const source = `the status of ${object.kind} ${object.name}, last written at ${at}, before the deletion`;
-        return { at, who: `${source},`, text, source };
-      }),
-  );
+  const statuses = held.objects.flatMap((object) => {
+    const isOfOthers = isStatusOfOthers(context, owner, object);
+    const managers = new Set(object.statusWriters.map(({ manager }) => `"${manager}"`));
+    return failuresOf(context, object, isOfOthers ? undefined : owner).map(({ text, at }) => {
+      const how = isOfOthers
+        ? `written by ${listNames([...managers])}`
+        : `last written at ${at}, before the deletion`;
+      const source = `the status of ${object.kind} ${object.name}, ${how}`;
+      return {
+        at,
+        who: `${source},`,
+        text,
+        source,
+        ...(isOfOthers && { isOfOthers: true as const }),
+      };
+    });
+  });
   return [...warnings, ...statuses].toSorted((a, b) => (a.at < b.at ? 1 : -1))[0];
 }
 
@@ -356,44 +449,57 @@ export function lastComplaint(
 function fromLogs(context: Context, held: Held, owner: Actor): Refusal[] {
   return currentLogLines(context, held, owner)
     .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .flatMap(({ text, pod, object, at }) =>
-      refusal(text, `the log of ${pod}`, true).map((error) => ({ ...error, object, at })),
-    );
+    .flatMap(({ text, pod, at }) => refusals(text, true, { source: `the log of ${pod}`, at }));
 }
 
 const NOISE =
   /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
 
+/** Reports whether the status, an Event or the log of the owner has an error that a repeated request heals, such as a conflict. */
+export function reportsConflict(context: Context, held: Held, owner: Actor): boolean {
+  const texts = held.objects.flatMap((object) => {
+    const { conditions = [], texts: others = [] } = detailOf(context, object) ?? {};
+    return [...conditions.map(({ message }) => message), ...others];
+  });
+  const events = eventsAbout(context, held).map(({ message }) => message);
+  const lines = currentLogLines(context, held, owner).map(({ text }) => text);
+  return [...texts, ...events, ...lines].some((text) => NOISE.test(text));
+}
+
 /** A text that counts its progress reports no failure. */
 export const PROGRESS = /\b\d{1,3} ?%/;
 
-function refusal(
-  text: string,
-  source: string,
-  isStated: boolean,
-): { error: ContentError; source: string }[] {
+function refusals(text: string, isStated: boolean, from: Omit<Refusal, 'error'>): Refusal[] {
   const errors = classifyErrorText(text);
   // A terminating namespace accepts no new Events, and no clean-up needs them.
-  if (errors.some((one) => one.kind === 'namespace-terminating' && one.resource === 'events')) {
-    return [];
-  }
+  if (errors.some((one) => 'resource' in one && one.resource === 'events')) return [];
   const known = errors.filter(({ kind }) => kind !== 'other');
   const others = isStated || (FAILURE.test(text) && !PROGRESS.test(text)) ? errors.slice(0, 1) : [];
-  return (known.length > 0 ? known : others).map((error) => ({ error, source }));
+  return (known.length > 0 ? known : others).map((error) => ({ ...from, error }));
 }
 
 /** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
-export function kindOfResource(context: Context, { resource }: { resource: string }): string {
-  const type = typesOf(context).find(({ resource: plural, kind }) =>
+export function kindOfResource(context: Context, error: { resource: string }): string {
+  return typeOfResource(context, error)?.kind ?? error.resource;
+}
+
+/** Returns the served type that a text names by its resource or kind; of several groups the one that it names. */
+export function typeOfResource(
+  context: Context,
+  { resource, group = '' }: { resource: string; group?: string },
+): ResourceType | undefined {
+  const named = typesOf(context).filter(({ resource: plural, kind }) =>
     [plural, kind.toLowerCase()].includes(resource.toLowerCase()),
   );
-  return type?.kind ?? resource;
+  return named.find((type) => type.group === group) ?? named[0];
 }
 
 /** An object for which its controller is paused; `by`: what pauses it, as `annotation x=true`. */
 export interface Pause {
   object: ObjectFacts;
   by: string;
+  /** The pause may stop something else than the controller that deletes the object. */
+  isUnclear: boolean;
 }
 
 /**
@@ -401,8 +507,14 @@ export interface Pause {
  * that they are parts of.
  */
 export function pausedBy(context: Context, held: Held): Pause | undefined {
-  if (knownFinalizer(held)?.actsWhenPaused) return undefined;
-  const [first, ...others] = held.objects.map((object) => pauseOf(context, held, object));
+  const known = knownFinalizer(held);
+  if (known?.actsWhenPaused) return undefined;
+  const [first, ...others] = held.objects
+    .map((object) => pauseOf(context, held, object))
+    // Most types stop by a field what they run. Of a known product the catalogue says whether its controller stops.
+    .map((pause) =>
+      known && !known.stoppedBySpec && pause?.by.startsWith('spec.') ? undefined : pause,
+    );
   if (first !== undefined && others.every((other) => other !== undefined)) return first;
   return wholesOf(context, held)
     .filter(({ apiVersion }) => isAnnotationForOwner(apiVersion, held))
@@ -412,19 +524,24 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
 
 function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | undefined {
   for (const what of ['annotation', 'label'] as const) {
-    const told = Object.entries(object[`${what}s`]).find(
-      ([key, value]) => isPause(key, value) && isAnnotationForOwner(key, held),
-    );
-    if (told !== undefined) return { object, by: `${what} ${told[0]}=${told[1]}` };
+    const told = Object.entries(object[`${what}s`]).filter(([key, value]) => isPause(key, value));
+    const own = told.find(([key]) => isAnnotationForOwner(key, held));
+    const [key, value] = own ?? told.find(([one]) => isOfSibling(one, held)) ?? [];
+    if (key !== undefined) {
+      return { object, by: `${what} ${key}=${value}`, isUnclear: what === 'label' || !own };
+    }
   }
   // A pause is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
   if (isBuiltIn(groupOf(object.apiVersion))) return undefined;
   const { suspended, conditions = [] } = detailOf(context, object) ?? {};
-  if (suspended !== undefined) return { object, by: suspended };
+  if (suspended !== undefined) return { object, by: suspended, isUnclear: true };
   const paused = conditions.find(
     ({ type, status }) => status === 'True' && isPause(kebab(type), status),
   );
-  return paused && { object, by: `status condition ${paused.type}=True` };
+  if (paused === undefined) return undefined;
+  const { type, reason } = paused;
+  const by = `status condition ${type}=True${reason === '' ? '' : ` (${reason})`}`;
+  return { object, by, isUnclear: true };
 }
 
 /** An object that defines the type of the held ones and starts their controller. */
@@ -443,20 +560,20 @@ export function definingObjects(context: Context, held: Held): Definition[] {
   const crd = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(held.type),
   );
-  const made = crd?.madeBy;
-  const maker = made && servedType(context, made);
+  const makers = [crd?.madeBy].flatMap((made): Definition[] => {
+    const type = made && servedType(context, made);
+    return type ? [{ type, name: made.name, field: `ownerReference of CRD ${crd?.name}` }] : [];
+  });
   const labels = Object.entries({ ...crd?.labels, ...held.objects[0]?.labels });
   const named = labels.flatMap(([label, name]): Definition[] => {
     const [, domain = '', word = ''] = /^([^/]+)\/([a-z-]+)-name$/.exec(label) ?? [];
     const type = typesOf(context).find(
       ({ kind, group, namespaced }) =>
-        !namespaced && kebab(kind) === word && `.${domain}`.endsWith(`.${group}`),
+        !namespaced && `${group}/${kebab(kind)}` === `${domain}/${word}`,
     );
     return type === undefined ? [] : [{ type, name, field: `label ${label}` }];
   });
-  return maker === undefined || made === undefined
-    ? named
-    : [{ type: maker, name: made.name, field: `ownerReference of CRD ${crd?.name}` }, ...named];
+  return [...makers, ...named];
 }
 
 function kebab(kind: string): string {
@@ -471,13 +588,13 @@ export function lostDefinition(
   context: Context,
   held: Held,
 ): (Definition & { since: string | undefined }) | undefined {
-  for (const one of definingObjects(context, held)) {
-    const found = context.now.partners[partnerKey({ ...one.type, ...one, namespace: undefined })];
-    if (found?.ok !== true) continue;
-    const since = found.value?.deletionTimestamp;
-    if (since !== undefined || found.value === undefined) return { ...one, since };
-  }
-  return undefined;
+  return definingObjects(context, held)
+    .flatMap((one) => {
+      const found = context.now.partners[partnerKey({ ...one.type, ...one, namespace: undefined })];
+      if (!found?.ok) return [];
+      return { ...one, since: found.value?.deletionTimestamp, exists: found.value !== undefined };
+    })
+    .find(({ since, exists }) => since !== undefined || !exists);
 }
 
 /**
@@ -492,12 +609,19 @@ export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
   return undefined;
 }
 
+/** A node without a ready pod of a DaemonSet; `pod` is the one that is not ready. */
+export interface LostAgent {
+  node: string;
+  pod: string | undefined;
+  object: ObjectFacts;
+}
+
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
 export function lostAgent(
   context: Context,
   held: Held,
   { kind, pods }: Actor,
-): { node: string; pod: string | undefined; object: ObjectFacts } | undefined {
+): LostAgent | undefined {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   for (const object of held.objects) {
     for (const node of detailOf(context, object)?.nodes ?? []) {
@@ -506,18 +630,6 @@ export function lostAgent(
     }
   }
   return undefined;
-}
-
-/**
- * Returns how long the next leader waits before it may act: a candidate that finds a Lease with a holder waits for
- * its whole duration, however old the Lease is (client-go, leader election).
- */
-export function leaseSeconds({ now }: Context, actor: Actor): number {
-  const own = itemsIn(now.cluster.leases).filter(
-    ({ namespace, holder = '' }) =>
-      namespace === actor.namespace && holder.startsWith(`${actor.name}-`),
-  );
-  return Math.max(0, ...own.map(({ durationSeconds = 15 }) => durationSeconds));
 }
 
 /** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
@@ -529,9 +641,10 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
   );
 }
 
-/** Reports whether two domains are equal, or one is below the other: `crossplane.io`, `aws.crossplane.io`. */
-export function isOfOneProject(one: string, other: string): boolean {
-  return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);
+/** Reports whether the key has the domain of a neighbour of the type's group: `eck.k8s.example.com`, `kibana.k8s.example.com`. */
+function isOfSibling(annotation: string, { type }: Held): boolean {
+  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
+  return parent !== undefined && annotation.replace(/\/.*/, '').endsWith(parent);
 }
 
 /**
@@ -539,13 +652,8 @@ export function isOfOneProject(one: string, other: string): boolean {
  * `…/reconcile-policy: …`.
  */
 function isPause(key: string, value: string): boolean {
-  const name = key.slice(key.indexOf('/') + 1).toLowerCase();
-  if (PAUSE.test(name)) return !/^(?:false|no|off|0|disabled?)$/i.test(value);
-  return (
-    /^(?:reconcil(?:e|iation)(?:-?loop)?|managed)$/.test(name) &&
-    /^(?:disabled?|false|paused?|off)$/i.test(value)
-  );
+  return PAUSE.test(`${key.slice(key.indexOf('/') + 1)}=${value}`);
 }
 
 const PAUSE =
-  /^(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)$/;
+  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:reconcil(?:e|iation)(?:-?loop)?|managed)=(?:disabled?|false|paused?|off)$)/i;

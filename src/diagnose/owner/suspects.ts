@@ -1,8 +1,15 @@
-import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
-import { type Context, itemsIn } from '../context.ts';
+import {
+  type Actor,
+  accountText,
+  actorsOf,
+  actorText,
+  isEndingNamespace,
+  isStatic,
+} from '../actors.ts';
+import { type Context, isBuiltIn } from '../context.ts';
 import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
 import { CLUES, type ClueKind, type ClueRow } from './clues.ts';
-import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
+import { type FinalizerDomain, finalizerDomain, type Held, writerOf } from './held.ts';
 
 /** Everything that clues and exclusions read about one held finalizer, computed once. */
 export interface OwnerQuestion {
@@ -96,13 +103,20 @@ export function suspectText({
 }
 
 /** Reports whether a workload exists, whether or not it has replicas. */
-export function workloadExists({ actor }: Suspect): boolean {
-  return actor !== undefined && !actor.isGone;
+export function workloadExists(suspect: Suspect | undefined): boolean {
+  return suspect?.actor !== undefined && !suspect.actor.isGone;
 }
 
-/** Reports whether a clue points to it, other than a permission. */
-export function pointsToSuspect({ clues }: Suspect): boolean {
-  return clues.some(({ about }) => about !== 'anyone');
+/**
+ * Reports whether a clue points to it. Many programs may change a built-in type of namespaces: a permission on one points to nobody,
+ * unless the finalizer belongs to a group whose types it may change, too.
+ */
+export function pointsToSuspect({ held, domain }: OwnerQuestion, { clues }: Suspect): boolean {
+  const { group, namespaced } = held.type;
+  const isCommon = namespaced && isBuiltIn(group) && domain.relation !== 'other';
+  return clues.some(
+    ({ about, kind }) => about !== 'anyone' && !(isCommon && kind === 'permission'),
+  );
 }
 
 export function hasObjectClue({ clues }: Suspect): boolean {
@@ -118,20 +132,23 @@ export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
   return clues.some(({ kind }) => kinds.includes(kind));
 }
 
+/** Reports whether the workload may have written the finalizer: it wants pods, and is older. A copy of an operator is not. */
+export function mayHaveWritten({ held }: OwnerQuestion, { actor }: Suspect): boolean {
+  const { time = '' } = writerOf(held) ?? {};
+  const isIdle = actor?.uid !== undefined && actor.wanted === 0;
+  return !isIdle && (time === '' || (actor?.creationTimestamp ?? '') <= time);
+}
+
 /**
- * Reports whether the gate saw the workload deleted together with this namespace: it was in the baseline with replicas,
- * or its own namespace is terminating, and no pod runs there any more. Nothing else proves that an owner is missing.
+ * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
+ * runs there any more. Nothing else proves that an owner is missing.
  */
 export function wasDeletedWithNamespace(
-  { context: { now }, actors }: OwnerQuestion,
+  { context, actors }: OwnerQuestion,
   { actor }: Suspect,
 ): boolean {
   if (actor === undefined) return false;
-  const isInBaseline = itemsIn(now.baseline?.workloads).some(
-    ({ uid, wanted }) => uid === actor.uid && wanted > 0,
-  );
-  const home = itemsIn(now.cluster.namespaces).find(({ name }) => name === actor.namespace);
   const near = actors.filter(({ namespace }) => namespace === actor.namespace);
   const stillRuns = near.some(({ pods }) => pods.some(({ phase }) => phase === 'Running'));
-  return (isInBaseline || home?.deletionTimestamp !== undefined) && !stillRuns;
+  return isEndingNamespace(context, actor.namespace) && !stillRuns;
 }

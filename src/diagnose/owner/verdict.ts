@@ -1,23 +1,34 @@
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, isInside, itemsIn, listNames, typeName } from '../context.ts';
-import { departedGrant, othersWhoMayChange } from '../rights.ts';
-import { CLUES } from './clues.ts';
-import { applyExclusions, type Excluded } from './exclusions.ts';
-import { definitionNames, type Held, knownFinalizer } from './held.ts';
-import { holderOf, lostLease } from './leases.ts';
+import { type Actor, listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
 import {
-  GITOPS_TOOLS,
-  HARMLESS_WRITERS,
-  hasProgramName,
-  identifiesProgram,
-  isSameProgram,
-} from './names.ts';
+  type Context,
+  isBuiltIn,
+  isForeseen,
+  isInside,
+  itemsIn,
+  listNames,
+  typeName,
+} from '../context.ts';
+import { departedGrant, othersWhoMayChange } from '../rights.ts';
+import { CLUES, isSetForAnother, RUNS_OUTSIDE_TEXT } from './clues.ts';
+import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
+import {
+  definitionNames,
+  type Held,
+  isProviderManaged,
+  knownFinalizer,
+  lateWriters,
+  writerOf,
+} from './held.ts';
+import { holderOf, lostLease } from './leases.ts';
+import { logLinesNaming } from './logs.ts';
+import { containsName, HARMLESS_WRITERS, hasProgramName, isSameProgram } from './names.ts';
 import {
   hasClue,
   hasClueThat,
   hasObjectClue,
+  mayHaveWritten,
   type OwnerQuestion,
   pointsToSuspect,
   questionAbout,
@@ -60,16 +71,58 @@ export function findOwner(context: Context, held: Held): Ownership {
   OWNERSHIPS.set(context, known);
   const { finalizer, subject, isInSpec, objects } = held;
   const key = JSON.stringify([finalizer, subject, isInSpec, objects.map(({ uid }) => uid)]);
-  const found = known.get(key) ?? judge(questionAbout(context, held));
+  const found =
+    known.get(key) ?? withActiveSuspect(context, held, judge(questionAbout(context, held)));
   known.set(key, found);
   return found;
+}
+
+/**
+ * Accepts the only suspect that a rule for the type lets act and that has a dated sign of life. Any other clue to somebody
+ * else leaves the question open, and so does its work on other products: a platform's controller makes objects for others.
+ * A forecast needs a controller that acts, not its name.
+ */
+function withActiveSuspect(context: Context, held: Held, ownership: Ownership): Ownership {
+  const { suspects, excluded, others, doubt, owner, unread } = ownership;
+  const [only, ...more] = suspects.filter((one) => hasClue(one, 'permission'));
+  const rivals = [...suspects, ...excluded.map(({ suspect }) => suspect)].filter(
+    (one) => one !== only && (hasClueThat(one, 'proven', 'likely') || hasClue(one, 'called')),
+  );
+  const outside = others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
+  const doubts = [owner, doubt].filter((one) => one !== undefined);
+  const isAlone = [more, rivals, outside, doubts, unread].every(({ length }) => length === 0);
+  const isOfType = isForeseen(context, held) || only?.rights.worksElsewhere === false;
+  if (!isAlone || !isOfType || only?.actor === undefined || !isActive(context, held, only.actor)) {
+    return ownership;
+  }
+  const rest = suspects.filter((one) => one !== only);
+  return { ...ownership, certainty: 'likely', verdict: 'found', owner: only, suspects: rest };
+}
+
+/**
+ * Reports whether a program of its name, or one that names itself after the API group, has written the finalizer and,
+ * since the deletion began, the status of every held object: a controller that was deleted before cannot have written it.
+ */
+function isActive(context: Context, held: Held, actor: Actor): boolean {
+  const isOwn = ({ manager, time }: { manager: string; time?: string | undefined }): boolean =>
+    time !== undefined &&
+    (actor.programs.includes(manager) ||
+      (!isBuiltIn(held.type.group) && manager.startsWith(`${held.type.group}/`)));
+  const writer = writerOf(held);
+  const written = lateWriters(context, held).filter(isOwn);
+  return (
+    writer !== undefined &&
+    isOwn(writer) &&
+    !isSetForAnother(held, writer.manager) &&
+    held.objects.every((object) => written.some((one) => one.object === object))
+  );
 }
 
 /** Returns the first answer of a table, from the most to the least certain. */
 function judge(question: OwnerQuestion): Ownership {
   const { context } = question;
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
-  const ranked = left.filter(pointsToSuspect).toSorted(compareSuspects);
+  const ranked = left.filter((one) => pointsToSuspect(question, one)).toSorted(compareSuspects);
   const unread = unreadSources(context);
   const ruledOut = excluded.filter(({ suspect }) => workloadExists(suspect));
   const { best: first, doubt } = singledOut(question, ranked, ruledOut);
@@ -82,7 +135,7 @@ function judge(question: OwnerQuestion): Ownership {
   const suspects = ranked.filter((one) => one !== best && workloadExists(one));
   const common = {
     suspects,
-    excluded: excluded.filter(({ suspect }) => pointsToSuspect(suspect)),
+    excluded: excluded.filter(({ suspect }) => pointsToSuspect(question, suspect)),
     unread,
   };
   if (best !== undefined && workloadExists(best)) {
@@ -92,7 +145,7 @@ function judge(question: OwnerQuestion): Ownership {
   }
   const owner = best ?? ranked.find((one) => one.account !== undefined && !workloadExists(one));
   const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
-  const alive = othersAlive(left, ruledOut, isInside(context, best?.account?.namespace));
+  const alive = othersAlive(question, left, ruledOut, isInside(context, best?.account?.namespace));
   const others = [
     ...alive,
     ...ruledOut.flatMap(({ suspect, by }) =>
@@ -108,10 +161,13 @@ function judge(question: OwnerQuestion): Ownership {
     // The name of the gate's own user, which may change everything, is read together with the siblings.
     const permitted = dependsOnSiblings ? permissionOfOthers(question, best) : [];
     if (dependsOnSiblings) others.push(...signsOfOthers(question, best));
-    const isProven = dependsOnSiblings && others.length + permitted.length === 0;
+    const isProven =
+      dependsOnSiblings && mayHaveWritten(question, best) && others.length + permitted.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
+    // An application of the namespace may have a permission on the type as well.
+    const named = owner?.clues.some(({ names }) => names !== undefined) ? owner : undefined;
     return {
-      ...{ certainty, verdict: 'missing', owner, others, permitted, ...common },
+      ...{ certainty, verdict: 'missing', owner: named, others, permitted, ...common },
       ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
     };
   }
@@ -127,12 +183,12 @@ function judge(question: OwnerQuestion): Ownership {
 }
 
 /** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
-const SHARE = /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)=/;
+const SHARE =
+  /^(?:--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)|(?:\w+_)?(?:SHARD(?:_\w+)?|CONTROLLER_ID))=/;
 
-/** Reports whether its arguments may leave the object to another installation, unless its log names the object. */
-function mayBeOfAnotherShare(suspect: Suspect): boolean {
-  const { selectors = [] } = suspect.actor ?? {};
-  return selectors.some((argument) => SHARE.test(argument)) && !hasClue(suspect, 'log');
+/** Reports whether its arguments may leave the object to another installation. */
+function mayBeOfAnotherShare({ actor }: Suspect): boolean {
+  return (actor?.selectors ?? []).some((argument) => SHARE.test(argument));
 }
 
 /**
@@ -152,7 +208,7 @@ function couldChange(
 
 /**
  * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if no other program has
- * written the held objects; if, since the deletion began, nobody but Kubernetes itself and people with kubectl has
+ * written any object of the type; if, since the deletion began, nobody but Kubernetes itself and people with kubectl has
  * written any object of the type, in any namespace; and if no other namespace that stays has an object with this finalizer.
  */
 function signsOfOthers({ context: { now }, held }: OwnerQuestion, { actor }: Suspect): string[] {
@@ -165,18 +221,13 @@ function signsOfOthers({ context: { now }, held }: OwnerQuestion, { actor }: Sus
     .filter(({ deletionTimestamp }) => deletionTimestamp === undefined)
     .map(({ name }) => name);
   const isOther = (manager: string): boolean =>
-    identifiesProgram(manager) &&
-    ![HARMLESS_WRITERS, GITOPS_TOOLS].some((names) => names.test(manager)) &&
-    (actor === undefined || !hasProgramName(actor, manager));
+    actor === undefined || !hasProgramName(actor, manager);
   const signs = siblings.value.flatMap(({ namespace, name, finalizers, writes }) => {
     const what = `${type.kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
-    const isHeld = finalizers.includes(finalizer) && !staying.includes(namespace);
-    const beside = writes.filter(({ manager }) => isHeld && isOther(manager));
+    const written = writes.filter(({ manager }) => !HARMLESS_WRITERS.test(manager));
+    const beside = written.filter(({ manager }) => isOther(manager));
     // Times in managedFields are whole seconds.
-    const late = writes.filter(
-      ({ manager, time = '' }) =>
-        !HARMLESS_WRITERS.test(manager) && !(Date.parse(time) < Date.parse(since)),
-    );
+    const late = written.filter(({ time = '' }) => !(Date.parse(time) < Date.parse(since)));
     return [
       ...beside.map(({ manager }) => `"${manager}" has written ${what} as well`),
       ...late.map(
@@ -199,11 +250,12 @@ const MAX_SIGNS = 3;
  * were ruled out then say nothing about this object.
  */
 function othersAlive(
+  question: OwnerQuestion,
   left: readonly Suspect[],
   ruledOut: readonly Excluded[],
   wasHere: boolean,
 ): string[] {
-  const unnamed = left.filter((one) => !workloadExists(one) || !pointsToSuspect(one));
+  const unnamed = left.filter((one) => !workloadExists(one) || !pointsToSuspect(question, one));
   const able = [...unnamed, ...ruledOut.map(({ suspect }) => suspect)]
     .filter(({ rights }) => !wasHere || rights.change !== 'everything')
     .flatMap((one) =>
@@ -245,16 +297,43 @@ interface Doubt {
   isAboutRuledOut?: boolean;
   /** The doubt is about a suspect whose log names the object, and the only one about it. */
   isAboutLog?: boolean;
-  applies: (best: Suspect, rival: Suspect, question: OwnerQuestion) => boolean;
+  applies: (
+    best: Suspect,
+    rival: Suspect,
+    question: OwnerQuestion,
+    ranked: readonly Suspect[],
+  ) => boolean;
+}
+
+/**
+ * Reports whether it is the only workload that a clue points to, a rule that names the type lets it act, and its log
+ * reports an error about the object. Backup tools, which may change everything, log errors about any object.
+ */
+function failsAlone(best: Suspect, { context, held }: OwnerQuestion, ranked: readonly Suspect[]) {
+  return (
+    ranked.every((one) => one === best || one.program !== undefined) &&
+    best.actor !== undefined &&
+    hasClue(best, 'permission') &&
+    logLinesNaming(context, held, best.actor).some(({ isError }) => isError)
+  );
+}
+
+/** Reports whether its name or its arguments contain the class, or its first part: `istio` of `istio.ingress.example.com`. */
+function servesClass({ actor }: Suspect, name: string): boolean {
+  const [first = name] = name.split('.');
+  return [...(actor?.programs ?? []), ...(actor?.selectors ?? [])].some((own) =>
+    containsName(own, first),
+  );
 }
 
 /** Every doubt about the suspect to which the clues point. */
 export const DOUBTS: readonly Doubt[] = [
   {
     reason:
-      'its log names the object, but another suspect has the name of the writer of the finalizer',
+      'its log names the object, but the writer of the finalizer has another name and may be another program',
     isAboutLog: true,
-    applies: (best, rival) => hasClue(rival, 'writer') && !hasClue(best, 'writer'),
+    applies: (best, rival, question, ranked) =>
+      hasClue(rival, 'writer') && !hasClue(best, 'writer') && !failsAlone(best, question, ranked),
   },
   {
     reason: 'another installation of its program has other arguments that select objects',
@@ -265,23 +344,38 @@ export const DOUBTS: readonly Doubt[] = [
       isSameProgram(actor, rival.actor),
   },
   {
+    reason:
+      'it is in this namespace, and the provider of the cluster usually runs the controller of this well-known finalizer',
+    applies: ({ account }, _, { context, held }) => {
+      const known = knownFinalizer(held);
+      return (
+        known !== undefined && isProviderManaged(known) && isInside(context, account?.namespace)
+      );
+    },
+  },
+  {
     reason: 'another suspect has written to the object since the deletion began, and it has not',
     applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
   },
   {
-    reason: 'a pod of another suspect holds the Lease by which it would lead',
-    applies: ({ actor }, rival, { context }) => {
-      const lease = actor && lostLease(context, actor);
+    reason: 'a pod of another workload holds the Lease by which it would lead',
+    applies: ({ actor }, _, { context, held }) => {
+      const lease = actor && lostLease(context, held, actor);
       const holder = lease && holderOf(context, lease);
-      return holder !== undefined && holder !== actor && holder === rival.actor;
+      return holder !== undefined && holder !== actor;
     },
   },
   {
     reason: 'its arguments or environment list namespaces, and this one is not among them',
-    applies: ({ actor }, _, { context, held }) =>
-      actor !== undefined &&
-      held.type.namespaced &&
-      listOfOthers(actor, context.now.namespace.name) !== undefined,
+    applies: ({ actor }, _, { context }) =>
+      actor !== undefined && listOfOthers(context, actor) !== undefined,
+  },
+  {
+    reason:
+      'the object names a class, so one controller of several handles it, and only clues about its type point to this one',
+    applies: (best, _, { context, held: { objects } }) =>
+      !hasClueThat(best, 'proven') &&
+      objects.some((object) => classesOf(context, object).some((name) => !servesClass(best, name))),
   },
   {
     reason:
@@ -314,12 +408,12 @@ function singledOut(
   const doubts = DOUBTS.filter(({ isAboutLog = false }) => isAboutLog === hasClue(best, 'log'));
   const found = doubts.find(({ isAboutRuledOut, applies }) =>
     isAboutRuledOut
-      ? ruledOut.some(({ suspect }) => applies(best, suspect, question))
-      : ranked.some((rival) => applies(best, rival, question)),
+      ? ruledOut.some(({ suspect }) => applies(best, suspect, question, ranked))
+      : ranked.some((rival) => applies(best, rival, question, ranked)),
   );
   return found === undefined
     ? { best }
-    : { doubt: `${suspectText(best)} is not named: ${found.reason}` };
+    : { doubt: `${suspectText(best)} is not confirmed as the owner: ${found.reason}` };
 }
 
 /** Returns the only suspect with the first clue that proves; without such a clue, the only one that any clue names. */

@@ -1,4 +1,4 @@
-import { isKindNamed } from '../../base/text.ts';
+import { escapeForRegExp, isKindNamed, upperFirst } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
   LabelRequirement,
@@ -23,6 +23,7 @@ import {
   type Context,
   countsOf,
   listNames,
+  listWords,
   type RuleResult,
   resultId,
   servedType,
@@ -40,6 +41,7 @@ import {
 } from '../error-texts.ts';
 
 import {
+  asTried,
   bindingsOf,
   closedWebhooks,
   denialOf,
@@ -69,6 +71,15 @@ export function admissionResult(
     : unreachableWebhook(context, error, request, webhook);
 }
 
+/** Says where a denial can be ended: a message that names an object of this namespace, or a field, is about an object. */
+function scopeOf({ now: { namespace } }: Context, message: string): 'namespace' | 'cluster' {
+  const path = new RegExp(`(?<![\\w.-])${escapeForRegExp(namespace.name)}/[a-z0-9]`);
+  // Expressions of policies read `object.spec`, and finalizers are not what a person changes.
+  const isOfField = /(?<![\w.])(?:spec\.\w|metadata\.(?:labels|annotations)\b)/.test(message);
+  const isAboutObject = path.test(message) || isOfField;
+  return isAboutObject ? 'namespace' : 'cluster';
+}
+
 /** The decision of admission about a request. */
 export interface Judgement {
   results: RuleResult[];
@@ -79,9 +90,9 @@ export interface Judgement {
 }
 
 /**
- * Judges a request for the user that will send it. Uses the answer to the gate's dry run; webhooks that cannot
- * answer, since an answer shows only the first refusal; and guards that check the user, since their answer to the
- * gate is for another user.
+ * Judges a request as it will be sent. Uses the answer to the gate's dry run; webhooks that cannot answer, since an
+ * answer shows only the first refusal; and the expressions of guards that look at what the dry run differs in: the
+ * user, the dry run itself, and whether something is being deleted.
  */
 export function judgeAdmission(
   context: Context,
@@ -101,91 +112,95 @@ export function judgeAdmission(
   for (const error of said.filter(isAdmissionError)) {
     const guard = guards.find((one) => isErrorOfGuard(context, error, one));
     const asked = guard && isGuardAsked(guard, request);
-    const doubt = doubtAboutTrial(context, guard, error, type);
+    const doubt = doubtAboutRefusal(context, error, type);
     if (doubt !== undefined) {
       judgement.questions.push(`${guard?.text} refuses it now, ${doubt}: ${error.text}`);
       continue;
     }
-    const looksAtUser = guard?.dependsOnUser ?? error.kind === 'policy-denied';
-    if (looksAtUser) {
-      const ours = `${does} by this gate (its conditions look at who asks)`;
+    const looksAt = guard?.looksAt ?? (error.kind === 'policy-denied' ? ['who asks'] : []);
+    if (looksAt.length > 0) {
+      const ours = `${does} by this gate (its conditions look at ${listWords(looksAt)})`;
       judgement.toGate.push({ ...admissionResult(context, error, ours), certainty: 'unknown' });
-      // The decision of a policy for other users is evaluated below.
+      // The decision of a policy about the real request is evaluated below.
       if (guard?.policy !== undefined) continue;
     }
-    if (asked ?? !looksAtUser) add(admissionResult(context, error, does));
-    else if (!looksAtUser) {
+    if (asked ?? looksAt.length === 0) add(admissionResult(context, error, does));
+    else if (looksAt.length === 0) {
       // Not asked about a collection. Its refusal may have hidden another one.
       judgement.questions.push(`${guard?.text} refused it to this gate only: ${error.text}`);
     } else if (asked === undefined) {
-      const refused = `${guard?.text ?? 'a policy'} refused it to this gate, and looks at who asks`;
+      const refused = `${guard?.text ?? 'a policy'} refused it to this gate, and looks at ${listWords(looksAt)}`;
       judgement.questions.push(`${refused}: ${error.text}`);
     }
   }
   for (const guard of guards.filter(mayDeny)) {
     const asked = isGuardAsked(guard, request);
     if (asked === false) continue;
-    if (trial?.answer === 'accepted' && isTooEarly(context, guard)) {
-      judgement.questions.push(`${guard.text} allows it now, ${TOO_EARLY}`);
-      continue;
-    }
     const dead = guard.webhook && deadWebhook(context, guard.webhook, does);
     const answer = asked ? dead : dead && UNEVALUATED;
-    const judged = answer ?? judgedForUser(context, guard, request, asked, who);
+    const judged = answer ?? judgedByExpressions(context, guard, request, asked, who);
     if (typeof judged === 'string') judgement.questions.push(`${guard.text} ${judged}`);
     else if (judged !== undefined) add(judged);
   }
   return { ...judgement, results: [...results.values()] };
 }
 
-/** Reports whether the guard looks at what only the deletion brings about. */
-function isTooEarly({ now }: Context, guard: Guard | undefined): boolean {
-  return now.forecast !== undefined && guard?.dependsOnDeletion === true;
-}
+/** Words of a refusal that is about who asks. */
+const ABOUT_USERS =
+  /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:/i;
 
-const TOO_EARLY = 'and its conditions look at whether something is being deleted';
-
-/** Says why a refusal in a forecast may have ended by the time of the real request. */
-function doubtAboutTrial(
+/**
+ * Says why the refusal of a webhook in a forecast may not hold for the real request: its code is not known, so its
+ * message decides.
+ */
+function doubtAboutRefusal(
   context: Context,
-  guard: Guard | undefined,
   error: AdmissionError,
   type: ResourceType,
 ): string | undefined {
-  if (isTooEarly(context, guard)) return TOO_EARLY;
   if (context.now.forecast === undefined || error.kind !== 'webhook-denied') return undefined;
-  const others = countsOf(context.now.forecast.present).filter(
-    (one) =>
-      one.total > 0 && one.type.kind !== type.kind && isKindNamed(error.message, one.type.kind),
-  );
+  if (type.namespaced && ABOUT_USERS.test(error.message))
+    return 'and its message is about who asks';
+  const others = countsOf(context.now.forecast.present)
+    .filter(
+      (one) =>
+        one.total > 0 && one.type.kind !== type.kind && isKindNamed(error.message, one.type.kind),
+    )
+    .map((one) => one.type.resource);
+  if (type.namespaced && DELETED_WITH_NAMESPACE.test(error.message)) others.push('the namespace');
   return others.length === 0
     ? undefined
-    : `and names ${listNames(others.map((one) => one.type.resource))}, which would be deleted as well`;
+    : `and names ${listNames(others)}, which would be deleted as well`;
 }
+
+const DELETED_WITH_NAMESPACE = /\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
 
 const UNEVALUATED = 'does not answer, and its match conditions could not be evaluated';
 
-/** Judges the request of another user by a guard that checks the user, or says what could not be evaluated. */
-function judgedForUser(
+/**
+ * Judges the real request by a guard whose expressions look at what a dry run of the gate differs in, or says what could
+ * not be evaluated.
+ */
+function judgedByExpressions(
   context: Context,
   guard: Guard,
   request: AdmissionRequest,
   asked: true | undefined,
   who: string,
 ): RuleResult | string | undefined {
-  if (!guard.dependsOnUser) return undefined;
+  if (guard.looksAt.length === 0) return undefined;
   const { binding, policy } = guard;
   if (policy === undefined) {
-    return isGuardAsked(guard, { ...request, requester: 'unnamed' }) === true
+    return isGuardAsked(guard, asTried(context, request)) === true
       ? undefined
       : 'may be asked, by its match conditions, and was not asked about the dry run of this gate';
   }
   const denial = denialOf(policy, request);
   if (denial === 'none') return undefined;
   if (asked === undefined || denial === undefined)
-    return 'looks at who asks, and its expressions could not be evaluated';
+    return `looks at ${listWords(guard.looksAt)}, and its expressions could not be evaluated`;
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
-  const text = `its expressions, evaluated for ${who}`;
+  const text = `its expressions were evaluated for ${who}`;
   const error = { policy: policy.name, binding: binding?.name, message, text };
   const does = `${request.operation} of ${typeName(request.type)}`;
   return policyDenied(context, { kind: 'policy-denied', ...error }, does);
@@ -244,12 +259,33 @@ function unreachableWebhook(
     ]),
     risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
   });
+  const { end, ...how } =
+    webhook !== undefined && isShared(context, webhook)
+      ? {
+          end: `remove webhook ${name} from ${kind} ${configuration}`,
+          command: patchCommand(type, [
+            { op: 'test', path: `${place}/name`, value: name },
+            { op: 'remove', path: place },
+          ]),
+          risk: 'this webhook stops for the whole cluster',
+        }
+      : {
+          end: `delete ${kind} ${configuration}`,
+          command: kubectl('delete', ...type),
+          risk: 'all its webhooks stop for the whole cluster',
+        };
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
     subject,
     // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
+    endpoint: {
+      object: subject,
+      address: `the path or port in webhooks[${webhook?.index}].clientConfig of ${kind} ${configuration}`,
+      caBundle: `webhooks[${webhook?.index}].clientConfig.caBundle of ${kind} ${configuration}`,
+      caInjection: webhook?.configuration.caInjection,
+    },
     says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
     evidence: [
       text,
@@ -259,15 +295,23 @@ function unreachableWebhook(
     ],
     or: [ignore],
     stop: {
-      before: `delete ${kind} ${configuration} before the namespace that serves it`,
-      late: `Delete ${kind} ${configuration}: its Service is being deleted with its namespace, so it can no longer be called`,
-      gone: `If this software was removed for good, delete ${kind} ${configuration}`,
-      command: kubectl('delete', ...type),
-      risk: 'all its webhooks stop for the whole cluster',
+      before: `${end} before the namespace that serves it`,
+      late: `${upperFirst(end)}: its Service is being deleted with its namespace, so it can no longer be called`,
+      end,
+      ...how,
     },
   });
   // Its configuration, which the commands name, is not known.
   return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
+}
+
+/** Reports whether other webhooks of the configuration are served from elsewhere: they must stay. */
+function isShared(context: Context, { configuration, service }: WebhookFacts): boolean {
+  return webhooksOf(context).some(
+    (other) =>
+      other.configuration.uid === configuration.uid &&
+      other.service?.namespace !== service?.namespace,
+  );
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -298,6 +342,7 @@ function webhookDenied(
     servedBy: servers.length === 1 ? servers[0] : undefined,
     message: `denies ${request} by its webhook ${name}: ${words}`,
     quote: words,
+    scope: scopeOf(context, words),
     evidence: [error.text],
     certainty: 'likely',
     remedies: [
@@ -306,7 +351,7 @@ function webhookDenied(
         ? [findConfiguration(name)]
         : [
             showObjectRemedy(`See which requests ${subject.kind} ${subject.name} checks`, subject),
-            exemptionRemedy(context, webhook),
+            exemptionRemedy(context, webhook, request),
           ]),
     ],
   };
@@ -320,7 +365,7 @@ function withExemption({ now: { namespace } }: Context, selector: readonly Label
   );
 }
 
-function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
+function exemptionRemedy(context: Context, webhook: WebhookFacts, request: string): Remedy {
   const { kind, name } = webhook.configuration;
   const place = `/webhooks/${webhook.index}`;
   const matchExpressions = withExemption(context, webhook.namespaceSelector);
@@ -330,7 +375,7 @@ function exemptionRemedy(context: Context, webhook: WebhookFacts): Remedy {
       { op: 'test', path: `${place}/name`, value: webhook.name },
       { op: 'add', path: `${place}/namespaceSelector`, value: { matchExpressions } },
     ]),
-    risk: 'the webhook no longer checks anything in this namespace',
+    risk: `the webhook no longer checks anything in this namespace: the ${request} that it refused is carried out${request.startsWith('DELETE') ? ', with all that it deletes' : ''}`,
   });
 }
 
@@ -355,6 +400,7 @@ function policyDenied(
     subject,
     message: `denies ${request}: ${error.message}`,
     quote: error.message,
+    scope: scopeOf(context, error.message),
     evidence: [error.text],
     certainty: 'likely',
     remedies: [
@@ -380,10 +426,13 @@ const NO_PARAMS = /no params found for policy binding/;
 const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
 
 function satisfyRemedy(who: string, words: string): Remedy {
+  const misses = classifyErrorText(words).some(({ kind }) => kind === 'not-found');
   return withRole('now', {
     text: FAILS.test(words)
       ? `Fix the error of ${who}: ${shortQuote(words)}`
-      : `Do what the message of ${who} asks for, or ask its maintainers for an exemption`,
+      : misses
+        ? `Create what ${who} does not find, unless it belongs in this namespace: a terminating namespace accepts no new objects`
+        : `Do what the message of ${who} asks for, or ask its maintainers for an exemption`,
   });
 }
 
@@ -444,7 +493,7 @@ export function onlyGuardResults(
   does: string,
 ): RuleResult[] {
   const [only] = asked.length === 1 ? asked : [];
-  if (only === undefined || only.dependsOnUser) return [];
+  if (only === undefined || only.looksAt.length > 0) return [];
   const { webhook, policy, binding, text } = only;
   const said = { message: '', text: `admission asks ${text} about ${request}` };
   const error: AdmissionError = webhook

@@ -1,6 +1,6 @@
 import type { Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { HEALS, unansweredCall } from '../backends.ts';
+import { type Endpoint, HEALS, unansweredCall } from '../backends.ts';
 import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
 import {
   apiVersionOf,
@@ -92,25 +92,38 @@ function unavailableApiService(
 ): RuleResult {
   const { available, name } = service;
   const failure = failureOf(service);
-  const state =
+  const condition =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   const quote =
-    available === undefined || failure !== 'other' ? undefined : shortQuote(available.message);
-  const does = willBeDeleted(context, service.service?.namespace)
-    ? 'will stop responding'
-    : 'does not respond';
+    available !== undefined && (failure === 'other' || failure === 'error-status')
+      ? shortQuote(available.message)
+      : undefined;
+  const answers = failure === 'not-served' || failure === 'error-status';
+  const state = answers ? 'is not available' : 'does not respond';
+  const does = willBeDeleted(context, service.service?.namespace) ? 'will stop responding' : state;
   return unansweredCall(context, {
     code: 'apiservice-unavailable',
     subject: apiServiceSubject(name),
     ...{ service: service.service, failure, quote },
+    endpoint: endpointOf(service),
     says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
-    evidence: [state, ...reasons],
+    evidence: [condition, ...reasons],
     since: available?.since,
     stop: removalOf(service),
     blocksNamespace: `no namespace can be deleted until every API group responds, and ${group}/${version} does not`,
   });
+}
+
+/** Returns what an APIService tells the API server about its backend. */
+export function endpointOf({ name, caInjection }: ApiServiceFacts): Endpoint {
+  return {
+    object: { kind: 'APIService', name },
+    address: `the port, group or version in APIService ${name}`,
+    caBundle: `spec.caBundle of APIService ${name}`,
+    caInjection,
+  };
 }
 
 /** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
@@ -137,7 +150,7 @@ function removalOf({ group, name, version }: ApiServiceFacts) {
   return {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
     late: `Delete APIService ${name}: its backend is being deleted with its namespace; ${HEALS}`,
-    gone: `If this software was removed for good, delete APIService ${name}; ${HEALS}`,
+    end: `delete APIService ${name}; ${HEALS}`,
     command: kubectl('delete', ...nameArgs('apiservice', name)),
     risk: `the API ${group}/${version} disappears for the whole cluster${LOSSES.get(group) ?? ''}`,
   };
@@ -172,8 +185,9 @@ function undiscoveredGroup(
     code: 'discovery-failed',
     subject: apiServiceSubject(service.name),
     service: service.service,
+    endpoint: endpointOf(service),
     says: () =>
-      `cannot be discovered, although its APIService is reported as available; its backend is ${place}`,
+      `cannot be discovered, although its condition Available is True; its backend is ${place}`,
     evidence: [...reasons, `Available=True (${available?.reason}): ${available?.message}`],
     stop: removalOf(service),
     fix: [withRole('now', { text: now }), see],

@@ -1,5 +1,5 @@
 import { shellQuote } from '../../base/text.ts';
-import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts.ts';
+import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts } from '../../model/snapshot.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
@@ -16,7 +16,8 @@ import {
 import { guardsAsked } from '../guards.ts';
 import { refusedLastRequest } from './types.ts';
 
-const LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
+/** The Lease of kube-controller-manager, which also names its pods in findings. */
+export const MANAGER_LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
 /**
  * The default duration of a Lease: a leader renews it every 2 s; after its duration any replica may take it
  * (client-go).
@@ -36,11 +37,11 @@ interface ControllerManager {
 /** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
 export function controllerManager({ now, nowMs }: Context): ControllerManager {
   const lease = itemsIn(now.cluster.leases).find(
-    ({ namespace, name }) => namespace === LEASE.namespace && name === LEASE.name,
+    ({ namespace, name }) => namespace === MANAGER_LEASE.namespace && name === MANAGER_LEASE.name,
   );
   const aliveAt = lease?.renewTime;
   const ageMs = nowMs - Date.parse(aliveAt ?? '');
-  const where = `Lease ${LEASE.namespace}/${LEASE.name}`;
+  const where = `Lease ${MANAGER_LEASE.namespace}/${MANAGER_LEASE.name}`;
   if (Number.isNaN(ageMs)) {
     const evidence = `${where} could not be read; managed clusters hide it`;
     return { state: 'unseen', evidence, aliveAt };
@@ -110,7 +111,7 @@ export function inactiveControllerManager(
       ...(state === 'fresh' ? [] : [start]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
         kind: 'Lease',
-        ...LEASE,
+        ...MANAGER_LEASE,
       }),
       lookRemedy(
         'On clusters that run kube-controller-manager as a pod, read its log',

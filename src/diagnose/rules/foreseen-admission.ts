@@ -1,4 +1,5 @@
-import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts.ts';
+import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
+import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { Diagnosis, NotInspected } from '../../model/finding.ts';
 import {
   type Candidate,
@@ -15,15 +16,21 @@ import {
   apiVersionOf,
   type Context,
   countsOf,
+  detailOf,
   isAggregated,
+  itemsIn,
   listNames,
+  resultId,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import {
+  denialOf,
   type Guard,
   guardsAsked,
   guardsFor,
+  isGuardAsked,
+  kubeletOf,
   mayDeny,
   mayRefuse,
   objectSelectorOf,
@@ -56,15 +63,32 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
   return [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
 }
 
-/** Judges the deletion of each sample. */
+/** Judges the deletion of each sample; a kubelet deletes a pod once more, when its containers have ended. */
 export function foreseenAdmission(context: Context) {
   const { forecast } = context.now;
+  const alive = itemsIn(forecast?.present.pods).filter((pod) => !hasPodEnded(pod));
+  const node = alive.flatMap(({ nodeName }) => nodeName ?? [])[0];
   const samples = collectSamples(context).filter(({ type }) => !isAggregated(context, type));
-  return samples.map(({ type, object, key }) => {
+  return samples.flatMap(({ type, object, key }) => {
     const who = type === NAMESPACE_TYPE ? 'the user who deletes it' : 'the namespace controller';
     const [request] = realRequests(context, 'DELETE', type, object);
+    const what = `${who} delete ${typeName(type)}`;
     const judged = judgeAdmission(context, request, who, forecast?.deletions[key]);
-    return { ...judged, what: `${who} delete ${typeName(type)}` };
+    if (typeName(type) !== 'pods' || node === undefined) return [{ ...judged, what }];
+    const kubelet = `the kubelet of node ${node}`;
+    const last = judgeAdmission(
+      context,
+      { ...request, requester: kubeletOf(node) },
+      kubelet,
+      undefined,
+    );
+    const known = judged.results.map(resultId);
+    const results = last.results.filter((one) => !known.includes(resultId(one)));
+    const isNew = (question: string): boolean => !judged.questions.includes(question);
+    return [
+      { ...judged, what },
+      { ...last, results, questions: last.questions.filter(isNew), what: `${kubelet} delete pods` },
+    ];
   });
 }
 
@@ -86,6 +110,8 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
     ...tried,
     ...untriedEntries(context, endOf(context), 'the namespace', end),
     ...slowDeletions(forecast),
+    ...unevaluatedGuards(context),
+    ...cutNames(context),
     ...Object.values(forecast.samples ?? {}).flatMap((one) => one.unsearched ?? []),
     ...judged.flatMap(({ questions, what }) =>
       questions.map((reason) => ({ what: `whether admission lets ${what}`, reason })),
@@ -117,6 +143,19 @@ function untriedEntries(
   return [{ what: `whether admission lets ${what} be deleted`, reason }];
 }
 
+/** Returns held objects with more names in their specs than were compared with the objects of the namespace. */
+function cutNames(context: Context): NotInspected[] {
+  const held = countsOf(context.now.forecast?.present ?? { content: [] }).flatMap(({ guarded }) =>
+    guarded.flatMap(({ examples }) => examples),
+  );
+  return held
+    .filter((object) => detailOf(context, object)?.hasMoreNames)
+    .map(({ kind, name }) => ({
+      what: `whether ${kind} ${name} names what its owner needs`,
+      reason: 'it is too large: only a part of its names was compared',
+    }));
+}
+
 const LONG_SECONDS = 600;
 
 /**
@@ -130,6 +169,35 @@ function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
     if (seconds * total < LONG_SECONDS) return [];
     const reason = `admission takes ${seconds} s for each of ${total}, one after the other`;
     return [{ what: `whether ${typeName(type)} are deleted in time`, reason }];
+  });
+}
+
+/**
+ * Returns guards that may decide otherwise about objects that were not tried: their expressions look at the object and
+ * could not be evaluated.
+ */
+function unevaluatedGuards(context: Context): NotInspected[] {
+  const { forecast } = context.now;
+  if (forecast === undefined) return [];
+  const samples = Map.groupBy(collectSamples(context), ({ type }) => typeName(type));
+  return countsOf(forecast.present).flatMap(({ type, total }) => {
+    const tried = samples.get(typeName(type)) ?? [];
+    const isAccepted = tried.every(({ key }) => forecast.deletions[key]?.answer === 'accepted');
+    if (tried.length >= total || !isAccepted) return [];
+    const isUnknown = (guard: Guard): boolean =>
+      tried.some(({ object }) => {
+        const [request] = realRequests(context, 'DELETE', type, object);
+        const asked = isGuardAsked(guard, request);
+        const isOpen = guard.policy !== undefined && denialOf(guard.policy, request) === undefined;
+        return asked === undefined || (asked && isOpen);
+      });
+    return guardsFor(context, 'DELETE', type)
+      .filter((guard) => mayDeny(guard) && guard.looksAt.length === 0)
+      .filter((guard) => isSelective(guard) && isUnknown(guard))
+      .map(({ text }) => ({
+        what: `whether ${text} lets all ${typeName(type)} be deleted`,
+        reason: `its expressions look at the object and could not be evaluated; ${tried.length} of ${total} were tried`,
+      }));
   });
 }
 
@@ -165,17 +233,19 @@ export function wantedSamples(
     }));
 }
 
-/** Reports whether the decision of the guard depends on the object. */
+/** Reports whether the decision of the guard about a deletion depends on the object; `object` is null then. */
 function isSelective(guard: Guard): boolean {
   const { webhook, policy } = guard;
   const texts = [
     ...((webhook ?? policy)?.matchConditions ?? []),
-    ...(policy?.validations ?? []).map(({ expression }) => expression),
+    ...[...(policy?.validations ?? []), ...(policy?.variables ?? [])].map(
+      ({ expression }) => expression,
+    ),
   ];
   const names = policy?.rules.flatMap(({ resourceNames }) => resourceNames) ?? [];
   return (
     objectSelectorOf(guard).length + names.length > 0 ||
-    texts.some((text) => /\b(?:o|oldO)bject\b/.test(text))
+    texts.some((text) => /\boldObject\b/.test(text))
   );
 }
 

@@ -1,5 +1,13 @@
+import { NODE_TYPE } from '../../model/facts/metadata.ts';
+import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { NodeFacts, ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
+import {
+  type NodeFacts,
+  type ObjectFacts,
+  type PodFacts,
+  partnerKey,
+  type Snapshot,
+} from '../../model/snapshot.ts';
 import {
   kubectl,
   lookRemedy,
@@ -34,6 +42,42 @@ export function terminatingPods({ now }: Context): PodFacts[] {
   return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
 }
 
+/** Longer than a deletion is expected to take, in seconds. */
+const LONG_GRACE = 3_600;
+/** Longer than a job can wait: GitHub ends a job after 6 h. */
+const ENDLESS_GRACE = 6 * 3_600;
+
+/**
+ * Finds pods of a forecast whose grace period is longer than a deletion should take. Most containers end at once, but
+ * this is not known before.
+ */
+export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
+  const graceOf = ({ graceSeconds = 0 }: PodFacts): number => graceSeconds;
+  const pods = itemsIn(now.forecast?.present.pods)
+    .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod) && graceOf(pod) > LONG_GRACE)
+    .toSorted((a, b) => graceOf(b) - graceOf(a));
+  const [last] = pods;
+  if (last === undefined || now.namespace.deletionTimestamp === undefined) return [];
+  const seconds = graceOf(last);
+  const until = new Date(nowMs + 1_000 * seconds).toISOString().replace(/\.\d+/, '');
+  return [
+    {
+      code: 'pod-grace-period',
+      ...foldSubjects(pods),
+      message: `may take until ${until} to shut down: its terminationGracePeriodSeconds is ${seconds}`,
+      evidence: [`terminationGracePeriodSeconds ${seconds}, node ${last.nodeName}`],
+      scope: 'namespace',
+      certainty: 'unknown',
+      remedies: [
+        withRole('now', {
+          text: `Delete Pod ${last.name} with a shorter grace period before the namespace, or lower its terminationGracePeriodSeconds`,
+        }),
+      ],
+      blocksNamespace: 'pods are deleted first, and its containers may still run',
+    },
+  ];
+}
+
 /**
  * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period, so its
  * containers may still be shutting down (kubernetes/pkg/registry/core/pod/strategy.go,
@@ -51,7 +95,8 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const end = isOver
     ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
-  const shorten = withRole('or', {
+  const isEndless = seconds > ENDLESS_GRACE;
+  const shorten = withRole(isEndless ? 'now' : 'or', {
     text: `Shorten the grace period of Pod ${last.name} now`,
     command: deletePodsCommand([last], '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
@@ -67,7 +112,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
       ],
       scope: 'namespace',
       remedies: [
-        withRole('now', {
+        withRole(isEndless && !isOver ? 'or' : 'now', {
           text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
         }),
         ...preventionRemedies(
@@ -110,6 +155,19 @@ export function podOverdue(context: Context): RuleResult[] {
   return [...overdueByNode(context)].map(([name, pods]) => nodeResult(context, name, pods));
 }
 
+const NODE_STAYS =
+  'its Node object is being deleted, and the pod garbage collector deletes its pods once it is gone';
+
+/** Returns the Node objects of such pods that are being deleted themselves: a finalizer holds them. */
+export function terminatingNodes(context: Context): ObjectFacts[] {
+  return [...overdueByNode(context).keys()].flatMap((name) => nodeObject(context, name) ?? []);
+}
+
+function nodeObject({ now }: Context, name: string): ObjectFacts | undefined {
+  const found = valueIn(now.partners[partnerKey({ ...NODE_TYPE, namespace: undefined, name })]);
+  return found?.deletionTimestamp === undefined ? undefined : found;
+}
+
 function overdueByNode(context: Context): Map<string, PodFacts[]> {
   const { now, nowMs } = context;
   const overdue = terminatingPods(context).filter(
@@ -137,7 +195,7 @@ function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
   return eventsAbout(context, { objects: [...pods] })
     .filter(({ type, at }) => type === 'Warning' && Date.parse(at ?? '') >= since)
     .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
-    .map(({ reason, message }) => shortQuote(`${reason}: ${message}`));
+    .map(({ reason, message }) => `${reason}: ${message}`);
 }
 
 function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
@@ -148,7 +206,8 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
   const isForeseen = now.forecast !== undefined;
   const overdue = isForeseen ? `on it: Pod ${names}` : overdueText(context, pods, names);
   const node = valueIn(read);
-  const said = troubleEnding(context, pods);
+  const said = [...new Set(troubleEnding(context, pods))];
+  const heldNode = nodeObject(context, nodeName);
   if (read?.ok === true && node?.ready !== 'True') {
     return {
       code: 'pod-node-unavailable',
@@ -160,10 +219,15 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       // A kubelet that reports itself as not ready may still end pods.
       certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(nodeName, node, pods),
+      waitsFor: heldNode === undefined ? [] : linksToHeld(heldNode, NODE_STAYS),
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
   }
-  const why = said[0];
+  const why = said[0] === undefined ? undefined : shortQuote(said[0]);
+  const isMachine = node?.isVirtual !== true;
+  const restart = isMachine
+    ? `Restart the container runtime or the kubelet on node ${nodeName} ${RESTART}`
+    : `Restart the virtual kubelet of node ${nodeName}`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
@@ -171,10 +235,13 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
     quote: why,
     evidence: [overdue, ...said.slice(0, 5), nodeEvidence(nodeName, read)],
     since: first.deletionTimestamp,
-    scope: 'namespace',
+    scope: 'cluster',
     remedies: [
       withRole('now', {
-        text: `Restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`,
+        text:
+          why === undefined
+            ? restart
+            : `Resolve what the kubelet of node ${nodeName} reports. If nothing else helps, restart it${isMachine ? ` or the container runtime ${RESTART}` : ''}`,
       }),
       lookRemedy(
         `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
@@ -186,6 +253,9 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
   };
 }
 
+const RESTART =
+  '(with containerd: systemctl restart containerd kubelet); its other pods keep running';
+
 function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: string): string {
   const end = pods[0]?.deletionTimestamp;
   return pods.some((pod) => isInGracePeriod(pod, nowMs))
@@ -195,9 +265,10 @@ function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: strin
 
 function nodeWords(node: NodeFacts | undefined): string {
   if (node === undefined) return 'no longer exists';
+  const state = node.isVirtual ? 'is a virtual node that is not ready' : 'is not ready';
   return isKubeletReporting(node)
-    ? `is not ready (${shortQuote(node.readyReason ?? 'no reason')})`
-    : 'is not ready';
+    ? `${state} (${shortQuote(node.readyReason ?? 'no reason')})`
+    : state;
 }
 
 function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
@@ -208,8 +279,12 @@ function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined)
   if (node === undefined) {
     return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
   }
-  const taints = node.taints.length === 0 ? '' : `; taints ${node.taints.join(', ')}`;
-  return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}`;
+  const taints = node.taints.length === 0 ? '' : `; taints ${[...new Set(node.taints)].join(', ')}`;
+  const end =
+    node.deletionTimestamp === undefined
+      ? ''
+      : `; it has been terminating since ${node.deletionTimestamp}`;
+  return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}${end}`;
 }
 
 /** The most names in one command; the same command works for the rest. */
@@ -236,10 +311,26 @@ function nodeRemedies(
   if (isKubeletReporting(node)) {
     return [
       withRole('now', {
-        text: `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet then confirms that the pods have ended`,
+        text: `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}"${node.isVirtual ? '' : ' (with containerd: systemctl restart containerd)'}. The kubelet then confirms that the pods have ended`,
       }),
       see,
       without,
+    ];
+  }
+  // Its deletion was requested, and its machine will not return.
+  if (node.deletionTimestamp !== undefined) return [without, see];
+  if (node.isVirtual) {
+    return [
+      withRole('now', {
+        text: `Start the virtual kubelet of node ${name} again: no machine is behind this node, but a program, often a pod of this cluster. It then confirms that the pods have ended`,
+      }),
+      see,
+      withRole('or', {
+        text: `If the virtual kubelet of node ${name} was removed for good, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+        command: kubectl('delete', ...nameArgs('node', name)),
+        risk: ELSEWHERE,
+      }),
+      { ...without, risk: ELSEWHERE },
     ];
   }
   return [
@@ -263,6 +354,9 @@ function nodeRemedies(
   ];
 }
 
+const ELSEWHERE =
+  'the containers that the virtual kubelet started elsewhere, for example in a cloud, keep running and may cost money';
+
 function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
   const more = pods.length > MAX_NAMES ? ` (the first ${MAX_NAMES} of ${pods.length})` : '';
   return withRole('or', {
@@ -282,7 +376,7 @@ function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): strin
   );
 }
 
-const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
+export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 
 /**
  * Finds claims in use. A claim that a scheduled pod still names keeps its protection finalizer, finished pods included
@@ -299,6 +393,12 @@ export function volumeInUse(context: Context): RuleResult[] {
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
   return finalizer === CLAIM_PROTECTION && usersOf(context, object).length > 0;
+}
+
+/** Returns links to the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
+export function linksToObject(context: Context, object: ObjectFacts, because: string): Link[] {
+  const [inUse] = object.finalizers.includes(CLAIM_PROTECTION) ? claimResults(context, object) : [];
+  return inUse === undefined ? linksToHeld(object, because) : linksTo([inUse], because);
 }
 
 function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {

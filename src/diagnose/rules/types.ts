@@ -1,4 +1,4 @@
-import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts.ts';
+import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
@@ -41,6 +41,7 @@ import {
 import {
   type CallFailure,
   type ContentError,
+  callFailure,
   classifyErrorText,
   type ErrorOf,
   isAdmissionError,
@@ -48,6 +49,7 @@ import {
 import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
 import { admissionResult, deadWebhooks } from './admission.ts';
+import { endpointOf } from './apis.ts';
 import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
 
 /**
@@ -194,7 +196,7 @@ function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): Rule
   const { type, queued, terminating } = count;
   const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
   const kept = sum([queued, ...ending.map(({ count }) => count)]);
-  const words = `are still there although their deletion succeeds; left without a finalizer: ${kept}`;
+  const words = `has objects that are still there although their deletion succeeds (without a finalizer: ${kept})`;
   return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
 }
 
@@ -251,12 +253,19 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
   const quote = said === undefined ? undefined : shortQuote(said);
+  const { caInjection } = valueIn(context.now.definitions[name]) ?? {};
   const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
   return unansweredCall(context, {
     code: 'conversion-webhook-failing',
     subject: definitionSubject(name),
     service: error.service ?? valueIn(context.now.definitions[name])?.conversionService,
     failure: error.cause,
+    endpoint: {
+      object: definitionSubject(name),
+      address: `the path or port in spec.conversion.webhook.clientConfig of CRD ${name}`,
+      caBundle: `spec.conversion.webhook.clientConfig.caBundle of CRD ${name}`,
+      caInjection,
+    },
     says: (server) =>
       `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
     quote,
@@ -264,7 +273,8 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     stop: {
       before: `let the API server do without the conversion webhook of ${name}, or delete its objects and the CRD before the namespace of the webhook`,
       late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with its namespace`,
-      gone: `If this software was removed for good, let the API server do without the conversion webhook of ${name}`,
+      end: `let the API server do without the conversion webhook of ${name}`,
+      changesObjects: true,
       command: patchCommand(nameArgs('crd', name), [
         { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
       ]),
@@ -425,7 +435,7 @@ function storageRemedies(
   name: string | undefined,
 ): Remedy[] {
   const restore = withRole('now', {
-    text: 'Configure the API server with the key that the object was encrypted with (EncryptionConfiguration), or restore the object from a backup of etcd',
+    text: 'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration)',
   });
   if (type === undefined || name === undefined) {
     const text = 'The log of kube-apiserver names the object that cannot be read';
@@ -477,7 +487,7 @@ function apiFailing(
     const grant =
       place === undefined
         ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
-        : `Give the namespace controller (${CONTROLLER}) list and deletecollection in the extension API behind ${place}`;
+        : `Do what the refusal by the extension API behind ${place} asks for; if it lacks permissions, give the namespace controller (${CONTROLLER}) list and deletecollection there`;
     return {
       code: 'deletion-forbidden',
       ...finding,
@@ -493,7 +503,9 @@ function apiFailing(
     message: words,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     remedies: [
-      ...(backend === undefined ? [withRole('now', { text: fix })] : backendRemedies(backend)),
+      ...(server === undefined || backend === undefined
+        ? [withRole('now', { text: fix })]
+        : backendRemedies(context, backend, endpointOf(server), callFailure(text))),
       rawRemedy(`${typeName(type)} now`, `${pathOf(context, type)}?limit=1`),
     ],
   };

@@ -25,6 +25,18 @@ export const ARGUMENTS: readonly TerminalCase[] = [
     exitCode: 3,
   },
   {
+    what: 'statistics of any other file, which is not quoted',
+    args: ({ bench }) => ['stats', bench.file('root:x:0:0')],
+    says: /: it is no report\.json of this gate, version 1$/m,
+    exitCode: 3,
+  },
+  {
+    what: 'statistics of a pipe',
+    args: ({ bench }) => ['stats', bench.pipe()],
+    says: /it is a device or a pipe and not a file/,
+    exitCode: 3,
+  },
+  {
     what: 'no namespace, with an event that is garbage',
     args: () => ['--now'],
     env: () => ({ GITHUB_EVENT_PATH: '/etc/hostname', GITHUB_API_URL: 'nowhere' }),

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import { conditionsOf } from '../../../src/model/facts.ts';
+import { conditionsOf } from '../../../src/model/facts/metadata.ts';
 import type { Ref } from '../client.ts';
 import type { Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';

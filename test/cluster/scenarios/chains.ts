@@ -14,6 +14,7 @@ import {
   GUARDED,
   guardedRef,
   heldBy,
+  nobodyKnown,
   owner,
   release,
   restart,
@@ -176,6 +177,33 @@ const siblingListed: Situation = {
     const guarded = guardedRef(world, operator);
     await world.client.patchStatus(guarded, left, { fieldManager: operator.manager });
   },
+};
+
+/** Either of two installations may be the owner, and whoever it is waits for what the object owns. */
+const childOfUnknown: Situation = {
+  id: 'chain-child-of-unknown',
+  title: 'an object whose owner is not known owns one whose owner is asleep',
+  operator: { replicas: 0 },
+  bystanders: [{ namespace: 'team-b-system' }],
+  afterwards: async (world, operator) => {
+    await createPart(world);
+    const { apiVersion, kind, name } = guardedRef(world, operator);
+    const { metadata } = await world.client.get(guardedRef(world, operator));
+    const reference = { apiVersion, kind, name, uid: metadata['uid'] ?? '' };
+    const ownerReferences = [{ ...reference, controller: true, blockOwnerDeletion: true }];
+    await world.client.patch(partOf(world), { metadata: { ownerReferences } });
+  },
+  expect: (world, operator) => ({
+    chains: [
+      [heldBy(world, operator), nobodyKnown(world, operator), ...partChain(world)],
+      partChain(world),
+    ],
+  }),
+  cure: async (world, operator) => {
+    await scaleUp(world, operatorOf(world, parts(world)));
+    await scaleUp(world, operator);
+  },
+  beyondCommands: 'the second cause is that of the next report',
 };
 
 /** The words name no object, only the kind of the one to which the spec refers. */
@@ -465,6 +493,62 @@ const foreground: Situation = {
   beyondCommands: 'the controller of the first object hangs',
 };
 
+/** A claim, the composite that was made for it, and the resource that this one made: only their specs name each other. */
+const composed: Situation = {
+  id: 'chain-composed',
+  title:
+    'an object names the one that was made for it outside of the namespace, which owns another one',
+  behaviour: { hangs: true },
+  afterwards: async (world, operator) => {
+    await startChain(world);
+    const [end, link] = chainOf(world) as [Chained, Chained];
+    const held = guardedRef(world, operator);
+    const made = await world.create(
+      {
+        ...typeOf(link.object),
+        metadata: { name: link.object.name, finalizers: [link.operator.finalizer] },
+        spec: { claimRef: { ...held }, resourceRefs: [{ ...end.object }] },
+      },
+      { fieldManager: link.operator.manager },
+    );
+    const owners = [{ ...link.object, uid: made.metadata['uid'] ?? '', controller: true }];
+    await world.create(
+      {
+        ...typeOf(end.object),
+        metadata: {
+          name: end.object.name,
+          finalizers: [end.operator.finalizer],
+          ownerReferences: owners,
+        },
+      },
+      { fieldManager: end.operator.manager },
+    );
+    await world.client.patch(held, { spec: { resourceRef: { ...link.object } } });
+    for (const { object } of chainOf(world).slice(0, 2)) await world.client.delete(object);
+  },
+  settle: settledByFinalizer,
+  expect: (world, operator) => {
+    const [end, link] = chainOf(world) as [Chained, Chained];
+    return {
+      chains: [
+        [
+          heldBy(world, operator),
+          objectFinalizer(link.object, link.operator.finalizer),
+          objectFinalizer(end.object, end.operator.finalizer),
+          owner(end.operator, 'owner-scaled-to-zero'),
+        ],
+      ],
+    };
+  },
+  cure: async (world, operator) => {
+    for (const { object } of chainOf(world).slice(0, 2)) await release(world, object);
+    await release(world, guardedRef(world, operator));
+  },
+  beyondCommands: 'the controllers of the first two objects hang',
+};
+
+const typeOf = ({ apiVersion, kind }: Ref) => ({ apiVersion, kind });
+
 const sharedRef = (world: World): Ref => ({
   apiVersion: apiVersionOf(operatorOf(world, ends(world))),
   kind: 'End',
@@ -478,10 +562,12 @@ export const chains: readonly Scenario[] = [
   siblingListed,
   siblingFails,
   siblingReferred,
+  childOfUnknown,
   clusterScoped,
   circle,
   otherFinalizer,
   long,
   foreground,
+  composed,
   shared,
 ].map(situation);

@@ -149,6 +149,17 @@ const traces: Scenario[] = [
     }),
   }),
   situation({
+    id: 'console-called-manager',
+    title:
+      'a console has rules for the type and the container name of the operator, which is asleep',
+    operator: { ...ADMIN, ...OURS, namespace: 'platform', type: { metadata: {} } },
+    bystanders: (world) => [
+      { ...NAMELESS, name: 'console', namespace: 'tools', rules: WIDGETS(world) },
+    ],
+    afterwards: writesStatus({ phase: 'Ready' }, 'manager'),
+    expect: asleepOrUnknown,
+  }),
+  situation({
     id: 'scaler-leads',
     title: 'a scaler of the type leads by a Lease in its group; the operator has 0 replicas',
     operator: OURS,
@@ -408,7 +419,7 @@ const duties: Scenario[] = [
     operator: lostRights(),
     behaviour: SILENT,
     afterwards: isEnding,
-    owner: { code: 'owner-failing', advises: [/Install .* again in another namespace/] },
+    owner: { code: 'owner-failing', advises: [/Install \S+ \S+ again\. Once/] },
     expect: () => ({ also: advisesNot(/restart/) }),
     cure: releaseGuarded,
     mayChange: () => RIGHTS,

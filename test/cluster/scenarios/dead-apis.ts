@@ -1,8 +1,10 @@
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
-import { apiService, apiServiceRef, configMap, service } from '../objects.ts';
+import { createWebhook, webhookName, webhookRef } from '../admission.ts';
+import { apiService, apiServiceRef, configMap, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import {
+  CONTENT_FAILURE,
   configMapRef,
   DISCOVERY,
   FINALIZERS,
@@ -71,10 +73,27 @@ const s7 = deadApi(
   { namespace: 'default', name: 'gone' },
 );
 
-const seed1d = deadApi('SEED-1d', 'metrics.k8s.io of an uninstalled prometheus-adapter', METRICS, {
+const adapter = deadApi('SEED-1d', 'metrics.k8s.io of an uninstalled prometheus-adapter', METRICS, {
   namespace: 'monitoring',
   name: 'prometheus-adapter',
 });
+const seed1d: Scenario = {
+  ...adapter,
+  expect: () => ({
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef(METRICS, 'v1beta1'),
+        says: [/whose namespace does not exist/],
+        advises: [/^Delete APIService/m],
+      },
+    ]),
+    scope: 'cluster',
+    notInspected: [METRICS],
+    // Nothing is left in a namespace that does not exist.
+    also: advisesNot(/get all|Install the software behind/),
+  }),
+};
 
 export const seed2c: Scenario = {
   id: 'SEED-2c',
@@ -174,6 +193,50 @@ const going: Scenario = {
   }),
 };
 
+const HIVE = 'admission.hive.example.com';
+
+/** As with OpenShift's generic-admission-server: the API server calls itself, and from there the API. */
+const webhookOfApi: Scenario = {
+  id: 'webhook-of-an-api',
+  title: 'a webhook is served by an extension API whose Deployment has 0 replicas',
+  own: 'new',
+  setUp: async (world) => {
+    const backend = { namespace: 'hive', name: 'hiveadmission' };
+    await world.createNamespace();
+    await world.createNamespace('hive');
+    await world.create(configMap(world.namespace, 'precious'));
+    await world.create(deployment('hive', backend.name, { replicas: 0 }));
+    await world.create(service('hive', backend.name, { selector: { app: backend.name } }));
+    await registerDead(world, HIVE, backend);
+    const path = `/apis/${HIVE}/v1beta1/configmapvalidators`;
+    await createWebhook(world, {
+      operations: ['DELETE'],
+      resource: 'configmaps',
+      clientConfig: { service: { namespace: 'default', name: 'kubernetes', path } },
+    });
+  },
+  settle: (world) =>
+    world.settled({ [DISCOVERY]: ['True', /hive/], [CONTENT_FAILURE]: ['True', /guard/] }),
+  expect: (world) => ({
+    ...stuck(
+      [unavailable(HIVE, 'v1beta1', /Service hive\/hiveadmission/)],
+      [
+        {
+          code: 'admission-webhook-failing',
+          subject: webhookRef(world),
+          says: [
+            new RegExp(`${webhookName(world)} is served by Service hive/hiveadmission`),
+            /scaled to zero/,
+          ],
+          advises: [/Scale Deployment hive\/hiveadmission up/],
+        },
+      ],
+    ),
+    scope: 'cluster',
+    notInspected: [HIVE],
+  }),
+};
+
 /** What can be read is read: it holds the namespace as well. */
 const seed3d: Scenario = {
   id: 'SEED-3d',
@@ -201,4 +264,4 @@ const seed3d: Scenario = {
   },
 };
 
-export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, seed3d];
+export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, webhookOfApi, seed3d];

@@ -22,6 +22,7 @@ import {
   resourceType,
   stuck,
 } from './links.ts';
+import { advisesNot } from './situation.ts';
 
 /** Extension APIs with a live backend that does not do its duty. */
 
@@ -228,11 +229,77 @@ const untrusted: Scenario = {
       {
         code: 'apiservice-unavailable',
         subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-        says: [/certificate that the API server does not accept/],
+        says: [/certificate that no CA of the caBundle has signed/],
+        advises: [/^Put the CA that signed the certificate .* into spec\.caBundle of APIService/m],
       },
     ]),
     scope: 'cluster',
     notInspected: [GROUP],
+  }),
+};
+
+/** Another program writes the CA, by an annotation: nobody is asked to write it by hand. */
+const uninjected: Scenario = {
+  ...untrusted,
+  id: 'api-uninjected',
+  title: 'the same, and cainjector, which should write the caBundle, is scaled to zero',
+  setUp: async (world) => {
+    const place = 'cert-manager';
+    await world.createNamespace(place);
+    await world.create(deployment(place, 'cert-manager-cainjector', { replicas: 0 }));
+    await untrusted.setUp(world);
+    const annotations = { [`${place}.io/inject-ca-from`]: `${BACKEND}/serving` };
+    const registration = apiServiceRef(GROUP, EXTENSION_VERSION);
+    await world.client.patch(registration, { metadata: { annotations } });
+  },
+  mayChange: () => [{ kind: 'Deployment', name: 'cert-manager-cainjector' }],
+  beyondCommands: 'no pod of cainjector runs here, and writes the CA',
+  expect: () => ({
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+        says: [/certificate that no CA of the caBundle has signed/],
+        advises: [/^Scale Deployment cert-manager\/cert-manager-cainjector up: /m],
+      },
+    ]),
+    scope: 'cluster',
+    notInspected: [GROUP],
+    also: advisesNot(/endpointslices|Put the CA/),
+  }),
+};
+
+/** Its pods are fine, and are not what has to be looked at. */
+const notServed: Scenario = {
+  ...untrusted,
+  id: 'api-not-served',
+  title: 'the backend of an extension API answers 404 for its version',
+  setUp: async (world) => {
+    const api: ExtensionApi = {
+      group: GROUP,
+      namespace: BACKEND,
+      fault: (_method, path) =>
+        path.startsWith(`/apis/${GROUP}`) ? { status: 404, message: 'not found' } : undefined,
+    };
+    await world.createNamespace();
+    await world.createNamespace(BACKEND);
+    const server = await startExtensionApi(world, api);
+    await connect(world, api, server);
+    await register(world, api, server);
+    await available(world, GROUP, 'False');
+  },
+  expect: () => ({
+    ...stuck([
+      {
+        code: 'apiservice-unavailable',
+        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
+        says: [/^is not available: .* responds, but does not serve what the API server asks for/],
+        advises: [/^Correct the port, group or version in APIService/m],
+      },
+    ]),
+    scope: 'cluster',
+    notInspected: [GROUP],
+    also: advisesNot(/endpointslices/),
   }),
 };
 
@@ -327,6 +394,8 @@ export const extensionApis = [
   s10,
   s11,
   s11Hangs,
+  uninjected,
+  notServed,
   seed3e,
   seed4d500,
   seed4d403,

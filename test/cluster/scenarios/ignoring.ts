@@ -15,7 +15,7 @@ import {
   runPods,
   start,
 } from './operator.ts';
-import { RUNS, waitsForAll } from './overheard.ts';
+import { RUNS, reports, waitsForAll } from './overheard.ts';
 import {
   advisesNot,
   guardedRef,
@@ -28,7 +28,7 @@ import {
   type Step,
   situation,
 } from './situation.ts';
-import { createOwnLease } from './traces.ts';
+import { createLease, createOwnLease } from './traces.ts';
 
 /** What does, and what does not, keep a running controller from an object that is being deleted. */
 
@@ -147,7 +147,7 @@ export const ignoring: readonly Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        advises: [/Let Deployment .*widget-operator watch Namespace/],
+        advises: [/Let Deployment .*widget-operator handle Widget db/],
       },
     ],
   }),
@@ -191,5 +191,95 @@ export const ignoring: readonly Scenario[] = [
       });
     },
     expect: () => ({ also: advisesNot(/team-b|restart/) }),
+  }),
+  situation({
+    id: 'workload-paused',
+    title: 'a MachineDeployment is paused, which stops its roll-outs and not its deletion',
+    own: true,
+    spec: { paused: true },
+    operator: {
+      ...CLUSTER,
+      ...{ kind: 'MachineDeployment', namespace: 'capi-system' },
+      finalizer: 'cluster.x-k8s.io/machinedeployment',
+    },
+    ...RUNS,
+    expect: resumesNothing,
+  }),
+  situation({
+    id: 'paused-by-sibling-domain',
+    title: 'an annotation of a neighbouring domain says that the object is not managed',
+    own: true,
+    operator: { group: 'kibana.k8s.example.com', ownGroup: false, kind: 'Kibana' },
+    behaviour: {
+      tells: false,
+      cleanUp: ({ metadata: { annotations } }) =>
+        annotations !== undefined && 'eck.k8s.example.com/managed' in (annotations as JsonObject)
+          ? 'it is not managed'
+          : undefined,
+    },
+    afterwards: annotate(() => ({ 'eck.k8s.example.com/managed': 'false' })),
+    cure: annotate(() => ({ 'eck.k8s.example.com/managed': null })),
+    owner: { code: 'owner-not-acting', says: [/may be configured to ignore/] },
+  }),
+  ...[
+    {
+      id: 'sync-refused',
+      title: 'a sync was refused in the terminating namespace, and no clean-up',
+      status: (world: World) => ({
+        conditions: [
+          {
+            type: 'SyncError',
+            message: `Failed sync attempt to 1a2b3c: deployments.apps "web" is forbidden: unable to create new content in namespace ${world.namespace} because it is being terminated`,
+            lastTransitionTime: new Date().toISOString(),
+          },
+        ],
+      }),
+    },
+    {
+      id: 'pods-are-gone',
+      title: 'the status says that Pods are gone, which the deletion did',
+      status: () => ({
+        conditions: [
+          {
+            ...{ type: 'Ready', status: 'False', reason: 'PodsNotReady' },
+            message: 'Pods db-0, db-1 are not ready: pods "db-0" not found',
+            lastTransitionTime: new Date().toISOString(),
+          },
+        ],
+      }),
+    },
+    {
+      id: 'result-of-ended-run',
+      title: 'the status tells the result of a run that has ended',
+      status: () => ({
+        completionTime: new Date().toISOString(),
+        conditions: [
+          {
+            ...{ type: 'Succeeded', status: 'False', reason: 'Failed' },
+            message: 'Tasks Completed: 2 (Failed: 1, Cancelled 0), Skipped: 1',
+            lastTransitionTime: new Date().toISOString(),
+          },
+        ],
+      }),
+    },
+  ].map(({ status, ...told }) =>
+    situation({
+      ...told,
+      settle: reports(status),
+      ...RUNS,
+      expect: () => ({ also: advisesNot(/Restore|removes the finalizer/) }),
+    }),
+  ),
+  situation({
+    id: 'lease-before-upgrade',
+    title: 'an upgrade has changed the name of the Lease, and the old one is silent',
+    afterwards: async (world, operator) => {
+      const { name, namespace } = operator;
+      const holder = `${name}-6c5f7d9b4-zzzzz_2b1c`;
+      await createLease(world, { namespace, name, holder, silentForSeconds: 2_592_000 });
+      await createOwnLease(world, operator, { name: '5b2c1f77.example.com' });
+    },
+    ...RUNS,
+    expect: () => ({ also: advisesNot(/leader|restart/) }),
   }),
 ];

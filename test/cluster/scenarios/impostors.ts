@@ -16,19 +16,23 @@ import {
   READ,
   rule,
   runPods,
+  uninstall,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
   guardedRef,
   HANGS,
+  heldBy,
   KEPT,
   keeper,
+  missingOrUnknown,
   NOBODY_IS_MISSING,
   releaseGuarded,
   type Situation,
   type Step,
   settledByFinalizer,
   situation,
+  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
@@ -95,6 +99,40 @@ export const impostors: Scenario[] = [
     },
   }),
   impostor({
+    ...KEPT,
+    id: 'rights-on-pods',
+    title:
+      'what guards the pod is uninstalled; a controller with other work may watch and change pods',
+    operator: (world) => ({ ...keeper(world), ...NAMELESS }),
+    bystanders: [{ name: 'announcer', namespace: 'network', rules: [rule('', ['pods'], FULL)] }],
+    settle: settledWithPod,
+    afterwards: uninstall,
+    cure: releaseGuarded,
+    expect: (world, operator) => ({
+      chains: [
+        [
+          heldBy(world, operator),
+          ownerUnknown(guardedRef(world, operator), operator.finalizer, {
+            says: [/no clue points to a controller/],
+          }),
+        ],
+      ],
+    }),
+  }),
+  impostor({
+    id: 'scaler-called-manager',
+    title:
+      'the operator is uninstalled; a scaler of its type has the same container name, and runs',
+    bystanders: (world) => [
+      { ...NAMELESS, name: 'scaler', namespace: 'scaling', rules: asItself(world) },
+    ],
+    afterwards: async (world, operator) => {
+      await writesStatus({ phase: 'Ready' }, 'manager')(world, operator);
+      await uninstall(world, operator);
+    },
+    expect: missingOrUnknown,
+  }),
+  impostor({
     id: 'health-writes-status',
     title: 'a program that looks after the health of all types writes the status of the object',
     operator: { ...SILENT, manager: 'Go-http-client' },
@@ -129,7 +167,12 @@ export const impostors: Scenario[] = [
     title: 'the operator, whose name nobody sees, is refused as the account of a tenant',
     operator: (world) => ({
       ...SILENT,
-      rules: [...asItself(world), rule('', ['serviceaccounts'], ['impersonate'])],
+      rules: [
+        ...asItself(world),
+        rule('', ['serviceaccounts'], ['impersonate']),
+        // As a controller of the platform, which makes objects for others.
+        rule('monitoring.example.org', ['servicemonitors'], FULL),
+      ],
     }),
     bystanders: [{ name: 'shop', namespace: 'team-apps', rules: [rule('', ['configmaps'], READ)] }],
     settle: (world, operator) =>

@@ -6,6 +6,7 @@ import { cannot } from './cannot.ts';
 import { chains } from './chains.ts';
 import { contradicted } from './contradicted.ts';
 import { deadApis } from './dead-apis.ts';
+import { decoys } from './decoys.ts';
 import { denials } from './denials.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
@@ -13,6 +14,7 @@ import { forced } from './force.ts';
 import { ignoring } from './ignoring.ts';
 import { impostors } from './impostors.ts';
 import { jobPods } from './job-pods.ts';
+import { knownProducts } from './known-needs.ts';
 import { kubelet } from './kubelet.ts';
 import { latecomers } from './latecomers.ts';
 import { lifecycle } from './lifecycle.ts';
@@ -31,6 +33,8 @@ import { omnibus } from './omnibus.ts';
 import { origins } from './origins.ts';
 import { overheard } from './overheard.ts';
 import { owners } from './owners.ts';
+import { parts } from './parts.ts';
+import { plainSight } from './plain-sight.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
@@ -70,9 +74,13 @@ export const SCENARIOS: readonly Scenario[] = [
   ...latecomers,
   ...contradicted,
   ...impostors,
+  ...plainSight,
   ...misread,
+  ...decoys,
   ...obstacles,
   ...products,
+  ...knownProducts,
+  ...parts,
   ...namespaceFinalizers,
   ...pods,
   ...podsAndNodes,

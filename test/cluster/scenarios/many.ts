@@ -63,6 +63,9 @@ const LINES: Record<string, Line> = {
   ],
   words: (name, namespace) =>
     `error: cannot delete the bucket of widget "${name}" in namespace ${namespace}`,
+  path: (name, namespace) =>
+    `E0302 10:01:20.1       1 client.go:10] PATCH /apis/example.com/v1/namespaces/${namespace}/widgets/${name}: AccessDenied`,
+  dotted: (name, namespace) => `error: cannot delete ${name}.${namespace}: AccessDenied`,
   uid: (_, namespace, uid) => `deleting ${uid} of ${namespace}`,
   'no-error': (name, namespace) =>
     `time="${ago(5)}" msg="Deleting" widget=${namespace}/${name} err="<nil>"`,
@@ -235,7 +238,37 @@ const statuses = (world: World): Record<string, Said> => ({
     after: { message: 'Widget is still in use' },
   },
   'waits-for-refused': { after: { message: 'waiting for Widget old-words: connection refused' } },
+  // What is missing was in this namespace, by the words of the text.
+  'lost-secret': {
+    after: {
+      message: `error getting secret creds in namespace ${world.namespace}: secrets "creds" not found`,
+    },
+  },
+  'lost-secret-words': {
+    after: { message: `cannot get secret "creds" from namespace "${world.namespace}": missing` },
+  },
+  'lost-host': {
+    after: {
+      message: `failed: lookup grafana.${world.namespace}.svc on 10.0.0.1:53: no such host`,
+    },
+  },
+  'lost-pod-host': {
+    after: {
+      message: `unable to dial: lookup grafana-0.grafana.${world.namespace}.svc.cluster.local.: no such host`,
+    },
+  },
+  'host-elsewhere': {
+    after: { message: `failed: lookup grafana.${elsewhere(world)}.svc: no such host` },
+  },
+  // It counts, and so goes on.
+  percent: { after: { message: 'deleted 40 % of the data' } },
+  'percent-of-errors': { after: { message: 'the deletion failed for 3 % of the files, going on' } },
+  // Nothing that anybody can resolve.
+  'goes-on': { after: { message: "the instance is in 'deleting' state, requeuing" } },
 });
+
+/** It cannot succeed, because what it needs was in this namespace. */
+const HOPELESS = new Set(['lost-secret', 'lost-secret-words', 'lost-host', 'lost-pod-host']);
 
 const SECOND = 'hold.example.com/second';
 
@@ -345,10 +378,11 @@ async function createOddities(world: World, operator: Operator): Promise<void> {
 
 /** Objects whose owner fails by what it says; every other owner only runs. */
 const FAILING = new Set([
-  ...['zap-json', 'zap-console', 'klog', 'klog-words', 'logfmt', 'python', 'java'],
+  ...['zap-json', 'zap-console', 'klog', 'klog-words', 'logfmt', 'words', 'python', 'java'],
+  ...['path', 'dotted'],
   ...['repeated', 'newest', 'about-removal', 'new-message', 'event-own'],
   ...['not-found', 'not-found-lower', 'core-not-found', 'not-found-outside'],
-  ...['silent-writers', 'waits-for-refused'],
+  ...['silent-writers', 'waits-for-refused', 'host-elsewhere'],
 ]);
 
 /** Objects that wait for others of this namespace. */
@@ -378,6 +412,14 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
   if (name.startsWith('strange')) {
     return [held, ownerUnknown(widget(world, operator, name), finalizer)];
   }
+  if (HOPELESS.has(name)) {
+    const says = [/cannot succeed however long it tries/];
+    return [held, owner({ ...operator, finalizer }, 'owner-failing', { says })];
+  }
+  if (name === 'goes-on') {
+    const advises = [/more time/];
+    return [held, owner({ ...operator, finalizer }, code, { advises })];
+  }
   const end = name === 'managed-off' ? 'owner-not-acting' : code;
   return [held, owner({ ...operator, finalizer }, end)];
 }
@@ -405,6 +447,7 @@ const many = ({ names, ...given }: Given): Scenario =>
       const second = widget(world, operator, 'waits-for-first');
       return {
         notInspected: given.id === 'many-logs' ? [/log of/] : [],
+        deadlock: given.id === 'many-statuses',
         mutations: given.id === 'many-logs' ? [] : [`delete namespaces/${world.namespace}`],
         chains: [
           [heldBy(world, operator), owner(operator, 'owner-running')],

@@ -312,7 +312,7 @@ const failed: Scenario[] = [
     owner: {
       code: 'owner-running',
       says: [/nightly backup/],
-      advises: [/Resolve what the status of Widget/],
+      advises: [/Resolve what the status of Widget .* says, if that is why/],
     },
     expect: () => ({ also: advisesNot(/raise the timeout/) }),
     cure: restart,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
+import { type Json, type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
 import { customObject, customType, podSpec, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -262,24 +262,27 @@ const ended = (id: string, title: string, isLocked: boolean): Scenario => {
         name: place.name,
         uid: pod.metadata['uid'] ?? '',
       };
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'ConfigMap',
-        metadata: {
-          namespace,
-          name: lock(operator).name,
-          ...(isLocked && { ownerReferences: [owned] }),
-        },
-      });
+      const createLock = (uid: Json): Promise<unknown> =>
+        world.create({
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: {
+            namespace,
+            name: lock(operator).name,
+            ownerReferences: [{ ...owned, uid }],
+          },
+        });
+      if (isLocked) await createLock(owned.uid);
       await world.client.patchStatus(place, {
         phase: 'Failed',
         reason: 'Evicted',
         conditions: null,
       });
-      await waitUntil('another pod of the operator', async () => {
+      const next = await waitUntil('another pod of the operator', async () => {
         const pods = await readyPods(world.client, operator);
-        return pods.some(({ metadata }) => metadata.name !== place.name);
+        return pods.find(({ metadata }) => metadata.name !== place.name);
       });
+      if (!isLocked) await createLock(next.metadata['uid'] ?? '');
     },
     owner: isLocked
       ? { code: 'owner-not-acting', says: [/belongs to Pod .* which has ended/] }
@@ -297,7 +300,12 @@ const ended = (id: string, title: string, isLocked: boolean): Scenario => {
 };
 
 /** The operator is an agent on one node; the object names that node, or one that is not there any more. */
-const onNode = (id: string, title: string, isLost: boolean): Scenario =>
+const onNode = (
+  id: string,
+  title: string,
+  isLost: boolean,
+  naming: (node: string) => JsonObject = (nodeID) => ({ nodeID }),
+): Scenario =>
   situation({
     id,
     title,
@@ -305,10 +313,15 @@ const onNode = (id: string, title: string, isLost: boolean): Scenario =>
     behaviour: { tells: false, cleanUp: () => 'is on another node' },
     afterwards: (world, operator) =>
       world.client.patch(guardedRef(world, operator), {
-        spec: { nodeID: world.name(isLost ? 'node-2' : 'node-1') },
+        spec: naming(world.name(isLost ? 'node-2' : 'node-1')),
       }),
     owner: isLost
-      ? { code: 'owner-not-ready', says: [/has no pod on node .*node-2/] }
+      ? {
+          code: 'owner-not-ready',
+          certainty: ['likely'], // the name may be none of a node
+          says: [/may not act, because it has no pod on node .*node-2/],
+          advises: [/^If node .*node-2\S* is gone for good: Remove/m],
+        }
       : 'owner-running',
     beyondCommands: 'the stand-in of the operator cleans up nothing',
   });
@@ -391,6 +404,12 @@ export const notActing: Scenario[] = [
     true,
   ),
   onNode(
+    'agent-lost-below',
+    'the same, and the field is called node, in a part of the object',
+    true,
+    (node) => ({ current: { node } }),
+  ),
+  onNode(
     'agent-there',
     'the object names the node on which the operator, a DaemonSet, hangs',
     false,
@@ -398,7 +417,7 @@ export const notActing: Scenario[] = [
   ended('lock-of-evicted', 'the lock of an operator belongs to a pod of it that was evicted', true),
   ended(
     'lock-of-nobody',
-    'a pod of an operator was evicted; it hangs, and its lock belongs to no pod',
+    'a pod of an operator was evicted; it hangs, and its lock belongs to the pod that runs',
     false,
   ),
   pausedBeside(

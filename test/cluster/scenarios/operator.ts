@@ -62,6 +62,8 @@ export interface OperatorOptions {
   metadata?: Pick<Common, 'labels' | 'annotations'>;
   /** Of its container: `name`, `args`, `env`. */
   container?: JsonObject;
+  /** Name of a ConfigMap with settings that its container mounts. */
+  settings?: string;
 }
 
 export const READ = ['get', 'list', 'watch'];
@@ -130,13 +132,24 @@ export async function install(world: World, options: OperatorOptions = {}): Prom
       replicas: options.replicas ?? 1,
       labels: { 'app.kubernetes.io/name': name, 'app.kubernetes.io/managed-by': 'Helm', ...labels },
       ...(annotations === undefined ? {} : { annotations }),
-      podSpec: { ...spec, containers: [{ ...main, ...options.container }] },
+      podSpec: {
+        ...{ ...spec, ...volumesOf(options) },
+        containers: [withMount({ ...main, ...options.container }, options)],
+      },
       node: world.name('node-1'),
     }),
     { fieldManager: 'helm' },
   );
   return operator;
 }
+
+const MOUNT = { name: 'settings', mountPath: '/etc/operator' };
+
+const withMount = (container: JsonObject, { settings }: OperatorOptions): JsonObject =>
+  settings === undefined ? container : { ...container, volumeMounts: [MOUNT] };
+
+const volumesOf = ({ settings }: OperatorOptions): JsonObject =>
+  settings === undefined ? {} : { volumes: [{ name: MOUNT.name, configMap: { name: settings } }] };
 
 /** Its pods run, if it has any, and what is in them works as long as they do. */
 export async function start(

@@ -1,12 +1,13 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { pluralOf } from '../objects.ts';
+import { customType, pluralOf } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ownerUnknown, ref } from './links.ts';
 import { logging } from './logs.ts';
 import {
+  ADMIN,
   createGuarded,
   FULL,
   install,
@@ -124,7 +125,7 @@ const behindOther =
   };
 
 /** What the operator writes into the status after the deletion has begun. */
-const reports =
+export const reports =
   (status: (world: World) => JsonObject | Promise<JsonObject>): Step =>
   async (world, operator) => {
     await settledByFinalizer(world);
@@ -281,14 +282,174 @@ const heard: Scenario[] = [
     }),
     cure: (world) => scaleUp(world, otherOperator(world, 'Gadget')),
   }),
+  situation({
+    id: 'log-waits-for-field',
+    title: 'the log says that the operator waits, with both objects in its fields',
+    operator: readsOthers('Gadget'),
+    behaviour: waitsForAll('Gadget'),
+    ...logging((world, { name }) => ({
+      [name]: line(
+        `I1126 20:00:00.000000       1 widget.go:88] "Waiting for the Gadget to be deleted" Widget="${world.namespace}/${GUARDED}" Gadget="${world.namespace}/${WAITED_FOR}"`,
+      ),
+    })),
+    before: createOthers('Gadget', WAITED_FOR),
+    expect: (world, operator) => ({
+      chains: behindOther('Gadget', WAITED_FOR)(world, operator),
+    }),
+    cure: (world) => scaleUp(world, otherOperator(world, 'Gadget')),
+  }),
+];
+
+/** Lines as products write them. */
+const products: Scenario[] = [
+  logged(
+    'log-object-in-any-field',
+    'the log names the object in a field of its own choice (Zalando)',
+    ({ namespace }) => [
+      `time="2026-11-26T17:44:14Z" level=info msg="starting deletion now" cluster-name=${namespace}/${GUARDED} pkg=controller worker=0`,
+      `time="2026-11-26T17:44:15Z" level=warning msg="could not delete statefulset: ${DENIED}" cluster-name=${namespace}/${GUARDED} pkg=cluster worker=0`,
+    ],
+    failsBy(/could not delete statefulset: AccessDenied/),
+  ),
+  logged(
+    'log-api-path',
+    'the log names the object by its API path, and the cause only in a stack (operatorkit)',
+    ({ namespace }, { group }) => [
+      `{"caller":"operatorkit/resource_wrapper.go:98","level":"warning","message":"retrying due to error","object":"/apis/${group}/v1/namespaces/${namespace}/widgets/${GUARDED}","resource":"encryptionkeyv7","stack":"[{/go/src/resource_wrapper.go:91: } {/go/src/delete.go:22: } {${DENIED}}]"}`,
+    ],
+    failsBy(/retrying due to error: AccessDenied/),
+  ),
+  logged(
+    'log-capnslog',
+    'the log has the level of capnslog (Rook)',
+    ({ namespace }) => [
+      `2026-11-26 22:05:12.811881 I | widget-controller: Widget "${namespace}/${GUARDED}" has no dependent custom resources blocking deletion`,
+      `2026-11-26 22:05:12.856776 E | widget-controller: failed to reconcile Widget "${namespace}/${GUARDED}". failed to get pool stats: exit status 2`,
+    ],
+    failsBy(/failed to get pool stats: exit status 2/),
+  ),
+  logged(
+    'log-writer-in-name',
+    "the log names the object, and the name of the finalizer's writer is part of the workload's name",
+    ({ namespace }) => [
+      `{"level":"error","logger":"controller-runtime.controller","msg":"Reconciler error","controller":"widget-controller","request":"${namespace}/${GUARDED}","error":"pq: permission denied to reassign objects"}`,
+    ],
+    {
+      operator: {
+        name: 'ext-widget-operator',
+        manager: 'widget-operator',
+        container: { name: 'ext-widget-operator' },
+      },
+      ...failsBy(/permission denied to reassign objects/),
+    },
+  ),
+  logged(
+    'log-foreign-writer',
+    'the log names the object, and a program that is not in the cluster has written the finalizer',
+    ({ namespace }) => [
+      `{"level":"error","msg":"Reconciler error","controller":"widget-controller","request":"${namespace}/${GUARDED}","error":"${DENIED}"}`,
+    ],
+    {
+      operator: { manager: 'acme-cloud-sync', container: { name: 'widget-operator' } },
+      owner: { code: 'owner-failing', certainty: ['likely'], says: [/AccessDenied/] },
+    },
+  ),
+  logged(
+    'log-foreign-writer-well',
+    'the same, and the log reports no error',
+    ({ namespace }) => [
+      `{"level":"info","msg":"Reconciling","controller":"widget-controller","request":"${namespace}/${GUARDED}"}`,
+    ],
+    {
+      operator: { manager: 'acme-cloud-sync', container: { name: 'widget-operator' } },
+      owner: (world, operator) => [ownerUnknown(guardedRef(world, operator), operator.finalizer)],
+    },
+  ),
+  logged(
+    'log-of-a-backup',
+    'a backup tool logs an error about the object; who wrote the finalizer is not in the cluster',
+    ({ namespace }) => [
+      `level=error msg="Error backing up item" error="timed out" resource=widgets namespace=${namespace} name=${GUARDED}`,
+    ],
+    {
+      operator: { ...ADMIN, name: 'safe', manager: 'acme-cloud-sync', container: { name: 'safe' } },
+      owner: (world, operator) => [ownerUnknown(guardedRef(world, operator), operator.finalizer)],
+    },
+  ),
+  logged(
+    'log-absent-issuer',
+    'the log says that an object does not exist which the spec names, of a type of another group',
+    ({ namespace }, { group }) => [
+      `E1126 22:05:24.561604       1 controller.go:167] "re-queuing item due to error processing" err="error reading (cluster)issuer \\"letsencrypt\\": issuer.certs.${group} \\"letsencrypt\\" not found" key="${namespace}/${GUARDED}"`,
+    ],
+    {
+      before: async (world, { group }) => {
+        await world.create(customType({ group: `certs.${group}`, kind: 'Issuer' }));
+      },
+      spec: { issuerRef: { name: 'letsencrypt', kind: 'Issuer' } },
+      ...failsBy(/cannot succeed.*Issuer letsencrypt does not exist/),
+      expect: () => ({ deadlock: true }),
+    },
+  ),
+  logged(
+    'log-java-exception',
+    'a Java operator logs the error as the last cause of an exception (Flink)',
+    ({ namespace }) => [
+      `2026-11-26 22:05:21,456 i.j.o.p.e.ReconciliationDispatcher [ERROR][${namespace}/${GUARDED}] Error during event processing`,
+      'org.apache.flink.kubernetes.operator.exception.ReconciliationException: java.util.concurrent.TimeoutException',
+      '\tat org.apache.flink.kubernetes.operator.controller.FlinkDeploymentController.cleanup(FlinkDeploymentController.java:101)',
+      'Caused by: java.util.concurrent.TimeoutException: Could not savepoint job within 60 s',
+      '\t... 12 more',
+    ],
+    failsBy(/Could not savepoint job within 60 s/),
+  ),
+  logged(
+    'log-of-group',
+    'the log says why the group of objects fails that the finalizer names (AWS load balancers)',
+    () => [
+      '{"level":"error","msg":"Reconciler error","controller":"ingress","object":{"name":"shared"},"namespace":"","name":"shared","error":"ingress: prod/web: no certificate found for host: web.example.com"}',
+    ],
+    {
+      own: true, // the catalogue names this workload
+      operator: {
+        ...{ group: 'networking.k8s.io', ownGroup: false, kind: 'Ingress', type: false },
+        ...{ name: 'aws-load-balancer-controller', namespace: 'alb-system', manager: 'controller' },
+        finalizer: 'group.ingress.k8s.aws/shared',
+        rules: [rule('networking.k8s.io', ['ingresses', 'ingresses/status'], FULL)],
+      },
+      spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
+      ...failsBy(/no certificate found for host/),
+    },
+  ),
 ];
 
 const statuses: Scenario[] = [
+  situation({
+    id: 'absent-with-namespace',
+    title: 'the status says that a Secret of this namespace, named with it, does not exist',
+    behaviour: HANGS,
+    settle: (world, operator) =>
+      saysThat(`credential secret "${world.namespace}/login" not found: Secret "login" not found`)(
+        world,
+        operator,
+      ),
+    ...failsBy(/cannot succeed.*Secret login does not exist/),
+    expect: () => ({ deadlock: true }),
+  }),
   situation({
     id: 'conditions-by-type',
     title: 'the conditions of the status are a map by type, and one of them reports a failure',
     behaviour: HANGS,
     settle: reports(() => ({ conditions: { Ready: condition(`cannot delete: ${DENIED}`) } })),
+    ...failsBy(/AccessDenied/),
+  }),
+  situation({
+    id: 'sync-is-the-clean-up',
+    title: 'the operator calls all its work a sync, and its last one was refused by a cloud',
+    behaviour: HANGS,
+    settle: reports(() => ({
+      conditions: [{ ...condition(DENIED), reason: 'SyncFailed' }],
+    })),
     ...failsBy(/AccessDenied/),
   }),
   situation({
@@ -399,4 +560,4 @@ const statuses: Scenario[] = [
   }),
 ];
 
-export const overheard: readonly Scenario[] = [...heard, ...statuses];
+export const overheard: readonly Scenario[] = [...heard, ...products, ...statuses];

@@ -7,6 +7,7 @@ import {
   customType,
   grant,
   pod,
+  RBAC,
   secret,
   service,
 } from '../objects.ts';
@@ -23,11 +24,15 @@ import {
 } from './links.ts';
 import {
   createGuarded,
+  FULL,
   install,
   type Operator,
   type OperatorOptions,
   operatorOf,
   operatorRules,
+  READ,
+  rule,
+  runPods,
   start,
   uninstall,
 } from './operator.ts';
@@ -114,11 +119,13 @@ const s4Watched: Scenario = {
   expect: (world) => departed(world, 'proven'),
 };
 
-function departed(world: World, certainty: Certainty): Expectation {
+function departed(world: World, certainty: Certainty, ...says: RegExp[]): Expectation {
   const operator = operatorOf(world);
   const { name, finalizer } = operator;
   const gone = ownerMissing(deploymentRef(world.namespace, name), finalizer, {
     certainty: [certainty],
+    says,
+    advises: [/^Install .* in another namespace, with a ClusterRoleBinding: RoleBinding \S+ was/m],
   });
   return {
     ...stuck([heldBy(world, operator), gone]),
@@ -160,6 +167,64 @@ const written = [
   s4WatchedWritten('S4-watched-annotated', 'the same, and a stranger annotates the object', 'here'),
   s4WatchedWritten('S4-watched-active', 'the same, and its type is still written', 'elsewhere'),
 ];
+
+/** A hosted program is called like the operator, with a word more, and may hold the same finalizers. */
+const s4WatchedSimilar: Scenario = {
+  ...s4Watched,
+  id: 'S4-watched-similar',
+  title: 'the same, and a program whose name ends like that of the operator has written its type',
+  setUp: async (world) => {
+    const { group, kind, name } = await setUpPreview(world, 'namespace');
+    const team = world.name('team');
+    await world.createNamespace(team);
+    await world.create(customObject(`${group}/v1`, kind, team, 'other'), {
+      fieldManager: `acme-${name}`,
+    });
+  },
+  expect: (world) => departed(world, 'likely'),
+};
+
+/** An agent of another cluster registers as a user with the prefix of Kubernetes' own users. */
+const s4WatchedAgent: Scenario = {
+  ...s4Watched,
+  id: 'S4-watched-agent',
+  title:
+    'the same, and a user of another cluster, whose name begins with system:, may change its type',
+  setUp: async (world) => {
+    const { group } = await setUpPreview(world, 'namespace');
+    const name = 'system:agents.example.com:c1:work-agent';
+    const user = { kind: 'User', apiGroup: RBAC, name };
+    await world.createAll(grant({ name: 'work-agent' }, [user], [rule(group, ['*'], FULL)]));
+  },
+  expect: (world) => departed(world, 'likely'),
+};
+
+/** Its permission goes with the namespace, and so before the finalizer. */
+const s4WatchedBound: Scenario = {
+  ...s4Watched,
+  id: 'S4-watched-bound',
+  title:
+    'the same, and a controller elsewhere might change its type by a RoleBinding of the namespace',
+  setUp: async (world) => {
+    const { group } = await setUpPreview(world, 'namespace');
+    const namespace = world.name('ops');
+    await world.createNamespace(namespace);
+    const rules = [rule('', ['configmaps'], READ)];
+    const given = { name: 'tenant-reconciler', namespace, type: false, rules } as const;
+    const reconciler = await install(world, given);
+    await runPods(world, reconciler);
+    const subject = accountSubject(namespace, reconciler.account);
+    const role = { namespace: world.namespace, name: 'tenants' };
+    await world.createAll(grant(role, [subject], [rule(group, ['*'], FULL)]));
+  },
+  expect: (world) =>
+    departed(
+      world,
+      'likely',
+      /was found in this cluster, but RBAC lets others change objects of its type; a/,
+      /^RBAC lets ServiceAccount \S*tenant-reconciler change/m,
+    ),
+};
 
 /** Every preview has an operator of its own, with rights where it lives. */
 const s4Neighbours: Scenario = {
@@ -295,6 +360,9 @@ export const owners = [
   ...written,
   s4Neighbours,
   s4WatchedNeighbours,
+  s4WatchedSimilar,
+  s4WatchedAgent,
+  s4WatchedBound,
   ...granted,
   s4Queued,
 ];

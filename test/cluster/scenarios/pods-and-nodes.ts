@@ -5,9 +5,17 @@ import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
+import { CONTENT_FAILURE, objectFinalizer, podRef, stuck } from './links.ts';
+import {
+  FULL,
+  install,
+  type Operator,
+  type OperatorOptions,
+  operatorOf,
+  rule,
+} from './operator.ts';
 import { settledWithPod } from './pods.ts';
-import { advisesNot } from './situation.ts';
+import { advisesNot, owner, release } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
@@ -138,6 +146,50 @@ const seed5a: Scenario = {
     ]),
 };
 
+const KARPENTER: OperatorOptions = {
+  group: '',
+  ownGroup: false,
+  kind: 'Node',
+  type: false,
+  name: 'karpenter',
+  namespace: 'kube-system',
+  manager: 'controller',
+  finalizer: 'karpenter.sh/termination',
+  rules: [rule('', ['nodes'], FULL)],
+  replicas: 0,
+  scope: 'cluster',
+};
+const karpenter = (world: World): Operator => operatorOf(world, KARPENTER);
+
+/** Its Node was deleted, and stays until its own controller has ended the machine. */
+const terminatingNode: Scenario = {
+  id: 'node-terminating',
+  title: 'an overdue pod on a node that is being deleted, whose controller has 0 replicas',
+  own: true, // its controller is in a namespace that all share
+  setUp: async (world) => {
+    const { finalizer, manager: fieldManager } = karpenter(world);
+    const node = world.name('node-ending');
+    await world.createNamespace();
+    await install(world, KARPENTER);
+    await createDeadNode(world, node);
+    const finalizers = [finalizer];
+    const ref = nodeRef(world, 'node-ending');
+    await world.client.patch(ref, { metadata: { finalizers } }, { fieldManager });
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+    await world.client.delete(ref);
+  },
+  settle: settledOverdue,
+  expect: (world) => ({
+    ...stuck([
+      unavailable(world, 'node-ending'),
+      objectFinalizer(nodeRef(world, 'node-ending'), karpenter(world).finalizer),
+      owner(karpenter(world), 'owner-scaled-to-zero'),
+    ]),
+    also: advisesNot(/delete node|out-of-service|start its machine/),
+  }),
+  cure: (world) => release(world, nodeRef(world, 'node-ending')),
+};
+
 /** Its machine runs: to delete its Node, or to mark it as out of service, would leave containers running. */
 const runtimeDown: Scenario = {
   id: 'S93',
@@ -165,4 +217,41 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [s28, seed5b, silentNode, noNode, s29, s29Held, seed5a, runtimeDown];
+/** A virtual kubelet made its Node: no machine can be started, and none can be marked as out of service. */
+const virtualNode: Scenario = {
+  id: 'virtual-node',
+  title: 'an overdue pod on a node of a virtual kubelet that does not run',
+  setUp: async (world) => {
+    const node = world.name('node-virtual');
+    await world.createNamespace();
+    await createDeadNode(world, node);
+    await world.client.patch(nodeRef(world, 'node-virtual'), {
+      metadata: { labels: { type: 'virtual-kubelet' } },
+      spec: { taints: [{ key: 'virtual-kubelet.io/provider', effect: 'NoSchedule' }] },
+    });
+    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+  },
+  settle: settledOverdue,
+  expect: (world) => ({
+    ...stuck([
+      {
+        ...unavailable(world, 'node-virtual', /is a virtual node that is not ready/),
+        advises: [/^Start the virtual kubelet of node /m],
+      },
+    ]),
+    also: advisesNot(/machine or the kubelet|out-of-service/),
+  }),
+};
+
+export const podsAndNodes = [
+  virtualNode,
+  s28,
+  seed5b,
+  silentNode,
+  noNode,
+  s29,
+  s29Held,
+  seed5a,
+  runtimeDown,
+  terminatingNode,
+];

@@ -39,7 +39,9 @@ const s6: Scenario = {
       return {
         outcome: 'stuck',
         chains: [
-          heldPod(world, [/Widget db is held by .*, and CustomResourceDefinition .* has no/]),
+          heldPod(world, [
+            /Widget db is held by .*, and no controller that would remove it was found/,
+          ]),
         ],
         queued: { kinds: ['ConfigMap', 'Secret', 'ServiceAccount', 'Widget'], exactly: true },
       };

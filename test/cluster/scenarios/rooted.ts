@@ -15,6 +15,7 @@ import {
   forcesByPattern,
   GUARDED,
   HANGS,
+  heldBy,
   missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
@@ -84,6 +85,29 @@ const namesakeElsewhere = situation({
   cure: releaseGuarded,
 });
 
+/** Operators for one database share names: this one is called as another company's, of which nothing is installed. */
+const namedAsAnotherProduct = situation({
+  id: 'S87-product',
+  own: true,
+  title: 'an operator that may do everything is called as a known product, which is not installed',
+  operator: {
+    ...ADMIN,
+    manager: 'fabric8-kubernetes-client',
+    kind: 'Store',
+    group: 'databases.example.com',
+    name: 'mysql-operator',
+    finalizer: 'databases.example.com/cleanup',
+    // Without the labels of an installation and the name of a writer, only what it may do points to it.
+    type: { metadata: {} },
+  },
+  behaviour: HANGS,
+  // It may be the owner, so the owner is not missing.
+  expect: (world, operator) => ({
+    chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
+  }),
+  cure: releaseGuarded,
+});
+
 async function writeStatus(
   world: Parameters<typeof releaseGuarded>[0],
   operator: ReturnType<typeof operatorOf>,
@@ -144,6 +168,7 @@ const appliedByGitOps: Scenario = {
     await world.createNamespace();
     await world.createNamespace(tool.namespace);
     await runPods(world, await install(world, { ...tool, scope: 'cluster', type: false }));
+    await world.createType(customType({ group: 'helm.toolkit.fluxcd.io', kind: 'HelmRelease' }));
     await world.createType(customType({ group, kind: 'Widget' }));
     await world.create(
       customObject(`${group}/v1`, 'Widget', world.namespace, GUARDED, {
@@ -157,7 +182,6 @@ const appliedByGitOps: Scenario = {
     const operator = operatorOf(world);
     return {
       outcome: 'stuck',
-      // The tool may change everything, and watches: it could be the owner.
       ...missingOrUnknown(world, operator),
       never: [
         { kind: 'Deployment', namespace: world.name('flux-system'), name: 'helm-controller' },
@@ -280,6 +304,7 @@ export const rooted = [
   namesakeElsewhere,
   namedAsGitOps,
   namedAsAnother,
+  namedAsAnotherProduct,
   appliedByGitOps,
   embedded,
   accountLeft,

@@ -16,7 +16,7 @@ import {
 } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { FINALIZERS, podRef, ref, statusSays, stuck } from './links.ts';
+import { FINALIZERS, ownerUnknown, podRef, ref, statusSays, stuck } from './links.ts';
 import { ADMIN, type Operator, type OperatorOptions, uninstall, workloadRef } from './operator.ts';
 import {
   asleepOrUnknown,
@@ -176,6 +176,14 @@ async function createBalancer(world: World): Promise<void> {
   );
 }
 
+const createNode = (world: World, providerID: string) =>
+  world.create({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: world.name('node') },
+    spec: { providerID },
+  });
+
 const balanced = (world: World, ...ends: Link[]): Expectation => ({
   outcome: 'stuck',
   anyOf: ends.map((end) => ({
@@ -245,6 +253,24 @@ const clouds: Scenario[] = [
       }),
     cure: (world) => release(world, webRef(world)),
     beyondCommands: 'somebody has to look into the log of the cloud controllers',
+  },
+  {
+    id: 'cloud-nodes',
+    own: true,
+    title: 'a cloud provider runs the cloud controllers, and the cluster shows only its nodes',
+    setUp: async (world) => {
+      await world.createNamespace();
+      await createNode(world, 'aws:///eu-central-1a/i-0abc');
+      await createBalancer(world);
+      await world.client.patchStatus(
+        webRef(world),
+        { loadBalancer: { ingress: [{ hostname: 'web.elb.example.com' }] } },
+        { fieldManager: 'cloud-controller-manager' },
+      );
+    },
+    settle: settledByFinalizer,
+    expect: (world) => balanced(world, ownerUnknown(webRef(world), BALANCER)),
+    cure: (world) => release(world, webRef(world)),
   },
 ];
 
@@ -328,7 +354,7 @@ const firstPod = (world: World, { namespace }: Operator) =>
   });
 
 /** What the kubelet says of the operator's pod. */
-const reported =
+export const reported =
   (status: JsonObject): Step =>
   async (world, operator) =>
     world.client.patchStatus(refOf(await firstPod(world, operator)), status);
@@ -394,7 +420,7 @@ const notReady: Scenario[] = [
         note: 'MountVolume.SetUp failed for volume "certs" : secret "webhook-certs" not found',
       });
     },
-    owner: { code: 'owner-not-ready', says: [/webhook-certs/] },
+    owner: { code: 'owner-not-ready', says: [/are ready: Pod \S+: FailedMount: .*webhook-certs/] },
     beyondCommands: 'nobody knows what was in the Secret',
   }),
   situation({

@@ -1,8 +1,8 @@
 import { type JsonObject, stringsAt } from '../../../src/base/json.ts';
 import { refOf } from '../client.ts';
-import { pod, volume, volumeClaim } from '../objects.ts';
-import type { Scenario } from '../scenario.ts';
-import { startStandIn } from '../servers/stand-in.ts';
+import { pod, volume, volumeClaim, workload } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
+import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
 import {
@@ -15,6 +15,7 @@ import {
   stuck,
 } from './links.ts';
 import { settledWithPod } from './pods.ts';
+import { nodeRef, settledOverdue } from './pods-and-nodes.ts';
 
 /** Claims, volumes and what is attached. */
 
@@ -113,6 +114,52 @@ const s25b: Scenario = {
   mayChange: (world) => [podRef(world.namespace, 'web-0')],
 };
 
+/** As a StatefulSet whose claims are deleted with it, deleted by `kubectl delete --cascade=foreground`. */
+const foregroundSet: Scenario = {
+  id: 'claim-of-foreground-set',
+  title:
+    'a StatefulSet deleted in the foreground owns a pod on a dead node, and the claim of that pod',
+  versions: ['1.36.3'],
+  setUp: async (world) => {
+    const { client, namespace } = world;
+    const node = world.name('node-dead');
+    await world.createNamespace();
+    await createDeadNode(world, node);
+    const set = await world.create(workload('StatefulSet', namespace, 'db', { replicas: 0 }));
+    const reference = { ...refOf(set), uid: set.metadata['uid'] ?? '', blockOwnerDeletion: true };
+    const { namespace: _, ...owner } = reference;
+    const metadata = { ownerReferences: [owner] };
+    await world.create(claim(world));
+    await client.patch(claimRef(world), { metadata });
+    await client.waitFor(claimRef(world), 'is protected', (found) =>
+      JSON.stringify(found?.metadata['finalizers'] ?? []).includes('pvc-protection'),
+    );
+    await world.create(
+      pod(namespace, 'db-0', { nodeName: node, graceSeconds: 1, claims: ['data'], metadata }),
+    );
+    await client.delete(refOf(set), { propagationPolicy: 'Foreground' });
+    await world.terminating(claimRef(world));
+  },
+  settle: settledOverdue,
+  expect: (world) => {
+    const lost: Link = { code: 'pod-node-unavailable', subject: nodeRef(world, 'node-dead') };
+    const set = ref('apps/v1', 'StatefulSet', world.namespace, 'db');
+    return {
+      outcome: 'stuck',
+      chains: [
+        [objectFinalizer(set, 'foregroundDeletion'), lost],
+        [
+          objectFinalizer(set, 'foregroundDeletion'),
+          { code: 'volume-in-use', subject: claimRef(world) },
+          lost,
+        ],
+        [{ code: 'volume-in-use', subject: claimRef(world) }, lost],
+        [lost],
+      ],
+    };
+  },
+};
+
 const s26: Scenario = {
   id: 'S26',
   title: 'a claim with a finalizer of its driver, whose volume is still attached to a node',
@@ -174,4 +221,4 @@ const s27: Scenario = {
   }),
 };
 
-export const volumes = [s25a, s25b, s26, s27];
+export const volumes = [s25a, s25b, foregroundSet, s26, s27];

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonObject } from '../../../src/base/json.ts';
 import {
   byService,
   createWebhook,
@@ -51,7 +52,7 @@ const failing = (world: World, ...says: RegExp[]): Link => ({
   says: [new RegExp(webhookName(world)), ...says],
 });
 
-const contentFails = (words: RegExp) => (world: World) =>
+export const contentFails = (words: RegExp) => (world: World) =>
   world.settled({ [CONTENT_FAILURE]: ['True', words] });
 
 const LEDGER_QUEUED = { kinds: ['Ledger'], exactly: true };
@@ -227,6 +228,36 @@ const twoDead: Scenario = {
   }),
 };
 
+/** Only one of two webhooks of a configuration was left behind. */
+const shared: Scenario = {
+  id: 'webhook-beside-another',
+  title: 'the namespace behind one of two webhooks of a configuration does not exist',
+  setUp: async (world) => {
+    await createLedger(world);
+    await guardLedger(world, byService(world.name('uninstalled'), 'guard'));
+    const guard = webhookRef(world);
+    const webhooks = (await world.client.get(guard))['webhooks'] as JsonObject[];
+    const other = {
+      ...webhooks[0],
+      name: `notary.${world.domain('example.com')}`,
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'none' } },
+      clientConfig: byService(world.name('platform'), 'notary'),
+    };
+    await world.client.patch(guard, { webhooks: [...webhooks, other] });
+  },
+  settle: contentFails(/service "guard" not found/),
+  expect: (world) => ({
+    ...stuck([
+      {
+        ...failing(world),
+        says: [/whose namespace does not exist/],
+        advises: [/^Remove webhook \S+ from ValidatingWebhookConfiguration/],
+      },
+    ]),
+    queued: LEDGER_QUEUED,
+  }),
+};
+
 /** The API server does not ask the cluster's DNS, which would know the name: nothing is wrong with the Service. */
 const byUrl: Scenario = {
   id: 'webhook-by-url',
@@ -295,6 +326,7 @@ export const webhooks = [
   seed4c,
   bystander,
   twoDead,
+  shared,
   byUrl,
   conditionFails,
   sparesController,

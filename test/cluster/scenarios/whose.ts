@@ -19,6 +19,8 @@ import {
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  advises,
+  advisesNot,
   asleepOrUnknown,
   either,
   forcesByPattern,
@@ -197,6 +199,13 @@ const leftovers: Scenario[] = [
   }),
 ];
 
+/** Of two installations, in different namespaces. */
+const SHOP = {
+  ...NAMELESS,
+  name: 'shop',
+  metadata: { labels: { 'app.kubernetes.io/name': 'widgets' } },
+};
+const INSTANCE = 'app.kubernetes.io/instance';
 const watches = (namespace: string) => ({ env: [{ name: 'WATCH_NAMESPACE', value: namespace }] });
 const told = (flag: string, namespace: string) => ({ args: ['run', `${flag}=${namespace}`] });
 
@@ -233,11 +242,148 @@ const twice: Scenario[] = [
     owner: 'owner-running',
   }),
   situation({
+    id: 'words-in-another-order',
+    title: 'a program that runs elsewhere has the words of a bystander, which may change the type',
+    operator: { name: 'cert-controller-manager', namespace: 'platform' },
+    bystanders: [
+      {
+        ...{ name: 'cert-manager', namespace: 'certs', manager: 'cert-manager-issuing' },
+        container: { name: 'cert-manager-controller' },
+        rules: [rule('*', ['widgets', 'widgets/status'], ['*'])],
+      },
+    ],
+    afterwards: async (world, operator) => {
+      const status = { state: 'issued' };
+      const by = { fieldManager: operator.manager };
+      await world.client.patchStatus(guardedRef(world, operator), status, by);
+      await uninstall(world, operator);
+    },
+    owner: 'owner-unknown',
+  }),
+  situation({
+    id: 'class-in-settings',
+    title:
+      'the installation of the class is gone; another one, with its class in a ConfigMap, runs',
+    spec: { widgetClass: 'blue' },
+    operator: { ...SHOP, namespace: 'shop-blue', type: { metadata: SHOP.metadata } },
+    bystanders: [{ ...SHOP, namespace: 'shop-green', settings: 'operator-config' }],
+    afterwards: uninstall,
+    owner: 'owner-unknown',
+  }),
+  situation({
+    id: 'instance-of-argo',
+    title:
+      'Argo CD has labelled a type and a bystander as one application; the operator has 0 replicas',
+    operator: {
+      ...NAMELESS,
+      name: 'brain',
+      namespace: 'platform',
+      replicas: 0,
+      type: { metadata: { labels: { [INSTANCE]: 'add-ons' } } },
+    },
+    bystanders: [
+      {
+        ...NAMELESS,
+        name: 'green',
+        namespace: 'green',
+        metadata: { labels: { [INSTANCE]: 'add-ons' } },
+      },
+    ],
+    owner: 'owner-unknown',
+  }),
+  situation({
     id: 'S63-both',
     title: 'two installs that watch all namespaces: one has 0 replicas, the other runs',
     operator: { replicas: 0 },
     bystanders: [{ namespace: 'team-b-system' }],
     owner: 'owner-unknown',
+  }),
+  situation({
+    id: 'S63-variable',
+    title:
+      'a variable of the only install has another namespace: of its objects, or of something else',
+    operator: (world) => ({
+      container: { env: [{ name: 'ACME_NAMESPACE', value: world.name('team-a') }] },
+    }),
+    before: (world) => world.createNamespace(world.name('team-a')),
+    owner: {
+      code: 'owner-running',
+      certainty: ['likely'],
+      says: [/it was started with ACME_NAMESPACE=/],
+      advises: [/Find out whether this keeps/],
+    },
+  }),
+  situation({
+    id: 'S63-glob',
+    title: 'a variable of the only install has a pattern of namespaces that leaves this one out',
+    operator: (world) => ({
+      container: { env: [{ name: 'ACME_NAMESPACES', value: `${world.name('team-a')},team-*` }] },
+    }),
+    behaviour: HANGS,
+    before: (world) => world.createNamespace(world.name('team-a')),
+    owner: (world, operator) => [
+      {
+        ...nobodyKnown(world, operator),
+        says: [/list namespaces, and this one is not among them/],
+      },
+    ],
+  }),
+  situation({
+    id: 'S63-configured',
+    title: 'a variable of the only install has its namespaces from a ConfigMap',
+    operator: {
+      container: {
+        env: [
+          {
+            name: 'ACME_NAMESPACES',
+            valueFrom: { configMapKeyRef: { name: 'acme', key: 'namespaces', optional: true } },
+          },
+        ],
+      },
+    },
+    behaviour: HANGS,
+    owner: {
+      code: 'owner-running',
+      certainty: ['likely'],
+      says: [/ACME_NAMESPACES from ConfigMap acme/],
+      advises: [/Find out whether this keeps/],
+    },
+  }),
+  situation({
+    id: 'product-of-shared-name',
+    title: 'the workload has a name that two products use; RBAC names the type for one of them',
+    own: true,
+    operator: {
+      ...NAMELESS,
+      group: 'redis.redis.opstreelabs.in',
+      ownGroup: false,
+      kind: 'Redis',
+      name: 'redis-operator',
+      namespace: 'caches',
+      finalizer: 'redisFinalizer',
+      type: { metadata: {} },
+      replicas: 0,
+    },
+    bystanders: [
+      {
+        ...NAMELESS,
+        name: 'redis-operator',
+        namespace: 'other-caches',
+        rules: [rule('databases.example.com', ['*'], FULL)],
+      },
+    ],
+    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
+  }),
+  situation({
+    id: 'S63-own-only',
+    title: 'a variable of the only install restricts it to its own namespace',
+    operator: {
+      container: { env: [{ name: 'ACME_CURRENT_NAMESPACE_ONLY', value: 'true' }] },
+    },
+    behaviour: HANGS,
+    owner: (world, operator) => [
+      { ...nobodyKnown(world, operator), says: [/restrict it to other namespaces/] },
+    ],
   }),
 ];
 
@@ -294,6 +440,7 @@ const workloads: Scenario[] = [
       }),
     owner: { code: 'owner-running', says: [/acts only while its schedule runs a Job/] },
     cure: releaseGuarded,
+    mayChange: () => [{ kind: 'Job' }],
   }),
   situation({
     id: 'S64-daemonset',
@@ -312,7 +459,10 @@ const workloads: Scenario[] = [
     title: 'the operator is a bare Pod that crashes',
     operator: { workload: 'Pod' },
     afterwards: crash,
-    owner: 'owner-not-ready',
+    owner: {
+      code: 'owner-not-ready',
+      says: [/, but is not ready: Pod \S+: ended before: Error: no license/],
+    },
     cure: async (world, operator) => {
       const conditions = [{ type: 'Ready', status: 'True' }];
       const pod = ref('v1', 'Pod', operator.namespace, operator.name);
@@ -351,6 +501,8 @@ const leases: Scenario[] = [
     own: true,
     operator: { ...ADMIN, ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
     owner: 'owner-unknown',
+    // It has no log in which anybody could look.
+    expect: () => ({ also: advises(/if it is Deployment .*\/brain, which is not ready/) }),
   }),
   situation({
     id: 'S65-outside',
@@ -753,7 +905,98 @@ const bindings: Scenario[] = [
   }),
 ];
 
+/** The object names the class of one of several controllers of its type. */
+const ofClass =
+  (name: string): Step =>
+  async (world, operator) => {
+    const annotations = { [`${operator.group}/widget.class`]: name };
+    await world.client.patch(guardedRef(world, operator), { metadata: { annotations } });
+  };
+
+const classes: Scenario[] = [
+  situation({
+    id: 'class-of-another',
+    title:
+      'the object names the class of an uninstalled controller; another part of the product runs',
+    operator: { ...NAMELESS, name: 'net-blue' },
+    bystanders: (world) => [
+      {
+        ...NAMELESS,
+        name: 'net-controller',
+        rules: operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
+        metadata: { labels: { 'app.kubernetes.io/part-of': 'net-blue' } },
+      },
+    ],
+    afterwards: async (world, operator) => {
+      await ofClass('blue.widget.example.com')(world, operator);
+      await uninstall(world, operator);
+    },
+    expect: (world, operator) => ({
+      ...missingOrUnknown(world, operator),
+      also: advisesNot(/more time/),
+    }),
+  }),
+  situation({
+    id: 'class-in-name',
+    title: 'the object names a class, and so does the name of the only controller',
+    operator: { ...NAMELESS, name: 'net-blue' },
+    afterwards: ofClass('blue.widget.example.com'),
+    owner: 'owner-running',
+  }),
+];
+
+const writers: Scenario[] = [
+  situation({
+    id: 'writer-of-part',
+    title: 'the writer of the finalizer is named after a part of the only program of that name',
+    operator: { name: 'acme-vault', manager: 'acme-vault-secrets' },
+    bystanders: (world) => [
+      {
+        ...NAMELESS,
+        name: 'other',
+        rules: operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
+      },
+    ],
+    owner: 'owner-running',
+  }),
+  situation({
+    id: 'restricted-product',
+    title: 'the well-known operator watches only its own namespace, and writes as any other does',
+    own: true, // the catalogue names this workload
+    behaviour: HANGS,
+    operator: (world) => ({
+      ...NAMELESS,
+      group: 'operator.victoriametrics.com',
+      ownGroup: false,
+      kind: 'VMAgent',
+      name: 'victoria-metrics-operator',
+      namespace: 'monitoring',
+      finalizer: 'apps.victoriametrics.com/finalizer',
+      container: {
+        name: 'manager',
+        env: [{ name: 'WATCH_NAMESPACE', value: world.name('monitoring') }],
+      },
+    }),
+    expect: (world, operator) => ({
+      chains: [
+        [
+          heldBy(world, operator),
+          {
+            ...nobodyKnown(world, operator),
+            advises: [
+              /Let Deployment .*victoria-metrics-operator handle VMAgent .*it watches only monitoring/,
+            ],
+          },
+        ],
+      ],
+      also: advisesNot(/in the log of/),
+    }),
+  }),
+];
+
 export const whose = [
+  ...classes,
+  ...writers,
   ...policyEngines,
   ...foreignFinalizers,
   ...leftovers,

@@ -438,7 +438,7 @@ const needs: Scenario[] = [
     owner: {
       code: 'owner-failing',
       certainty: ['likely'],
-      says: [/may need Secret db-credentials .*, which was deleted with this namespace/],
+      says: [/may need Secret db-credentials .*, which does not exist in this namespace/],
       advises: [/Remove this one finalizer/],
     },
   }),

@@ -60,6 +60,9 @@ export async function startOperatorProcess(
   });
 }
 
+/** What is known of pods is asked again after this time, whether something has changed or not. */
+const AGAIN_MS = 4_000;
+
 async function work(
   world: World,
   operator: Operator,
@@ -70,8 +73,16 @@ async function work(
   await sleep(behaviour.afterMs ?? 0, undefined, { signal: stop }).catch(() => {});
   const round: Round = { world, operator, behaviour, told: new Set() };
   let instance: { uid: string; client: Client } | undefined;
+  let known: KubeObject[] | undefined;
   await whileLooking(stop, async () => {
-    const pods = await readyPods(world.client, operator).catch(() => []); // a server that restarts
+    const changed = world.client.pulse('pods', [operator.namespace]);
+    if (known === undefined) {
+      known = await readyPods(world.client, operator).catch(() => undefined); // a server that restarts
+      void changed(AGAIN_MS, stop).then(() => {
+        known = undefined;
+      });
+    }
+    const pods = known ?? [];
     const pod = pods.find((one) => !hung.has(uidOf(one)));
     if (pod === undefined || uidOf(pod) !== instance?.uid) {
       await instance?.client.close();

@@ -67,7 +67,7 @@ export async function createDeadNode(world: World, node: string): Promise<void> 
 async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
   let renewedAt = Date.now();
   const stopping = new Map<string, number>();
-  await whileLooking(stop, async () => {
+  const look = async (): Promise<string> => {
     if (Date.now() - renewedAt > RENEW_EVERY_MS) {
       renewedAt = Date.now();
       await reportNode(client, options.node, options.ready).catch(() => {}); // deleted meanwhile
@@ -76,19 +76,23 @@ async function work(client: Client, options: StandInOptions, stop: AbortSignal):
     for (const namespace of options.namespaces ?? []) {
       const pods = await client.list('v1', 'Pod', namespace).catch(() => []); // restarted API servers
       seen += versionsOf(pods);
-      await takeCareOfPods(client, options, pods, stopping).catch(() => {});
+      const done = await takeCareOfPods(client, options, pods, stopping).catch(() => false);
+      if (!done) seen += ` unfinished at ${Date.now()}`;
     }
     return seen;
-  });
+  };
+  await whileLooking(stop, look, () => client.pulse('pods', options.namespaces ?? []));
 }
 
+/** Returns whether there is nothing left to do before something changes. */
 async function takeCareOfPods(
   client: Client,
   { node, confirms = true, stopsAfterMs = 0, podIP }: StandInOptions,
   pods: readonly KubeObject[],
   /** When each pod was told to stop, by UID. */
   stopping: Map<string, number>,
-): Promise<void> {
+): Promise<boolean> {
+  let isDone = true;
   for (const pod of pods) {
     const ref = refOf(pod);
     const nodeName = stringAt(pod, 'spec', 'nodeName');
@@ -97,6 +101,7 @@ async function takeCareOfPods(
       const since = stopping.get(uid) ?? Date.now();
       stopping.set(uid, since);
       const hasStopped = Date.now() - since >= stopsAfterMs;
+      isDone &&= hasStopped || !confirms;
       if (confirms && hasStopped && nodeName === node) await confirmDeletion(client, ref, uid);
     } else if (nodeName === undefined) {
       await bind(client, ref, node);
@@ -104,6 +109,7 @@ async function takeCareOfPods(
       await client.patchStatus(ref, runningStatus(podIP));
     }
   }
+  return isDone;
 }
 
 /** A kubelet that has stopped the containers deletes with grace period 0, for this very pod. */

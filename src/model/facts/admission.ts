@@ -1,0 +1,129 @@
+import { arrayAt, type JsonObject, stringAt } from '../../base/json.ts';
+import { caInjection, serviceInUrl, serviceRef } from './references.ts';
+import { type LabelRequirement, selector } from './selectors.ts';
+import {
+  each,
+  type Field,
+  fieldAt,
+  ifAny,
+  NAME,
+  shape,
+  text,
+  textIfAny,
+  textOfEach,
+  texts,
+} from './shape.ts';
+
+/** A rule of a webhook or policy (admissionregistration/v1, RuleWithOperations). */
+export type MatchRule = ReturnType<typeof matchRule>;
+const matchRule = shape({
+  operations: texts('operations'),
+  apiGroups: texts('apiGroups'),
+  apiVersions: texts('apiVersions'),
+  resources: texts('resources'),
+  /** In a policy: only objects of these names; empty for all. */
+  resourceNames: texts('resourceNames'),
+  /** One of `*`, `Cluster`, `Namespaced`. */
+  scope: text('scope', '*'),
+});
+
+/**
+ * Reports whether CEL text reads the user of a request. Then the answer to a request of the gate does not hold
+ * for other users (KEP-3488).
+ */
+const readsUser = (path: string) => mentions(path, /\brequest\.\??userInfo\b|\bauthorizer\b/);
+/** Reports whether an expression reads fields of a request that differ in a dry run. */
+const readsDryRun = (path: string) =>
+  mentions(path, /\brequest\.\??dryRun\b|\boptions\.\??(?:dryRun|preconditions)\b/) as Field<
+    boolean | undefined
+  >;
+/** Reports whether an expression may give another answer once the object or its namespace is terminating. */
+const readsDeletion = (path: string) =>
+  mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/);
+
+export function mentions(path: string, words: RegExp): Field<boolean> {
+  return fieldAt(path, (expressions) => words.test(JSON.stringify(expressions ?? null)));
+}
+
+const webhook = shape({
+  /** Name, from `webhooks[].name`. */
+  name: text('name'),
+  failurePolicy: text('failurePolicy', 'Fail'),
+  matchPolicy: text('matchPolicy', 'Equivalent'),
+  service: ifAny('clientConfig.service', serviceRef),
+  /** Path that the API server calls there. Absent in snapshots that were recorded earlier. */
+  servicePath: textIfAny('clientConfig.service.path'),
+  /** The Service whose DNS name is the host of `url`. Whether the API server resolves that name is not known. */
+  serviceInUrl: (object) => serviceInUrl(stringAt(object, 'clientConfig', 'url')),
+  rules: each('rules', matchRule),
+  namespaceSelector: selector('namespaceSelector'),
+  objectSelector: selector('objectSelector'),
+  /** CEL conditions, which only the API server can evaluate. */
+  matchConditions: textOfEach('matchConditions', 'expression'),
+  dependsOnUser: readsUser('matchConditions'),
+  dependsOnDeletion: readsDeletion('matchConditions'),
+  /** Absent in snapshots that were recorded earlier. */
+  dependsOnDryRun: readsDryRun('matchConditions'),
+});
+
+const registration = shape({ ...NAME, uid: text('metadata.uid'), caInjection });
+
+/** A webhook; `index` is its position in the configuration. */
+export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
+export function webhookFacts(kind: string) {
+  return (object: JsonObject) => {
+    const configuration = { kind, ...registration(object) };
+    const entries = arrayAt(object, 'webhooks');
+    return entries.map((entry, index) => ({ configuration, index, ...webhook(entry) }));
+  };
+}
+
+const policy = shape({
+  ...NAME,
+  failurePolicy: text('spec.failurePolicy', 'Fail'),
+  rules: each('spec.matchConstraints.resourceRules', matchRule),
+  namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
+  objectSelector: selector('spec.matchConstraints.objectSelector'),
+  dependsOnUser: readsUser('spec'),
+  dependsOnDeletion: readsDeletion('spec'),
+  /** Absent in snapshots that were recorded earlier. */
+  dependsOnDryRun: readsDryRun('spec'),
+  matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
+  /** Validations. Absent in snapshots that were recorded earlier. */
+  validations: each(
+    'spec.validations',
+    shape({ expression: text('expression'), message: text('message') }),
+  ) as Field<{ expression: string; message: string }[] | undefined>,
+  /** Named expressions that its validations read. Absent in snapshots that were recorded earlier. */
+  variables: each(
+    'spec.variables',
+    shape({ name: text('name'), expression: text('expression') }),
+  ) as Field<{ name: string; expression: string }[] | undefined>,
+  paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
+});
+
+/** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
+export type PolicyFacts = ReturnType<ReturnType<typeof policyFacts>>;
+export function policyFacts(kind: string) {
+  return (object: JsonObject) => ({ kind, ...policy(object) });
+}
+
+export type PolicyBindingFacts = ReturnType<typeof policyBindingFacts>;
+export const policyBindingFacts = shape({
+  ...NAME,
+  policy: text('spec.policyName'),
+  /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
+  actions: texts('spec.validationActions'),
+  namespaceSelector: selector('spec.matchResources.namespaceSelector'),
+  objectSelector: selector('spec.matchResources.objectSelector') as Field<
+    LabelRequirement[] | undefined
+  >,
+  paramRef: ifAny(
+    'spec.paramRef',
+    shape({
+      name: textIfAny('name'),
+      namespace: textIfAny('namespace'),
+      parameterNotFoundAction: textIfAny('parameterNotFoundAction'),
+    }),
+  ),
+});

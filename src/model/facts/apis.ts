@@ -1,0 +1,42 @@
+import { conditionsOf, controllerOf, INSTALLED } from './metadata.ts';
+import { caInjection, serviceRef } from './references.ts';
+import { each, ifAny, isTrue, NAME, shape, text, textIfAny, texts } from './shape.ts';
+
+const DEFINITION = {
+  /** A name such as `widgets.example.com`. */
+  ...NAME,
+  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
+  ...INSTALLED,
+  /** The object that created the type: a Crossplane XRD, for example. */
+  madeBy: controllerOf,
+};
+export const definitionFacts = shape(DEFINITION);
+
+/** A CRD without its schemas. */
+export type DefinitionDetail = ReturnType<typeof definitionDetail>;
+export const definitionDetail = shape({
+  ...DEFINITION,
+  group: text('spec.group'),
+  kind: text('spec.names.kind'),
+  versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
+  /** Versions in which objects may still be stored. */
+  storedVersions: texts('status.storedVersions'),
+  conditions: conditionsOf,
+  conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
+  caInjection,
+});
+
+export type ApiServiceFacts = ReturnType<typeof apiServiceFacts>;
+export const apiServiceFacts = shape({
+  ...NAME,
+  group: text('spec.group'),
+  version: text('spec.version'),
+  /** Backend Service. Absent for built-in and CRD groups, which the API server serves itself. */
+  service: ifAny('spec.service', serviceRef),
+  caInjection,
+  /** The `Available` condition; undefined if it was never evaluated. */
+  available: (object) =>
+    conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>
+      type === 'Available' ? { ...state, ...(since === undefined ? {} : { since }) } : [],
+    )[0],
+});

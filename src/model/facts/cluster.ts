@@ -1,0 +1,119 @@
+import { type Json, type JsonObject, stringAt } from '../../base/json.ts';
+import { conditionsOf, identity, lastWrite, managersOf, ownerReferences } from './metadata.ts';
+import {
+  fieldAt,
+  isTrue,
+  message,
+  NAME,
+  number,
+  PLACED,
+  record,
+  shape,
+  text,
+  textIfAny,
+  textOfEach,
+} from './shape.ts';
+
+/**
+ * Reads a ConfigMap that belongs to a pod: its creator leads as long as the pod exists (operator-lib,
+ * leader.Become).
+ */
+export function lockFacts(object: Json | undefined) {
+  const { name } = identity(object);
+  const namespace = stringAt(object, 'metadata', 'namespace') ?? '';
+  const pods = ownerReferences(object).flatMap(({ kind, uid }) => (kind === 'Pod' ? [uid] : []));
+  return pods.length === 0 ? [] : [{ name, namespace, pods }];
+}
+
+export type ServiceFacts = ReturnType<typeof serviceFacts>;
+export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
+
+/** An Event of core/v1, which also contains Events that were written through events.k8s.io/v1. */
+export type EventFacts = ReturnType<typeof eventFacts>;
+export const eventFacts = shape({
+  type: text('type'),
+  reason: message('reason'),
+  message: message('message'),
+  /** The object that the Event is about. */
+  regarding: fieldAt(
+    'involvedObject',
+    shape({
+      kind: text('kind'),
+      namespace: text('namespace'),
+      name: text('name'),
+      uid: text('uid'),
+    }),
+  ),
+  /** The component that reported the Event, and its pod or process. */
+  component: (event) =>
+    stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
+  instance: (event) =>
+    stringAt(event, 'reportingInstance') || stringAt(event, 'source', 'host') || '',
+  at: (event) =>
+    stringAt(event, 'series', 'lastObservedTime') ??
+    stringAt(event, 'lastTimestamp') ??
+    stringAt(event, 'eventTime') ??
+    stringAt(event, 'metadata', 'creationTimestamp'),
+});
+
+export type LeaseFacts = ReturnType<typeof leaseFacts>;
+export const leaseFacts = shape({
+  ...PLACED,
+  holder: textIfAny('spec.holderIdentity'),
+  /**
+   * Time of the last renewal, by the server's clock (managedFields), which is the same for all nodes. The
+   * holder's own time is used only if the server has none.
+   */
+  renewTime: (lease): string | undefined =>
+    stringAt(lastWrite(lease, 'f:spec', 'f:renewTime'), 'time') ??
+    stringAt(lease, 'spec', 'renewTime'),
+  durationSeconds: number('spec.leaseDurationSeconds'),
+  /** Field managers. Client libraries use the name of the program. */
+  writers: managersOf,
+});
+
+/** The CRDs that an operator of OLM owns, and the Deployments that it runs. */
+export const clusterServiceVersionFacts = shape({
+  ...PLACED,
+  owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
+  deployments: textOfEach('spec.install.spec.deployments', 'name'),
+});
+
+export const attachmentFacts = shape({
+  ...NAME,
+  attacher: text('spec.attacher'),
+  volume: text('spec.source.persistentVolumeName'),
+  node: text('spec.nodeName'),
+  attached: isTrue('status.attached'),
+  error: (object) =>
+    stringAt(object, 'status', 'detachError', 'message') ??
+    stringAt(object, 'status', 'attachError', 'message'),
+});
+
+/**
+ * Reports whether a virtual kubelet made the Node, a program that runs pods elsewhere, for example as containers of a
+ * cloud (github.com/virtual-kubelet/virtual-kubelet: its label, and its taint unless that is disabled).
+ */
+function isVirtualNode(object: JsonObject): boolean {
+  const taints = textOfEach('spec.taints', 'key')(object);
+  return (
+    stringAt(object, 'metadata', 'labels', 'type') === 'virtual-kubelet' ||
+    taints.includes('virtual-kubelet.io/provider')
+  );
+}
+
+export type NodeFacts = ReturnType<typeof nodeFacts>;
+export function nodeFacts(object: JsonObject) {
+  const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
+  const deletionTimestamp = stringAt(object, 'metadata', 'deletionTimestamp');
+  return {
+    name: stringAt(object, 'metadata', 'name') ?? '',
+    /** Status of the Ready condition: "True", "False" or "Unknown"; undefined if there is none. */
+    ready: ready?.status,
+    readyReason: ready && `${ready.reason}: ${ready.message}`,
+    readySince: ready?.lastTransitionTime,
+    taints: textOfEach('spec.taints', 'key')(object),
+    ...(isVirtualNode(object) && { isVirtual: true }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+  };
+}

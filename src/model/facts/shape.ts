@@ -1,0 +1,63 @@
+import {
+  arrayAt,
+  isObject,
+  type Json,
+  numberAt,
+  recordAt,
+  stringAt,
+  stringsAt,
+  valueAt,
+} from '../../base/json.ts';
+import { shorten } from '../../base/text.ts';
+
+/**
+ * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing
+ * here throws: a field of an unexpected type is left out.
+ */
+export type Field<T> = (object: Json | undefined) => T;
+type Fields = Record<string, Field<unknown>>;
+/** A fact that may be undefined may also be absent, as in snapshots that were recorded earlier. */
+type Shape<S extends Fields> = {
+  [K in keyof S as undefined extends ReturnType<S[K]> ? never : K]: ReturnType<S[K]>;
+} & { [K in keyof S as undefined extends ReturnType<S[K]> ? K : never]?: ReturnType<S[K]> };
+
+export function shape<S extends Fields>(fields: S): Field<Shape<S>> {
+  const entries = Object.entries(fields);
+  return (object) => {
+    const facts: Record<string, unknown> = {};
+    for (const [key, read] of entries) facts[key] = read(object);
+    return facts as Shape<S>;
+  };
+}
+
+/** Reads the value at a path such as `spec.nodeName`. */
+export function fieldAt<T>(path: string, read: Field<T>): Field<T> {
+  const keys = path.split('.');
+  return (object) => read(valueAt(object, ...keys));
+}
+
+export const text = (path: string, otherwise = '') =>
+  fieldAt(path, (value) => stringAt(value) ?? otherwise);
+/**
+ * Limit for a text that a controller may write at any length; metav1.Condition allows 32 KB. It is cut where it is read:
+ * the rules that read it, the log and the report have no limit of their own.
+ */
+export const MAX_MESSAGE_CHARS = 4_096;
+export const message = (path: string) =>
+  fieldAt(path, (value) => shorten(stringAt(value) ?? '', MAX_MESSAGE_CHARS));
+export const textIfAny = (path: string) => fieldAt(path, (value) => stringAt(value));
+export const number = (path: string) => fieldAt(path, (value) => numberAt(value));
+export const isTrue = (path: string) => fieldAt(path, (value) => value === true);
+export const texts = (path: string) => fieldAt(path, (value) => stringsAt(value));
+export const record = (path: string) => fieldAt(path, (value) => recordAt(value));
+export const each = <T>(path: string, read: Field<T>) =>
+  fieldAt(path, (value) => arrayAt(value).map((item) => read(item)));
+/** Returns a function that reads the texts at a path of each item, without items that have none. */
+export const textOfEach = (path: string, key: string) =>
+  fieldAt(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
+
+export const NAME = { name: text('metadata.name') };
+export const PLACED = { namespace: text('metadata.namespace'), ...NAME };
+
+export const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
+  fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));

@@ -1,0 +1,471 @@
+import { expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
+import { actorsOf } from '../../src/diagnose/actors.ts';
+import { type Backend, backendRemedies } from '../../src/diagnose/backends.ts';
+import { contextOf, itemsIn } from '../../src/diagnose/context.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { nodeFacts } from '../../src/model/facts/cluster.ts';
+import { podFacts } from '../../src/model/facts/workloads.ts';
+import type { Finding, FindingCode } from '../../src/model/finding.ts';
+import { readOk } from '../../src/model/read.ts';
+import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { readRecordedLook } from './recorded-looks.ts';
+import { typeOf } from './snapshots.ts';
+
+/** What a held object, an Event about it or the answer to its controller says, in a recorded hang. */
+
+function findingIn(scenario: string, code: FindingCode, change: (now: Snapshot) => void): Finding {
+  const { before, now } = readRecordedLook(scenario);
+  change(now);
+  const { findings } = diagnose(now, before);
+  const found = findings.find((one) => one.code === code);
+  if (found === undefined) throw new Error(`only ${findings.map((one) => one.code).join()}`);
+  return found;
+}
+
+const saying =
+  (text: string) =>
+  ({ details }: Snapshot): void => {
+    for (const detail of Object.values(details ?? {})) {
+      if (detail.ok) for (const one of detail.value?.conditions ?? []) one.message = text;
+    }
+  };
+
+/** The operator runs, and its object says this since the deletion. */
+const failing = (text: string): Finding =>
+  findingIn('status-of-older-generation', 'owner-failing', saying(text));
+
+const advice = ({ remedies }: Finding): string => remedies.map(({ text }) => text).join('\n');
+
+test('a cluster-scoped object that is missing was not in this namespace', () => {
+  const lost = advice(failing('namespaces "letsencrypt" not found'));
+  expect(lost).toContain('Restore Namespace letsencrypt');
+  expect(lost).not.toContain('was in this namespace');
+  expect(advice(failing('secrets "letsencrypt" not found'))).toContain('was in this namespace');
+});
+
+test('an impersonated ServiceAccount of this namespace was deleted with it', () => {
+  const { name } = readRecordedLook('status-of-older-generation').now.namespace;
+  const impersonating = (place: string): string =>
+    failing(
+      `serviceaccounts "deployer" is forbidden: User "system:serviceaccount:flux-system:kustomize-controller" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "${place}"`,
+    ).message;
+  expect(impersonating(name)).toMatch(
+    /cannot succeed .* because ServiceAccount deployer, as which/,
+  );
+  expect(impersonating('kube-system')).not.toContain('cannot succeed');
+});
+
+test('an Event since the deletion is quoted if the owner is no workload', () => {
+  const change = (component: string, later: number) => (now: Snapshot) => {
+    const groups = now.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
+    const [object] = groups.flatMap(({ examples }) => examples);
+    if (object === undefined) throw new Error('nothing is held');
+    const { uid, kind, namespace, name, deletionTimestamp = '' } = object;
+    const event = {
+      ...{ type: 'Warning', reason: 'SyncLoadBalancerFailed', component, instance: '' },
+      message: 'AuthorizationFailed: no permission to delete the address',
+      regarding: { uid, kind, namespace, name },
+      at: new Date(Date.parse(deletionTimestamp) + later).toISOString(),
+    };
+    for (const place of Object.values(now.places)) place.events = { ok: true, value: [event] };
+  };
+  const known = findingIn('cloud-nodes', 'owner-unknown', change('service-controller', 1_000));
+  expect(known.message).toMatch(/its owner is not known: .* says: AuthorizationFailed/);
+  expect(advice(known)).toMatch(
+    /^Resolve what Event SyncLoadBalancerFailed about Service \S+ says, if that is why/,
+  );
+  const early = findingIn('cloud-nodes', 'owner-unknown', change('service-controller', -1_000));
+  expect(early.message).not.toContain('AuthorizationFailed');
+});
+
+test('what a text calls missing is hopeless only if it was in this namespace, and is not the object itself', () => {
+  const { name } = readRecordedLook('status-of-older-generation').now.namespace;
+  const isHopeless = (text: string): boolean => /cannot succeed/.test(failing(text).message);
+  expect(isHopeless(`secrets "login" not found in namespace ${name}`)).toBe(true);
+  expect(isHopeless('secrets "login" not found in namespace elsewhere')).toBe(false);
+  expect(isHopeless(`widgets.example.com "db" not found in namespace ${name}`)).toBe(false);
+  const unreachable = `dial tcp: lookup nats.${name}.svc: no such host`;
+  const services = (total: number) => (now: Snapshot) => {
+    saying(unreachable)(now);
+    const type = typeOf('', 'services', 'Service');
+    const read = readOk({ total, queued: total, terminating: [], guarded: [] });
+    now.content = [
+      ...now.content.filter((one) => one.type.kind !== type.kind),
+      { type, read } as never,
+    ];
+  };
+  const about = (total: number): string =>
+    findingIn('status-of-older-generation', 'owner-failing', services(total)).message;
+  expect(about(0)).toContain('Service nats does not exist');
+  expect(about(1)).not.toContain('does not exist');
+});
+
+test('throttled requests need time, and a conflict heals by itself', () => {
+  expect(advice(failing('ThrottlingException: Rate exceeded'))).toMatch(
+    /^Give Deployment .* more time/,
+  );
+  expect(advice(failing('cannot delete the volume: AccessDenied'))).toMatch(
+    /^Resolve what is reported/,
+  );
+  const conflict =
+    'Operation cannot be fulfilled on widgets "db": the object has been modified; please apply your changes to the latest version and try again';
+  const { message } = findingIn('status-of-older-generation', 'owner-running', saying(conflict));
+  expect(message).toContain('a conflict, heals by itself, so it may be slow or in back-off');
+});
+
+test('the program that scaled down what is behind a Service may do so again, and is named', () => {
+  const context = contextOf(readRecordedLook('S3').now);
+  const actor = actorsOf(context).find(({ wanted }) => wanted === 0);
+  if (actor === undefined) throw new Error('nothing is scaled to zero');
+  const service = { namespace: actor.namespace, name: 'guard' };
+  const backend: Backend = {
+    ...{ service, isDead: true, failure: 'no-endpoints', text: '', isLost: false },
+    actor: {
+      ...actor,
+      owner: undefined,
+      scaledBy: { manager: 'kube-green', operation: 'Update', time: undefined },
+    },
+  };
+  const object = { kind: 'APIService', name: 'v1.a' };
+  const [wake] = backendRemedies(context, backend, { object, address: '', caBundle: '' });
+  expect(wake?.text).toMatch(
+    /field manager "kube-green" has set its replicas and may set that back/i,
+  );
+});
+
+/** The recorded API, whose backend runs, fails with another text. */
+const unavailable = (message: string, change: (now: Snapshot) => void = () => {}): Finding =>
+  findingIn('api-untrusted', 'apiservice-unavailable', (now) => {
+    const { apiServices } = now.cluster;
+    for (const one of apiServices?.ok ? apiServices.value : []) {
+      if (one.available?.status === 'False') one.available.message = message;
+    }
+    change(now);
+  });
+
+test('the fix for a backend depends on the fault of the call', () => {
+  const url = 'https://10.0.0.1:443/apis/ledger.example.com/v1';
+  const failed = `failing or missing response from ${url}: Get "${url}":`;
+  const fixes: [text: string, cause: RegExp, fix: RegExp][] = [
+    [
+      `${failed} tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+      /no CA of the caBundle has signed/,
+      /^Put the CA that signed the certificate of the backend of Service ledger-system\/extension-api into spec\.caBundle of APIService v1\.ledger\.example\.com; /,
+    ],
+    [
+      `${failed} tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-01-01T00:00:00Z is after 2025-01-01T00:00:00Z`,
+      /has expired or is not yet valid/,
+      /^Renew the certificate/,
+    ],
+    [
+      `${failed} tls: failed to verify certificate: x509: certificate is valid for localhost, not extension-api.ledger-system.svc`,
+      /for other names/,
+      /^Give .* a certificate for extension-api\.ledger-system\.svc; /,
+    ],
+    [
+      `${failed} http: server gave HTTP response to HTTPS client`,
+      /does not use TLS/,
+      /correct the port, group or version in APIService/,
+    ],
+    [
+      `failing or missing response from ${url}: bad status from ${url}: 404`,
+      /^is not available: .* responds, but does not serve/,
+      /^Correct the port, group or version in APIService/,
+    ],
+    [
+      `failing or missing response from ${url}: bad status from ${url}: 503`,
+      /responds with an error: .* 503$/,
+      /^Fix the error with which/,
+    ],
+    [`${failed} remote error: tls: bad certificate`, /does not respond as expected/, /^Let the/],
+    // A URL is no reason: this path only has the word.
+    [
+      'failing or missing response from https://10.0.0.1/apis/certificates.example.com/v1: EOF',
+      /does not respond as expected/,
+      /^Let the backend of Service \S+ respond/,
+    ],
+  ];
+  for (const [text, cause, fix] of fixes) {
+    const found = unavailable(text);
+    expect(found.message).toMatch(cause);
+    expect(found.remedies[0]?.text).toMatch(fix);
+    const isAboutPods = /^(?:Let|Make)/.test(found.remedies[0]?.text ?? '');
+    if (!isAboutPods) expect(advice(found)).not.toContain('See the endpoints of');
+  }
+});
+
+test("a caBundle that cert-manager's cainjector writes is left to it", () => {
+  const untrusted = 'Get "https://a": x509: certificate signed by unknown authority';
+  const { deployments } = readRecordedLook('S3').now.cluster;
+  const [template] = deployments?.ok ? deployments.value : [];
+  if (template === undefined) throw new Error('no Deployment was recorded');
+  const injected = (...replicas: [wanted: number, ready: number][]) =>
+    unavailable(untrusted, ({ cluster }) => {
+      for (const one of cluster.apiServices?.ok ? cluster.apiServices.value : []) {
+        one.caInjection = 'cert-manager.io/inject-ca-from=ledger-system/serving-cert';
+      }
+      const name = 'cert-manager-cainjector';
+      const value = replicas.map(([wanted, ready]) => ({
+        ...template,
+        ...{ uid: name, namespace: 'cert-manager', name, programs: [name], wanted, ready },
+      }));
+      cluster.deployments = { ok: true, value };
+    }).remedies;
+  expect(injected([0, 0])[0]).toMatchObject({
+    text: expect.stringMatching(
+      /^Scale Deployment cert-manager\/cert-manager-cainjector up: annotation cert-manager\.io\/inject-ca-from=ledger-system\/serving-cert makes it write the CA into spec\.caBundle of APIService/,
+    ),
+    command: 'kubectl scale deployment cert-manager-cainjector -n cert-manager --replicas=1',
+  });
+  expect(injected([1, 0])[0]?.text).toMatch(/^Make Deployment cert-manager\/\S+ ready: /);
+  expect(injected([1, 1])[0]?.text).toMatch(/^Find out why cert-manager's cainjector has not/);
+  expect(injected()[0]?.text).toMatch(/^Find out why cert-manager's cainjector has not/);
+});
+
+test('a webhook whose namespace does not exist is a leftover, and its configuration is deleted', () => {
+  const guard = (change: (now: Snapshot) => void): Finding =>
+    findingIn('S19', 'admission-webhook-failing', (now) => {
+      for (const place of Object.values(now.places)) {
+        if (place.services?.ok) place.services.value = [];
+      }
+      change(now);
+    });
+  const withoutHooks = (now: Snapshot): void => {
+    const { namespaces } = now.cluster;
+    if (namespaces?.ok) namespaces.value = namespaces.value.filter(({ name }) => name !== 'hooks');
+  };
+  const left = guard(withoutHooks);
+  expect(left.message).toContain('Service hooks/guard, whose namespace does not exist');
+  expect(left.remedies[0]).toMatchObject({
+    role: 'now',
+    text: 'Delete ValidatingWebhookConfiguration guard',
+    command: 'kubectl delete validatingwebhookconfiguration guard',
+    risk: 'all its webhooks stop for the whole cluster',
+  });
+  expect(left.remedies.filter(({ role }) => role === 'now')).toHaveLength(1);
+  expect(JSON.stringify(left.remedies)).not.toContain('get all');
+  // It exists, or nobody knows.
+  const unknown = (now: Snapshot): void => {
+    now.cluster.namespaces = {
+      ok: false,
+      failure: { kind: 'forbidden', status: 403, message: '403 Forbidden' },
+    };
+  };
+  for (const change of [() => {}, unknown]) {
+    const { message, remedies } = guard(change);
+    expect(message).toContain('Service hooks/guard, which does not exist');
+    expect(remedies[0]?.text).toMatch(/^Install the software behind Service hooks\/guard again/);
+  }
+  // Another webhook of the configuration, which is served from another namespace, stays.
+  const [first] = guard((now) => {
+    withoutHooks(now);
+    const { validatingWebhooks: all } = now.cluster;
+    const [own] = all?.ok ? all.value : [];
+    if (!all?.ok || own === undefined) throw new Error('no webhook was recorded');
+    const service = { namespace: 'kube-system', name: 'other' };
+    all.value.push({ ...own, index: 1, name: 'other.example.com', service, rules: [] });
+  }).remedies;
+  expect(first?.text).toBe(
+    'Remove webhook guard.example.com from ValidatingWebhookConfiguration guard',
+  );
+  expect(first?.command).toContain('{"op":"remove","path":"/webhooks/0"}');
+});
+
+test('a container that is started again and again says first why it ended', () => {
+  const pod = (reason: string, terminated: JsonObject) =>
+    podFacts({
+      metadata: { name: 'guard-0', namespace: 'hooks' },
+      status: {
+        containerStatuses: [
+          {
+            name: 'main',
+            state: { waiting: { reason, message: 'back-off 5m0s' } },
+            lastState: { terminated },
+          },
+        ],
+      },
+    });
+  const killed = pod('CrashLoopBackOff', { reason: 'OOMKilled', exitCode: 137 });
+  expect(killed.troubles).toEqual([
+    'ended before for lack of memory: OOMKilled, exit code 137',
+    'waiting: CrashLoopBackOff: back-off 5m0s',
+  ]);
+  // It has not been started since: the image is what keeps it from running now.
+  const renamed = pod('ImagePullBackOff', { reason: 'Error', exitCode: 1 });
+  expect(renamed.troubles[0]).toBe('waiting: ImagePullBackOff: back-off 5m0s');
+
+  const context = contextOf(readRecordedLook('S3').now);
+  const actor = actorsOf(context).find(({ wanted }) => wanted === 0);
+  if (actor === undefined) throw new Error('nothing is scaled to zero');
+  const fixWith = (troubled: PodFacts): string | undefined => {
+    const service = { namespace: actor.namespace, name: 'guard' };
+    const backend: Backend = {
+      ...{ service, isDead: true, failure: 'no-endpoints', text: '', isLost: false },
+      actor: { ...actor, wanted: 1, pods: [troubled] },
+    };
+    const object = { kind: 'APIService', name: 'v1.a' };
+    return backendRemedies(context, backend, { object, address: '', caBundle: '' })[0]?.text;
+  };
+  expect(fixWith(killed)).toMatch(/^Raise the memory limit of Deployment \S+, which is behind/);
+  expect(fixWith(renamed)).toMatch(/^Make Deployment \S+ ready, which is behind/);
+});
+
+test('behind the Node of a virtual kubelet is no machine', () => {
+  const node = { metadata: { name: 'n' }, spec: {}, status: {} };
+  expect(nodeFacts(node)).not.toHaveProperty('isVirtual');
+  const labelled = { ...node, metadata: { name: 'n', labels: { type: 'virtual-kubelet' } } };
+  expect(nodeFacts(labelled).isVirtual).toBe(true);
+  const taints = [{ key: 'virtual-kubelet.io/provider', value: 'azure', effect: 'NoSchedule' }];
+  expect(nodeFacts({ ...node, spec: { taints } }).isVirtual).toBe(true);
+
+  const virtual = (scenario: string, code: FindingCode): Finding =>
+    findingIn(scenario, code, ({ nodes }) => {
+      for (const read of Object.values(nodes)) {
+        if (read.ok && read.value !== undefined) read.value.isVirtual = true;
+      }
+    });
+  const machines = /machine of|containerd|out-of-service/;
+  for (const [scenario, code] of [
+    ['S28', 'pod-node-unavailable'],
+    ['S93', 'pod-node-unavailable'],
+    ['SEED-5a', 'pod-not-confirmed'],
+  ] as const) {
+    expect(JSON.stringify(findingIn(scenario, code, () => {}).remedies)).toMatch(machines);
+    expect(JSON.stringify(virtual(scenario, code).remedies)).not.toMatch(machines);
+  }
+  const { message, remedies } = virtual('S28', 'pod-node-unavailable');
+  expect(message).toMatch(/^is a virtual node that is not ready, so no kubelet confirms the end/);
+  expect(remedies[0]?.text).toMatch(/^Start the virtual kubelet of node \S+ again: no machine/);
+});
+
+test('the caBundle of a conversion is a field of its CRD, and its annotation is read there', () => {
+  const untrusted = (annotation?: string): string | undefined =>
+    findingIn('conversion-asleep', 'conversion-webhook-failing', (now) => {
+      const x509 =
+        'tls: failed to verify certificate: x509: certificate signed by unknown authority';
+      const failing = (text: string): string => text.replace(/no endpoints available.*/, x509);
+      for (const one of now.namespace.conditions) one.message = failing(one.message);
+      for (const { read } of now.content) {
+        if (!read.ok) read.failure.message = failing(read.failure.message);
+      }
+      const { deployments } = now.cluster;
+      for (const one of deployments?.ok ? deployments.value : []) one.wanted = one.ready = 1;
+      const crd = now.definitions['widgets.example.com'];
+      if (crd?.ok && crd.value !== undefined) crd.value.caInjection = annotation;
+    }).remedies[0]?.text;
+  const field = 'spec.conversion.webhook.clientConfig.caBundle of CRD widgets.example.com';
+  expect(untrusted()).toContain(
+    `Put the CA that signed the certificate of the backend of Service widget-system/widget-operator into ${field}; `,
+  );
+  const annotation = 'cert-manager.io/inject-ca-from=widget-system/serving';
+  expect(untrusted(annotation)).toContain(
+    `Find out why cert-manager's cainjector has not written the right CA into ${field}, which annotation ${annotation} asks for; `,
+  );
+});
+
+test('a type whose conversion is lost has objects, so the webhook is installed again', () => {
+  const lost = findingIn('S14', 'conversion-webhook-failing', ({ cluster: { namespaces } }) => {
+    if (namespaces?.ok) namespaces.value = namespaces.value.filter(({ name }) => name !== 'hooks');
+  });
+  expect(lost.message).toContain('whose namespace does not exist');
+  expect(lost.remedies.map(({ role, text }) => [role, text])).toEqual([
+    ['now', expect.stringMatching(/^Install the software behind Service hooks\/conv again; /)],
+    ['or', expect.stringMatching(/^If this software was removed for good, let the API server/)],
+  ]);
+});
+
+test('what holds the namespace after its pods is named once', () => {
+  const nextIn = (scenario: string, change: (now: Snapshot) => void = () => {}) => {
+    const { before, now } = readRecordedLook(scenario);
+    change(now);
+    return diagnose(now, before).findings.flatMap(({ next = [] }) => next);
+  };
+  const held = 'Widget db is held by finalizer example.com/cleanup, and ';
+  const [missing = ''] = nextIn('S6');
+  expect(missing).toContain(`${held}no controller that would remove it was found`);
+  // Without its CRD, nobody knows what is missing.
+  const [unknown = ''] = nextIn('S6', ({ definitions }) => {
+    for (const name of Object.keys(definitions)) definitions[name] = { ok: true, value: undefined };
+  });
+  expect(unknown).toContain(held);
+  expect(unknown.match(/Widget/g)).toHaveLength(1);
+  // An owner is named.
+  expect(nextIn('next-behind-pod')[0]).toMatch(
+    /, and Deployment part-system\/part-operator should/,
+  );
+});
+
+test('a finalizer of two programs is removed by hand, object by object', () => {
+  const forcing = (found: Finding): boolean => advice(found).includes('Let this gate remove it');
+  const owner = findingIn('S70-asleep', 'owner-scaled-to-zero', () => {});
+  expect(forcing(owner)).toBe(true);
+  const shared = findingIn('S70-asleep', 'owner-scaled-to-zero', (now) => {
+    const content = now.content.find(
+      ({ read }) =>
+        read.ok &&
+        read.value.terminating.some((one) => one.finalizers.includes(owner.finalizer ?? '')),
+    );
+    if (!content?.read.ok) throw new Error('nothing is held');
+    const [group] = content.read.value.terminating;
+    if (group === undefined) throw new Error('nothing is held');
+    const examples = group.examples.map((one) => ({ ...one, uid: 'other', writers: [] }));
+    const terminating = [{ ...group, examples }];
+    now.content.push({
+      type: { ...content.type, group: 'others.example.org', kind: 'Other', resource: 'others' },
+      read: { ok: true, value: { ...content.read.value, terminating } },
+    });
+  });
+  expect(forcing(shared)).toBe(false);
+});
+
+test('a refusal with a namespace that this cluster does not have is of another cluster', () => {
+  const refusal = (place: string): Finding =>
+    failing(
+      `deployments.apps "web" is forbidden: User "system:serviceaccount:kube-system:manager" cannot delete resource "deployments" in API group "apps" in the namespace "${place}"`,
+    );
+  expect(advice(refusal('far-away'))).toContain('this one has no Namespace far-away');
+  expect(advice(refusal('far-away'))).not.toMatch(/let it by a/);
+  expect(advice(refusal('kube-system'))).toContain('let it by a Role in Namespace kube-system');
+});
+
+test('a controller that is not ready and logs an error about the object is failing; without the error it is not ready', () => {
+  const unready = (now: Snapshot): void => {
+    for (const place of Object.values(now.places)) {
+      for (const pod of itemsIn(place.pods)) pod.ready = false;
+    }
+    for (const one of itemsIn(now.cluster.deployments)) one.ready = 0;
+  };
+  const failing = findingIn('log-java-exception', 'owner-failing', unready);
+  expect(failing.message).toMatch(/the log of \S+ says/);
+  const silent = findingIn('log-java-exception', 'owner-not-ready', (now) => {
+    unready(now);
+    for (const log of Object.values(now.logs ?? {})) if (log.ok) log.value = [];
+  });
+  expect(silent.message).not.toContain('the log of');
+});
+
+test('a name of the spec that is missing was in this namespace, unless the object mentions another one', () => {
+  const isHopeless = (missing: string, mentions: string[] = []): boolean => {
+    const change = (now: Snapshot): void => {
+      saying(`${missing} not found`)(now);
+      now.cluster.namespaces = readOk(
+        [now.namespace.name, 'vault'].map((name) => ({ ...now.namespace, name })),
+      );
+      for (const detail of Object.values(now.details)) {
+        if (!detail.ok || detail.value === undefined) continue;
+        const { value } = detail;
+        value.names = ['login', 'db'].map((name) => ({ field: 'spec.uses', name }));
+        value.mentions = mentions;
+      }
+    };
+    const found = findingIn('status-of-older-generation', 'owner-failing', change);
+    return /cannot succeed/.test(found.message);
+  };
+  expect(isHopeless('secrets "login"')).toBe(true);
+  expect(isHopeless('secrets "login"', ['vault'])).toBe(false);
+  expect(isHopeless('namespaces "login"')).toBe(false);
+  // A Secret may have the name of the object itself.
+  expect(isHopeless('secrets "db"')).toBe(true);
+  expect(isHopeless('widgets.example.com "db"')).toBe(false);
+});

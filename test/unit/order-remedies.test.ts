@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest';
+import { contextOf } from '../../src/diagnose/context.ts';
+import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { everythingHeld } from '../../src/diagnose/owner/finalizers.ts';
+import { orderRemedies } from '../../src/diagnose/owner/remedies.ts';
+import { orderCommand, orderOf } from '../../src/forecast/order.ts';
+import { predict } from '../../src/forecast/predict.ts';
+import { readOk } from '../../src/model/read.ts';
+import type { ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
+import {
+  FORECAST,
+  readRecordedForecast,
+  readRecordedLook,
+  recordingNames,
+  rewound,
+} from './recorded-looks.ts';
+
+/** Every command by which a person could be told to delete a held object before the namespace. */
+function commandsFor(now: Snapshot): string[] {
+  const context = contextOf(predict(now));
+  return everythingHeld(context)
+    .filter(({ objects }) => objects.length > 0)
+    .flatMap((held) => orderRemedies(context, held, 'its controller'))
+    .flatMap(({ command }) => command ?? []);
+}
+
+test('no command deletes all objects of a type outside of the namespace', () => {
+  let count = 0;
+  for (const name of recordingNames()) {
+    const now = name.endsWith(FORECAST)
+      ? readRecordedForecast(name.slice(0, -FORECAST.length)).now
+      : rewound(readRecordedLook(name));
+    const ordered = orderOf(now).map((step) => orderCommand(now.namespace.name, step));
+    const whole = [...commandsFor(now), ...ordered].filter((one) => one.includes(' --all'));
+    count += whole.length;
+    expect(
+      whole.filter((one) => !one.includes(` -n ${now.namespace.name} `)),
+      name,
+    ).toEqual([]);
+  }
+  expect(count).toBeGreaterThan(100);
+});
+
+test('instead of a cluster-scoped object, the object of the namespace that leads to it is deleted', () => {
+  const now = rewound(readRecordedLook('S83'));
+  const { name } = now.namespace;
+  expect(commandsFor(now).filter((one) => one.includes('volumesnapshot'))).toContain(
+    `kubectl delete volumesnapshots.snapshot.storage.k8s.io --all -n ${name} --wait`,
+  );
+  expect(commandsFor(now).filter((one) => one.includes('volumesnapshotcontents'))).toEqual([]);
+});
+
+test('what a controller may run with is deleted by name, and after the objects of that controller', () => {
+  const { now } = readRecordedForecast('S4');
+  const [widgets] = now.content.filter(({ type }) => type.kind === 'Widget');
+  const account = now.content.find(({ type }) => type.kind === 'ServiceAccount');
+  if (!widgets?.read.ok || account?.read.ok !== true) throw new Error('nothing was recorded');
+  // As GitHub's runner sets protect their ServiceAccounts.
+  const [group] = widgets.read.value.guarded;
+  if (group === undefined) throw new Error('no object has a finalizer');
+  const held = group.examples.map((one) => ({
+    ...one,
+    ...{ apiVersion: 'v1', kind: 'ServiceAccount', name: 'runner', uid: 'runner' },
+  }));
+  const guarded = [{ ...group, examples: held }];
+  const read = readOk({ ...account.read.value, guarded, total: 1 });
+  const content = [{ ...account, read }, ...now.content.filter((one) => one !== account)];
+  const present = { ...now.forecast?.present, content };
+  const changed = { ...now, content, forecast: { ...now.forecast, present } } as Snapshot;
+  const name = now.namespace.name;
+  expect(orderOf(changed).map((step) => orderCommand(name, step))).toEqual([
+    `kubectl delete widgets.example.com --all -n ${name} --wait`,
+    `kubectl delete serviceaccounts runner -n ${name} --wait`,
+  ]);
+});
+
+test('a controller that deletes what it deployed elsewhere is not brought back as the fix', () => {
+  const { now, before } = readRecordedLook('S4');
+  const renamed = (one: Snapshot): Snapshot =>
+    JSON.parse(
+      JSON.stringify(one)
+        .replaceAll('example.com', 'argoproj.io')
+        .replaceAll('widgets', 'applications')
+        .replaceAll('Widget', 'Application'),
+    );
+  const remediesOf = (snapshots: Snapshot[]) =>
+    diagnose(snapshots[0] as Snapshot, snapshots[1])
+      .findings.filter(({ code }) => code === 'owner-missing')
+      .flatMap(({ remedies }) => remedies);
+  const [usual, reaching] = [
+    [now, before],
+    [renamed(now), renamed(before)],
+  ].map(remediesOf);
+
+  expect(usual?.[0]?.command).toMatch(/^kubectl delete /);
+  expect(reaching?.[0]).toMatchObject({
+    role: 'now',
+    command: expect.stringMatching(/^kubectl patch .*finalizers/),
+  });
+  const others = reaching?.filter(({ text }) => /^(?:Install|Delete) /.test(text)) ?? [];
+  expect(others.map(({ role }) => role).toSorted()).toEqual(['next', 'or']);
+  expect(others.every(({ risk }) => risk?.includes('outside of this namespace'))).toBe(true);
+});
+
+/** A recorded forecast with a held Widget, whose operator is in the namespace, and what makes more of it. */
+function widgetWorld() {
+  const { now } = readRecordedForecast('S4');
+  const widgets = now.content.find(({ type }) => type.kind === 'Widget');
+  const [group] = widgets?.read.ok === true ? widgets.read.value.guarded : [];
+  const [widget] = group?.examples ?? [];
+  const detail = now.details[widget?.uid ?? ''];
+  if (!widgets?.read.ok || group === undefined || widget === undefined || !detail?.ok) {
+    throw new Error('nothing was recorded');
+  }
+  const { value } = widgets.read;
+  const typeOf = (given: Partial<ObjectFacts> & { kind: string; uid: string }) => {
+    const object = { ...widget, name: given.uid, ...given };
+    const [apiGroup = ''] = object.apiVersion.split('/');
+    const type = { ...widgets.type, group: apiGroup, kind: given.kind, resource: `${given.uid}s` };
+    const guarded = [{ ...group, finalizers: object.finalizers, examples: [object] }];
+    return { type, read: readOk({ ...value, guarded }) };
+  };
+  /** The types in the order of deletion; the object with this UID has the reference. */
+  const ordered = (
+    types: ReturnType<typeof typeOf>[],
+    uid: string,
+    reference: { group: string | undefined; kind: string; name: string },
+  ): string[] => {
+    const content = [...now.content, ...types];
+    const references = [{ ...reference, namespace: undefined, field: 'spec.widget' }];
+    const details = { ...now.details, [uid]: readOk({ ...detail.value, references }) };
+    const discovery = readOk({ types: content.map((one) => one.type), failedGroups: [] });
+    const forecast = { ...now.forecast, present: { ...now.forecast?.present, content } };
+    const changed = { ...now, content, discovery, details, forecast } as Snapshot;
+    return orderOf(changed).map((step) => step.type.resource);
+  };
+  return { widget, typeOf, ordered };
+}
+
+test('what an object made, and that names it, goes after it', () => {
+  // As Machines of Cluster API name their Cluster, which owns them through a set.
+  const { widget, typeOf, ordered } = widgetWorld();
+  const { apiVersion, kind, name, uid } = widget;
+  const ownedBy = (owner: { kind: string; name: string; uid: string }) => ({
+    ownerReferences: [{ apiVersion, ...owner, controller: true, blockOwnerDeletion: true }],
+  });
+  const set = typeOf({ kind: 'Set', uid: 'set' });
+  const madeSet = typeOf({ kind: 'Set', uid: 'set', ...ownedBy({ kind, name, uid }) });
+  const part = typeOf({
+    ...{ kind: 'Part', uid: 'part' },
+    ...ownedBy({ kind: 'Set', name: 'set', uid: 'set' }),
+  });
+
+  // By the key of a string, or by the kind of a reference.
+  for (const named of ['widget', 'Widget']) {
+    const reference = { group: undefined, kind: named, name };
+    expect(ordered([part, madeSet], 'part', reference)).toEqual(['widgets', 'sets', 'parts']);
+    expect(ordered([part, set], 'part', reference)).toEqual(['sets', 'parts', 'widgets']);
+  }
+});
+
+test('what names an object of the order goes before it, though its own controller stays', () => {
+  const { widget, typeOf, ordered } = widgetWorld();
+  const user = typeOf({
+    ...{ apiVersion: 'example.org/v1', kind: 'User', uid: 'user' },
+    ...{ finalizers: ['users.example.org/cleanup'], writers: [], statusWriters: [] },
+  });
+  const reference = { group: 'example.com', kind: 'Widget', name: widget.name };
+
+  expect(ordered([user], 'user', reference)).toEqual(['users', 'widgets']);
+  expect(ordered([user], 'user', { ...reference, name: 'another' })).toEqual(['widgets']);
+});
