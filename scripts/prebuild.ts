@@ -1,5 +1,4 @@
 import { buildControlPlane, KUBERNETES_VERSIONS } from '../test/cluster/build.ts';
-import { buildGitea, wantedVersion, whyNotBuildable } from '../test/gitea/binaries.ts';
 import { buildProduct, buildTool } from '../test/operators/build.ts';
 import { isTried, PRODUCTS, withNeeds } from '../test/operators/products.ts';
 
@@ -14,10 +13,6 @@ const BUILDS: Record<string, (say: (line: string) => void) => Promise<unknown>> 
       // The suite tries it again, and says in the title of its tests what is in the way.
       await buildProduct(product, say).catch((error) => say(`${product.name}: ${error}`));
     }
-  },
-  gitea: async (say) => {
-    const version = wantedVersion();
-    if ((await whyNotBuildable(version)) === undefined) await buildGitea(version, say);
   },
 };
 

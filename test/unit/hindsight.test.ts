@@ -6,8 +6,6 @@ import { type EarlierForecast, hindsightOf } from '../../src/forecast/hindsight.
 import { withHindsight } from '../../src/in-cluster.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
-import { renderComment } from '../../src/report/comment.ts';
-import { stateBlock, type Teardown } from '../../src/report/comment-state.ts';
 import type { Report } from '../../src/report/report-json.ts';
 import { summarizeReports } from '../../src/report/statistics.ts';
 
@@ -178,44 +176,4 @@ test.each([
   );
   expect(compared.outcome).toBe('deleted');
   expect(lines.join()).toMatch(told);
-});
-
-test.each<[string, Partial<Teardown>, Partial<Teardown>, RegExp | undefined]>([
-  [
-    'the same cause',
-    { outcome: 'would-hang', code: 'c' },
-    { outcome: 'stuck', code: 'c' },
-    /would-hang.*: foreseen/,
-  ],
-  [
-    'another cause',
-    { outcome: 'would-hang', code: 'c' },
-    { outcome: 'stuck', code: 'd' },
-    /another cause than foreseen/,
-  ],
-  ['a hang called clear', { outcome: 'clear' }, { outcome: 'stuck' }, /said clear: not foreseen/],
-  [
-    'what did not hang',
-    { outcome: 'would-hang' },
-    { outcome: 'deleted', isPass: true },
-    /it did not hang/,
-  ],
-  ['another cluster', { outcome: 'clear', cluster: 'b' }, { outcome: 'stuck' }, undefined],
-  ['other namespaces', { outcome: 'clear', scope: 't' }, { outcome: 'stuck' }, undefined],
-])('a comment compares the teardown with its last forecast: %s', (_, forecast, teardown, told) => {
-  const entry = {
-    ...{ run: '1', attempt: 1, number: '1', workflow: 'w', job: 'j', where: 'w / j', scope: 's' },
-    ...{ about: 'n', at: '2026-01-01T00:00:00Z', outcome: 'stuck', isPass: false, seconds: 1 },
-    ...{ cluster: 'a', address: 'x', isOwnCluster: false, left: [], isSettled: false },
-    ...{ code: '', subject: '' },
-  } as unknown as Teardown;
-  const earlier = { ...entry, isPass: forecast.outcome === 'clear', ...forecast };
-  const own = { ...entry, run: '2', at: '2026-01-02T00:00:00Z', ...teardown };
-  const body = renderComment(
-    { key: 'ab', own, gone: [], section: () => 'the story', linkTo: () => undefined },
-    { seen: [stateBlock([earlier], undefined)] },
-    undefined,
-  );
-  if (told === undefined) expect(body).not.toContain('last forecast');
-  else expect(body).toMatch(told);
 });
