@@ -196,9 +196,7 @@ const s26: Scenario = {
   expect: (world) =>
     stuck([
       objectFinalizer(claimRef(world), VSPHERE),
-      ownerUnknown(claimRef(world), VSPHERE, {
-        says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
-      }),
+      ownerUnknown(claimRef(world), VSPHERE),
     ]),
 };
 
