@@ -7,7 +7,7 @@ import {
   typeName,
 } from '../model/facts/metadata.ts';
 import type { Finding, Remedy, Subject } from '../model/finding.ts';
-import { itemsIn, type Read, valueIn } from '../model/read.ts';
+import { itemsIn, valueIn } from '../model/read.ts';
 import {
   type ContentCount,
   type DefinitionDetail,
