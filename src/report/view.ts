@@ -62,7 +62,6 @@ const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
-const MAX_NEXT = 3;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
@@ -245,8 +244,8 @@ function causeView(cause: Cause, run: RunResult) {
         : `${bold(`${extentOf(cause, run)}:`)} ${example}${sentence}.`,
     /** Clauses that follow the chain to its end, for the first namespace. */
     clauses,
-    /** Other objects that wait here, and what holds them next, as sentences. */
-    also: isMany ? '' : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
+    /** Other objects that wait here, as a sentence. */
+    also: isMany ? '' : alsoHeldWords(cause),
     /** The people who can fix it; empty if that is not known. */
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
@@ -286,13 +285,6 @@ function alsoHeldWords(cause: Cause): Words {
   for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
   const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...others.values()];
   return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
-}
-
-/** Returns a sentence about what will hold the same objects after the cause is fixed. */
-function nextWords([root]: Cause, { now }: Scene): Words {
-  const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
-  const told = [...next].map((text) => diagnosed(withAges(text, now)));
-  return told.length === 0 ? '' : `Next: ${listWords(told, MAX_NEXT)}.`;
 }
 
 function finalizersOf(cause: Cause): string[] {
