@@ -8,7 +8,6 @@ import { entriesIn } from '../../src/report/comment.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport, reportJson } from '../../src/report/report-json.ts';
-import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { diagnosed, literal, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
@@ -68,7 +67,6 @@ const WITH_EVERYTHING = namespaceResult({
       { what: 'nodes', reason: 'never' },
     ],
     contradictions: ['it says'],
-    alsoHeld: [{ name: 'other', since: FINISHED_AT, causes: [EVERYTHING.id] }],
     movement: { kind: 'grace-period', until: FINISHED_AT },
   },
 });
@@ -132,11 +130,6 @@ function comment(run: RunResult): string {
 const RENDERINGS: { what: string; runs: RunResult[]; render: (run: RunResult) => string }[] = [
   { what: 'report', runs: RUNS, render: (run) => renderMarkdownReport(viewOf(run), CONTEXT) },
   { what: 'comment', runs: [runOf([leavesBehind()])], render: comment },
-  {
-    what: 'statistics',
-    runs: RUNS,
-    render: (run) => renderStatistics(summarizeReports([buildReport(run)]), 'markdown'),
-  },
 ];
 
 describe.each(JUDGES)(
@@ -185,10 +178,7 @@ describe('names', () => {
     '$shown read on the page as they are',
     ({ text }) => {
       const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
-      const { code } = renderPage(
-        toMarkdown(['x ', literal(text), ' y']).toWellFormed(),
-        MICROMARK,
-      );
+      const { code } = renderPage(toMarkdown(`x ${literal(text)} y`).toWellFormed(), MICROMARK);
       expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
     },
   );
@@ -307,11 +297,11 @@ describe('pieces of a text', () => {
     { word: literal('`b'), is: '`` `b ``' },
     { word: literal(' '), is: '(empty)' },
   ])('$word', ({ word, is }) => {
-    expect(toMarkdown([word])).toBe(is);
+    expect(toMarkdown(word)).toBe(is);
   });
 
   test('two adjacent names stay separate', () => {
-    expect(toMarkdown([literal('a'), literal('b')])).toBe('`a` `b`');
+    expect(toMarkdown(`${literal('a')}${literal('b')}`)).toBe('`a` `b`');
   });
 });
 
