@@ -121,8 +121,7 @@ export const INPUTS = {
   },
   'github-token': {
     fromRunner: 'github.token',
-    description:
-      'Token for the comment; needs pull-requests write',
+    description: 'Token for the comment; needs pull-requests write',
     onlyInAction: true,
   },
   'pr-number': {
