@@ -5,7 +5,7 @@ import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { Etcd, restore, type Stored, whenQuiet } from './etcd.ts';
+import { Etcd, restore, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
@@ -67,7 +67,12 @@ export async function clusterFor(
  */
 export class Clusters {
   readonly #idle: Lone[] = [];
+  readonly #start: () => Promise<Lone>;
   #foreign: { cluster: Promise<Cluster>; last: Promise<unknown> } | undefined;
+
+  constructor(start: () => Promise<Lone> = startLone) {
+    this.#start = start;
+  }
 
   async use<T>(
     work: (cluster: Cluster) => Promise<T>,
@@ -76,13 +81,13 @@ export class Clusters {
     const kubeconfig = foreignKubeconfig();
     if (kubeconfig !== undefined) return this.#inForeign(kubeconfig, work);
     if (own !== undefined && own !== true) return inClusterOf({ own }, work);
-    const lone = this.#idle.pop() ?? (await startLone());
+    const lone = this.#idle.pop() ?? (await this.#start());
     // Another client: what this one has seen of the types is true no more.
     const client = new Client(lone.cluster.client.connection);
     let isAsBefore = false;
     try {
       const result = await work({ ...lone.cluster, client });
-      isAsBefore = await restore(lone.etcd, lone.stored).catch(() => false);
+      isAsBefore = await lone.restore().catch(() => false);
       return result;
     } finally {
       await client.close();
@@ -105,17 +110,17 @@ export class Clusters {
   }
 }
 
-interface Lone {
+export interface Lone {
   cluster: Cluster;
-  etcd: Etcd;
-  /** Before the first situation. */
-  stored: ReadonlyMap<string, Stored>;
+  /** Makes what is stored as it was before the first situation. Returns whether it is. */
+  restore(): Promise<boolean>;
 }
 
 async function startLone(): Promise<Lone> {
   const cluster = await ownCluster({ version: wantedVersion() }, true);
   const etcd = new Etcd(cluster.plane?.etcdEndpoint ?? '');
-  return { cluster, etcd, stored: await whenQuiet(etcd) };
+  const stored = await whenQuiet(etcd);
+  return { cluster, restore: () => restore(etcd, stored) };
 }
 
 async function inClusterOf<T>(
