@@ -33,10 +33,10 @@ function inParts(count: number, more: Record<string, string> = {}): Record<strin
 export const SUITES: readonly Suite[] = [
   {
     name: 'tools',
-    about: 'what other programs think of reports, completions, manifests and pipelines',
+    about: 'what other programs think of reports, manifests and pipelines',
     tests: [
       '--config=vitest.config.ts',
-      ...['release', 'deploy', 'completion', 'promtool'].map((file) => `test/unit/${file}.test.ts`),
+      ...['release', 'deploy', 'promtool'].map((file) => `test/unit/${file}.test.ts`),
       ...['nasty', 'commands', 'limits'].map((file) => `test/unit/report-${file}.test.ts`),
       ...['proxies', 'bundle', 'other-ci'].map((file) => `test/bundle/${file}.test.ts`),
     ],
