@@ -59,8 +59,6 @@ const BEGIN_LATER: Record<string, string> = {
     progress-not-found progress-of-expired sibling-lease spares-the-owner writer-of-part`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,
-  'its deleted owner wrote under the name of a program that runs and may act': `
-    scaler-called-manager`,
   'of several objects with the same finalizer, only some are paused': `
     group-partly-paused`,
   'only one replica is down, and nothing shows which objects it handles': `
