@@ -48,6 +48,7 @@ export async function putComment(task: CommentTask): Promise<string> {
       }
     }
     await clock.sleep(SETTLE_MS, signal);
+    if (signal.aborted) return url;
   }
   return url;
 }

@@ -20,9 +20,14 @@ export function readWorkflowRun(env: Environment, matrix: string) {
   const [id, number] = [wholeNumber(env['GITHUB_RUN_ID']), wholeNumber(env['GITHUB_RUN_NUMBER'])];
   const attempt = wholeNumber(env['GITHUB_RUN_ATTEMPT']) || 1;
   const serverUrl = address(env['GITHUB_SERVER_URL'], 'https://github.com');
+  const isGithub = serverUrl === 'https://github.com';
   return {
     serverUrl,
-    apiUrl: address(env['GITHUB_API_URL'], apiOf(serverUrl)),
+    /** Runners name it; without it, no token may go to another host than the server. */
+    apiUrl: address(
+      env['GITHUB_API_URL'],
+      isGithub ? 'https://api.github.com' : `${serverUrl}/api/v3`,
+    ),
     event: {
       /** Name of the event. In a called workflow it is that of the caller. */
       name,
@@ -49,13 +54,6 @@ export function readWorkflowRun(env: Environment, matrix: string) {
     /** Start of the job, in milliseconds since the epoch. */
     startedAt: startOf(eventPath),
   };
-}
-
-/** Returns the usual address of the API of a server. */
-function apiOf(server: string): string {
-  // GitHub itself, and GitHub Enterprise Cloud with data residency, have a host for the API.
-  const [, host] = /^https:\/\/(github\.com|[\w-]+\.ghe\.com)$/.exec(server) ?? [];
-  return host === undefined ? `${server}/api/v3` : `https://api.${host}`;
 }
 
 /** Returns the configured address or its fallback, without a slash at the end. */

@@ -190,11 +190,11 @@ describe('whose comment it is', () => {
   });
 
   test.each([
-    '',
-    'bm9uc2Vuc2U=',
-    'eyJlbnRyaWVzIjpbeyJvdXRjb21lIjoiZ29uZSJ9LG51bGwsM119',
-    'a'.repeat(10_000),
-  ])('what cannot be read in it ("%s") is dropped, as are line ends of Windows', async (state) => {
+    { what: 'nothing', state: '' },
+    { what: 'no JSON', state: 'bm9uc2Vuc2U=' },
+    { what: 'no entry', state: 'eyJlbnRyaWVzIjpbeyJvdXRjb21lIjoiZ29uZSJ9LG51bGwsM119' },
+    { what: 'garbage', state: 'a'.repeat(10_000) },
+  ])('a state with $what is dropped, with line ends of Windows', async ({ state }) => {
     const github = await serveGithub();
     await report(github, RED);
     edit(github, (text) => text.replace(/:state \S+/, `:state ${state}`).replaceAll('\n', '\r\n'));

@@ -121,11 +121,9 @@ describe.concurrent('a gate that cannot work', () => {
       inputs: { kubeconfig: '' },
       event: { name: 'pull_request', payload: pullRequest('somebody/shop', 9) },
     });
-    const hint = /for a pull request from a fork, and GitHub gives it no secrets/;
+    const hint = /for a pull request from a fork, which gets no secrets/;
     expect(run.stdout).toMatch(hint);
-    expect(run.summary.replace(/&#\d+;/g, '')).toContain(
-      'from a fork, and GitHub gives it no secrets',
-    );
+    expect(run.summary.replace(/&#\d+;/g, '')).toContain('from a fork, which gets no secrets');
   });
 });
 
