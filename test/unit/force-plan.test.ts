@@ -103,11 +103,11 @@ describe('a pattern', () => {
   /** Who may own it lives, or may live where no one sees it; the copy in the namespace is deleted all the same. */
   test.each<[string, (situation: Situation) => unknown, RegExp, Planning?]>([
     ['nobody was found', () => undefined, /CustomResourceDefinition/, {}],
-    ['only its permissions are left', (s) => s.grant(account('op')), /its owner is not known/, {}],
+    ['only its permissions are left', (s) => s.grant(account('op')), /run as ServiceAccount/, {}],
     [
       'another workload was deleted with the namespace',
       (s) => s.grant(account('op', DEMO)),
-      /has no controller that was found in this cluster/,
+      /run as ServiceAccount|no controller/,
       { baseline: baseline('web') },
     ],
     [
