@@ -107,7 +107,7 @@ describe('a pattern', () => {
     [
       'another workload was deleted with the namespace',
       (s) => s.grant(account('op', DEMO)),
-      /run as ServiceAccount|no controller/,
+      /no other controller/,
       { baseline: baseline('web') },
     ],
     [
