@@ -282,7 +282,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
         annotations: {},
         group: of,
         kind,
-        versions: [{ name: version, served: true, storage: true }],
         storedVersions: [version],
         conditions: [],
         conversionService: undefined,

@@ -114,25 +114,11 @@ export const CLUES = [
     pointsTo: finalizerWriter,
   },
   {
-    kind: 'event',
-    about: 'object',
-    names: 'proven',
-    text: "it reported an Event about the object, under the name of the finalizer's writer",
-    pointsTo: reporters,
-  },
-  {
     kind: 'catalogue',
     about: 'object',
     names: 'proven',
     text: 'the finalizer is well known, and this is its workload',
     pointsTo: knownWorkloads,
-  },
-  {
-    kind: 'quoted',
-    about: 'object',
-    names: 'likely', // another program may have used this account
-    text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
-    pointsTo: quotedAccounts,
   },
   {
     kind: 'status',
@@ -177,6 +163,18 @@ export const CLUES = [
         ),
       );
     },
+  },
+  {
+    kind: 'event',
+    about: 'object', // and anybody may write Events
+    text: "it reported an Event about the object, under the name of the finalizer's writer",
+    pointsTo: reporters,
+  },
+  {
+    kind: 'quoted',
+    about: 'object',
+    text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
+    pointsTo: quotedAccounts,
   },
   {
     kind: 'called',
@@ -462,7 +460,7 @@ function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
   return eventsAbout(context, held)
     .filter(({ component }) => isSameName(specificFieldManager(held), component))
     .flatMap(({ component, instance }) =>
-      pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
+      pointers(workloadsOfPod(actors, instance, component), `${component}, instance ${instance}`),
     );
 }
 
@@ -498,7 +496,7 @@ function installedWithType({ context, held, domain, actors }: OwnerQuestion): Po
     );
   if (domain.relation !== 'own') return packages;
   const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
-    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] ?? []) : [],
+    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] || []) : [],
   );
   const alike = actors.filter(({ labels }) => labelled.includes(labels[NAME_LABEL] ?? ''));
   return [...packages, ...pointers(alike.filter((actor) => !sharesAccount(actors, actor)))];
