@@ -72,6 +72,6 @@ function pointsInto(
 /** Returns the leftovers, the worst first, each object once. */
 function worstFirst(left: readonly LeftBehind[]): LeftBehind[] {
   const sorted = left.toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
-  const byObject = Map.groupBy(sorted, ({ kind, name }) => `${kind} ${name}`);
+  const byObject = Map.groupBy(sorted, ({ kind, name, why }) => `${kind} ${name} ${why}`);
   return Array.from(byObject.values(), ([first]) => first as LeftBehind);
 }

@@ -1,5 +1,8 @@
 import { formatDuration, serverTime } from '../base/time.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
+import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
+import { objectFacts, POD_TYPE } from '../model/facts/metadata.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceResult } from '../model/result.ts';
@@ -112,7 +115,8 @@ async function waitFor(
   const over = allOver(cases.map(({ follower }) => follower));
   const times = examinationTimes(inputs, startedAt);
   for (const { follower, progress } of cases.length <= MAX_QUIET_NOTES ? cases : []) {
-    void progress.noteWhenQuiet(times[0] ?? deadline, follower.over);
+    const whatIsLeft = () => describeHeldPod(follower, run.api);
+    void progress.noteWhenQuiet(times[0] ?? deadline, whatIsLeft, follower.over);
   }
   const done = new Set<Case>();
   const open = () => cases.filter((one) => !done.has(one) && !one.follower.over.aborted);
@@ -134,6 +138,27 @@ async function waitFor(
     await examineOpen(open(), baselines, EXAMINE_LIMIT_MS, over, run);
   }
   return baselines;
+}
+
+const MAX_LISTED = 20;
+
+/**
+ * Describes the first terminating pod and what holds it. Kubernetes deletes pods first and does not count them in
+ * the namespace's conditions, whose counts the log already has. It is not a diagnosis and decides nothing.
+ */
+async function describeHeldPod(
+  { name, over: signal }: Follower,
+  api: KubernetesApi,
+): Promise<string | undefined> {
+  const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
+  const begin = collectItems((item) => objectFacts(item, POD_TYPE));
+  const listed = await api.list(collectionPath(POD_TYPE, name), begin, options);
+  const pods = listed.ok ? listed.value.kept : [];
+  const held = pods.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+  const finalizers = held?.finalizers.join(', ');
+  return (
+    held && `Pod ${held.name} is ${finalizers ? `held by ${finalizers}` : 'still terminating'}`
+  );
 }
 
 /** Age up to which a deletion may still have its workloads. */
