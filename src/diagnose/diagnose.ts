@@ -8,6 +8,7 @@ import {
 } from '../model/finding.ts';
 import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
+import { openQuestions } from './admission/foreseen.ts';
 import { parseConditions } from './conditions.ts';
 import {
   apiVersionOf,
@@ -35,7 +36,6 @@ import {
   unexplainedHang,
   unprocessedNamespace,
 } from './rules/controller.ts';
-import { openQuestions } from './rules/foreseen-admission.ts';
 import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 

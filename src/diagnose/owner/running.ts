@@ -9,6 +9,7 @@ import {
   type Snapshot,
 } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { admissionResult } from '../admission/judge.ts';
 import { memoryFix } from '../backends.ts';
 import { linksInside, linksNamedIn, namedInTexts, namespacesBehind, waitTexts } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
@@ -30,7 +31,6 @@ import {
 } from '../context.ts';
 import { type ErrorOf, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead } from '../rights.ts';
-import { admissionResult } from '../rules/admission.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
