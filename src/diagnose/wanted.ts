@@ -1,3 +1,4 @@
+import { isWorkloadOf } from '../model/catalogue.ts';
 import {
   FINALIZE,
   KUBERNETES_FINALIZER,
@@ -5,6 +6,7 @@ import {
   NODE_TYPE,
   POD_TYPE,
 } from '../model/facts/metadata.ts';
+import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type {
   Forecast,
@@ -23,7 +25,6 @@ import {
   matchesRule,
   oneForEachGuard,
 } from './admission/guards.ts';
-import { isWorkloadOf } from './catalogue.ts';
 import {
   namedInTexts,
   namedOutside,
@@ -71,7 +72,7 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
-import { isOverdue, terminatingPods } from './rules/pods.ts';
+import { terminatingPods } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
 
 /**
