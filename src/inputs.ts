@@ -69,10 +69,6 @@ export const INPUTS = {
     ...FLAG,
     description: 'Change nothing: report what would hold the namespaces if they were deleted now',
   },
-  'forecast-report': {
-    description: 'Path of the report.json of a forecast: report whether it foresaw the outcome',
-    value: 'FILE',
-  },
   timeout: {
     default: '5m',
     description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
@@ -182,6 +178,11 @@ export const INPUTS = {
   },
 } as const satisfies Record<string, Omit<InputRow, 'default'> & { default?: string }>;
 
+/** Inputs that left, and what replaces them. A workflow that sets one gets a warning and goes on. */
+export const DROPPED_INPUTS: Record<string, string> = {
+  'forecast-report': 'compare the report.json of the forecast with that of the teardown',
+};
+
 export type InputName = keyof typeof INPUTS;
 /** The rows of `INPUTS`, with the optional fields that the constant type hides. */
 export const INPUT_ROWS = Object.entries(INPUTS).map(([name, row]) => [
@@ -251,8 +252,6 @@ export function readInputs(given: GivenInputs) {
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
     /** Whether the run changes nothing and reports what would hold the namespaces. */
     forecast: yes('forecast'),
-    /** Path of the report.json of an earlier forecast, or empty. */
-    forecastReport: raw['forecast-report'],
     timeoutMs,
     failFast: yes('fail-fast'),
     policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') } satisfies Policy,

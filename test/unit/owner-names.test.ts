@@ -53,7 +53,7 @@ test.each<[string, Actor, string, boolean]>([
   expect(isHolder(one, { holder } as LeaseFacts)).toBe(isHeld);
 });
 
-const ownersIn = ({ now, before }: RecordedLooks): unknown =>
+const ownersIn = ({ now, before }: RecordedLooks) =>
   diagnose(now, before)
     .findings.filter(({ code }) => code.startsWith('owner-'))
     .map(({ code, certainty, subject: { kind, name } }: Finding) => ({
@@ -70,7 +70,6 @@ test.each([
 ])('in %s, no Event makes %s the owner', (scenario, innocent) => {
   const looks = readRecordedLook(scenario);
   const { now } = looks;
-  const expected = ownersIn(looks);
   const about = now.content.flatMap(({ read }) =>
     read.ok ? read.value.terminating.flatMap(({ examples }) => examples) : [],
   );
@@ -92,5 +91,7 @@ test.each([
   const places = { ...now.places, [now.namespace.name]: { ...own, events: readOk(events) } };
 
   expect(events.length).toBeGreaterThan(0);
-  expect(ownersIn({ ...looks, now: { ...now, places } })).toEqual(expected);
+  const owners = ownersIn({ ...looks, now: { ...now, places } });
+  expect(owners.map(({ name }) => name)).not.toContain(innocent);
+  expect(owners.filter(({ certainty }) => certainty === 'proven')).toEqual([]);
 });

@@ -18,6 +18,17 @@ const GENERIC_FIELD_MANAGERS =
 export const GITOPS_TOOLS =
   /^(?:argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*)$/i;
 
+/**
+ * Tools that may change everything and remove no finalizer of others: of GitOps, packages, policies, backup, dashboards
+ * and CI.
+ */
+const GENERAL_TOOLS =
+  /^(?:argo-?cd.*|gitops.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|tekton-pipelines-controller|prometheus.*)$/;
+
+export function isGeneralTool({ name, programs }: Actor): boolean {
+  return [name, ...programs].some((own) => GENERAL_TOOLS.test(own));
+}
+
 /** Kubelets and schedulers, which own no finalizers. */
 export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 
