@@ -44,19 +44,18 @@ export const INPUTS = {
   terminating: {
     ...FLAG,
     description:
-      'Adds every namespace that is terminating at the start; with a selector, only those that match it',
+      'Adds every namespace that is terminating at the start (with a selector: and matches it)',
     brief: 'Add every namespace that is terminating now',
   },
   'terminating-for': {
-    description:
-      'With terminating: only namespaces whose deletion was requested at least this long ago',
+    description: 'With terminating: only those terminating for at least this long',
     value: '10m',
   },
   delete: {
     default: 'false',
     legal: [...YES_OR_NO, 'ordered'],
     description:
-      'Request the deletion first (of exactly the namespace that was read), then wait; ordered: first delete the objects whose finalizers need a running controller',
+      'Request the deletion first, then wait; ordered: first delete objects that need their controller',
     brief:
       'Request the deletion first, then wait; ordered: first delete objects that need their controller',
   },
@@ -67,7 +66,7 @@ export const INPUTS = {
   },
   forecast: {
     ...FLAG,
-    description: 'Change nothing: report what would hold the namespaces if they were deleted now',
+    description: 'Change nothing: report what would hold the namespaces',
   },
   timeout: {
     default: '5m',
@@ -76,8 +75,7 @@ export const INPUTS = {
   },
   'fail-fast': {
     ...FLAG,
-    description:
-      'Stop before the timeout if the hang is proven permanent (unchanged for 90 s, and waiting cannot end it)',
+    description: 'Stop before the timeout if waiting cannot end the hang (unchanged for 90 s)',
     brief: 'Stop early if waiting cannot end the hang',
   },
   'fail-on': {
@@ -89,15 +87,14 @@ export const INPUTS = {
   'if-not-found': {
     default: 'ok',
     legal: IF_NOT_FOUND,
-    description: 'Whether a namespace that does not exist at the start is an error',
+    description: 'Whether a namespace that does not exist is an error',
   },
   'fail-on-left-behind': {
     ...FLAG,
-    description: 'Whether the step fails if an object outside of a namespace still points into it',
+    description: 'Whether objects left behind outside of the namespaces fail the step',
   },
   kubeconfig: {
-    description:
-      'Path of a kubeconfig file; by default, in the order of kubectl: KUBECONFIG, ~/.kube/config, the in-cluster configuration',
+    description: 'Path of a kubeconfig file; by default as in kubectl',
     brief: 'Kubeconfig file; by default as in kubectl',
     value: 'FILE',
   },
@@ -108,15 +105,14 @@ export const INPUTS = {
   },
   'report-dir': {
     description:
-      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action, by default a folder in RUNNER_TEMP',
+      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; by default, in the action, below RUNNER_TEMP',
     brief: 'Write JSON, Markdown, JUnit and metrics files',
     value: 'FOLDER',
   },
   comment: {
     default: 'on-failure',
     legal: COMMENT_MODES,
-    description:
-      'When to comment on the pull request; on-failure: also with fail-on never (an existing comment turns green later)',
+    description: 'When to comment on the pull request; an existing comment turns green in any case',
     onlyInAction: true,
   },
   'github-token': {
@@ -141,15 +137,14 @@ export const INPUTS = {
   },
   'owner-logs': {
     ...FLAG,
-    description:
-      'Read the logs of suspected controllers (needs get on pods/log) and quote them, also in the comment',
+    description: 'Quote the logs of suspected controllers, also in the comment',
     brief: 'Quote the logs of suspected controllers',
   },
   'force-finalize': {
     default: 'off',
     legal: FORCE_MODES,
     description:
-      "What to force after the timeout; plan: only report what would be done; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own finalizers",
+      "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
     brief: 'Remove finalizers after the timeout; read the documentation first',
   },
   'force-namespaces': {
@@ -168,7 +163,7 @@ export const INPUTS = {
   },
   'force-pods': {
     ...FLAG,
-    description: 'Whether overdue pods may be deleted with grace period 0 if their node is lost',
+    description: 'Whether overdue pods of a lost node may be deleted with grace period 0',
   },
   'force-orphans': {
     default: 'refuse',

@@ -41,7 +41,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
   );
   if (inputs.forecast) return runResult(await forecastAll(targets, run), run);
   if (inputs.delete) await deleteAll(targets, run);
-  const progressLog = startProgressLog(run.startedAt, targets.length, run);
+  const progressLog = startProgressLog(run.startedAt, run);
   const cases = targets.map((target) => beginFollowing(target, progressLog, run));
   const waiting = cases.filter((one) => 'follower' in one);
   const followers = waiting.map(({ follower }) => follower);
@@ -51,7 +51,6 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     readEarlyBaselines(waiting, run);
     follow(followers, { ...run, idle: inputs.timeoutMs === 0 && !isActive(inputs.force) });
     await waitForAll(waiting, run);
-    progressLog.flush();
     await forceAll(waiting, run, conclude);
     const ended = resultsOf(waiting).filter(({ outcome }) =>
       ['deleted', 'forced', 'recreated'].includes(outcome),
@@ -60,7 +59,6 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     const claims = new Map(targets.map(({ name, baseline }) => [name, itemsIn(baseline?.claims)]));
     await addLeftBehind(ended, claims, run);
   } finally {
-    progressLog.flush();
     for (const follower of followers) follower.stop();
   }
   return conclude();

@@ -8,14 +8,13 @@ import {
   type TimelineEntry,
 } from '../base/time.ts';
 import { parseConditions } from '../diagnose/conditions.ts';
-import { isBuiltIn, listNames } from '../diagnose/context.ts';
+import { isBuiltIn } from '../diagnose/context.ts';
 import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { objectFacts, POD_TYPE, typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
-import { MAX_SINGLE_READS } from '../observe/collections.ts';
 import type { Run } from './run.ts';
 import type { Follower } from './wait.ts';
 
@@ -77,46 +76,15 @@ const MAX_TYPES_IN_A_LINE = 4;
 /** Number of changes that are kept of each finalizer's count. */
 const MAX_COUNTS = 50;
 
-/** Time within which equal changes of several namespaces share a line of the log. */
-const MOMENT_MS = 1_000;
-const MAX_LINES = 5;
-
-/** Log of the progress of a run. Each change is a line; equal changes of many namespaces share one line. */
-export type ProgressLog = ReturnType<typeof startProgressLog>;
+/** Writes a line of the log: "   0:31  preview-pr-42: 2 objects left". */
+export type ProgressLog = (name: string, text: string) => void;
 
 export function startProgressLog(
   startedAt: number,
-  namespaces: number,
   { clock, log }: { clock: Clock; log: Log },
-) {
-  const waiting = new Map<string, string[]>();
-  let moment = new AbortController();
-  const line = (text: string): void =>
-    log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${text}`);
-  /** Writes pending changes before any other line. */
-  const flush = (): void => {
-    const groups = [...waiting].sort(([, a], [, b]) => b.length - a.length);
-    waiting.clear();
-    moment.abort();
-    moment = new AbortController();
-    for (const [text, names] of groups.slice(0, MAX_LINES)) line(sentence(names, text));
-    const others = [...new Set(groups.slice(MAX_LINES).flatMap(([, names]) => names))];
-    if (others.length > 0) line(sentence(others, 'changed as well'));
-  };
-  const say = (name: string, text: string): void => {
-    if (namespaces <= MAX_SINGLE_READS) {
-      line(`${name}: ${text}`);
-      return;
-    }
-    if (waiting.size === 0) void clock.sleep(MOMENT_MS, moment.signal).then(flush);
-    waiting.set(text, [...(waiting.get(text) ?? []), name]);
-  };
-  return { say, flush };
-}
-
-function sentence(names: readonly string[], text: string): string {
-  const many = `${names.length} namespaces: ${text} (${listNames(names, 2)})`;
-  return names.length === 1 ? `${names[0]}: ${text}` : many;
+): ProgressLog {
+  return (name, text) =>
+    log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${name}: ${text}`);
 }
 
 export type Progress = ReturnType<typeof startProgress>;
@@ -140,7 +108,7 @@ export function startProgress(
   const note = (text: string): void => {
     if (text === shown) return;
     shown = text;
-    log.say(start.name, text);
+    log(start.name, text);
     record(text);
   };
   const watched = new Map<string, WatchedFinalizer['counts']>();

@@ -55,10 +55,8 @@ const BRIEF: Detail = {
 /** Forms of a report, from the longest to the shortest. */
 const FORMS: readonly Detail[] = [
   FULL,
-  { ...FULL, rows: 50, namespaces: 3 },
-  { ...BRIEF, remedies: 20, rows: 20, chars: 300 },
-  { ...BRIEF, remedies: 3 },
-  ...[200, 50, 20, 5, 1].map((causes) => ({ ...BRIEF, causes })),
+  BRIEF,
+  { ...BRIEF, causes: 10 },
   { ...BRIEF, causes: 0, rows: 0, chars: 100 },
 ];
 
@@ -140,9 +138,7 @@ function blockMarkdown(block: Block, chars: number): string {
       return `**${title}**\n\n${items.join('\n')}${andMore(left)}`;
     }
     case 'commands': {
-      const { language, lines } = block;
-      const broken = language === 'sh' ? lines.flatMap((line) => brokenCommand(line)) : lines;
-      return codeBlock(language, broken);
+      return codeBlock(block.language, block.lines);
     }
     case 'graph': {
       const links = block.rows.map(({ fromWords, toWords, because, isRootCause }, at) => {
@@ -173,9 +169,7 @@ function actionMarkdown(action: Action, lead: string, indent: string, chars: num
     isBare && command !== undefined ? ':' : '.',
     risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
     others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
-    command === undefined
-      ? ''
-      : `\n\n${codeBlock('sh', brokenCommand(command, COMMAND_CHARS - 2 * indent.length), indent)}`,
+    command === undefined ? '' : `\n\n${codeBlock('sh', [command], indent)}`,
   ];
   return lines.join('');
 }
@@ -189,45 +183,6 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
     : // One line, whose entities leave nothing to parse.
       [`<pre>${lines.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
   return block.map((line) => `${indent}${line}`).join('\n');
-}
-
-/** Characters of a line that a phone shows without scrolling; in a list, fewer fit. */
-const COMMAND_CHARS = 42;
-/** A word of a command, with its quotes and the `$(…)` inside of it. */
-const COMMAND_WORD = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s'"$\\]|\$(?!\())+/g;
-
-/** Breaks a command into lines that a phone shows and that a shell reads as the same command. */
-export function brokenCommand(command: string, maxChars = COMMAND_CHARS): string[] {
-  const words = command.match(COMMAND_WORD) ?? [];
-  if (words.join(' ') !== command) return [command];
-  const lines: string[] = [];
-  let line = '';
-  for (const [at, word] of words.entries()) {
-    const patch = patchLines(word);
-    const before = words[at - 1] ?? '';
-    const after = words[at + 1] ?? '-';
-    // An option and its value stay on one line.
-    const isValue = /^--?[A-Za-z][\w-]*$/.test(before) && !word.startsWith('-');
-    const hasValue = /^--?[A-Za-z][\w-]*$/.test(word) && !after.startsWith('-');
-    const unit = hasValue ? `${word} ${patchLines(after)[0]}` : word;
-    // Each call of a list or pipe begins a line, if the whole command does not fit into one.
-    const isCall = command.length > maxChars && (before === '&&' || word === '|');
-    if (line !== '' && !isValue && (isCall || line.length + 1 + unit.length > maxChars)) {
-      lines.push(`${line} \\`);
-      line = before === '&&' ? '' : ' ';
-    }
-    lines.push(...patch.slice(0, -1).map((one, index) => (index === 0 ? `${line} ${one}` : one)));
-    const last = patch.at(-1) ?? word;
-    line = patch.length > 1 ? last : line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line];
-}
-
-/** Splits a JSON Patch into lines, one per operation: JSON may be broken between them, also inside quotes. */
-function patchLines(word: string): string[] {
-  if (!/^'\[\{"op":.*\}\]'$/.test(word)) return [word];
-  const parts = word.slice(2, -2).split(/(?<=\}),(?=\{"op")/);
-  return ["'[", ...parts.map((one, at) => `    ${one}${at < parts.length - 1 ? ',' : "]'"}`)];
 }
 
 /** Writes a fold. `title` is one line of Markdown; blank lines around the content let Markdown work inside. */

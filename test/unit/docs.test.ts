@@ -32,8 +32,8 @@ test('the generated parts are as "npm run docs" writes them', async () => {
   for (const [file, text] of Object.entries(generateFiles())) expect(read(file), file).toBe(text);
 });
 
-test('the README has at most 2,500 words', () => {
-  expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_500);
+test('the README has at most 2,000 words', () => {
+  expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_000);
 });
 
 test.each(

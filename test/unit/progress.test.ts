@@ -28,7 +28,7 @@ function watch() {
   let now = START;
   const clock: Clock = { now: () => now, sleep: async () => undefined };
   const log = recordTo(lines);
-  const progress = startProgress(namespaceFacts(), startProgressLog(START, 1, { clock, log }), {
+  const progress = startProgress(namespaceFacts(), startProgressLog(START, { clock, log }), {
     clock,
     api: { clockOffsetMs: () => 0 },
   });
