@@ -158,7 +158,7 @@ export const INPUTS = {
   },
   'force-finalizers': {
     description:
-      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern matches only those whose owner the gate saw deleted with this namespace',
+      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern is refused, with the values to write',
     value: 'LIST',
   },
   'force-pods': {
