@@ -1,8 +1,7 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
-import { NAMESPACE_NODE } from '../model/finding.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
 import { clockTime, clusterWords } from './sentences.ts';
-import type { Action, Row, View } from './view.ts';
+import type { Action, View } from './view.ts';
 import {
   bold,
   capitalized,
@@ -145,10 +144,7 @@ function blockMarkdown(block: Block, chars: number): string {
         const root = isRootCause ? ` (${bold('root cause')})` : '';
         return `${at + 1}. ${text(`${fromWords} waits for ${toWords}${root}: ${because}`)}`;
       });
-      // A chain of two links is read faster in the list.
-      const picture =
-        block.rows.length > 2 ? `\n\n\`\`\`mermaid\n${diagramSource(block.rows)}\n\`\`\`` : '';
-      return `${links.join('\n')}${andMore(block.left)}${picture}`;
+      return `${links.join('\n')}${andMore(block.left)}`;
     }
     case 'section':
       return inner(block.blocks);
@@ -188,49 +184,4 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
 /** Writes a fold. `title` is one line of Markdown; blank lines around the content let Markdown work inside. */
 export function markdownFold(title: string, content: string): string {
   return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
-}
-
-const MAX_NODES = 40;
-/** The longest label: Mermaid breaks lines itself; a namespaced name with its kind is mostly shorter. */
-const MAX_LABEL_CHARS = 90;
-/** A border that is visible on GitHub's light and dark pages; the label says "root cause" as well. */
-const ROOT_CAUSE_STYLE = '  classDef rootCause stroke:#d1242f,stroke-width:3px';
-
-/**
- * Draws the wait-for graph for Mermaid; the table above it has the same links. What has the same words, as a controller
- * that should remove three finalizers, is one node.
- */
-export function diagramSource(rows: readonly Row[]): string {
-  const [first] = rows;
-  if (first === undefined) return '';
-  const wordsOf = new Map([[NAMESPACE_NODE, toPlain(first.fromWords)]]);
-  for (const { to, toWords, isRootCause } of rows) {
-    if (!wordsOf.has(to)) wordsOf.set(to, `${isRootCause ? ROOT_CAUSE : ''}${toPlain(toWords)}`);
-  }
-  const all = [...new Set(wordsOf.values())];
-  const shown = all.slice(0, all.length > MAX_NODES ? MAX_NODES - 1 : MAX_NODES);
-  const nodeOf = (id: string): string | undefined => {
-    const at = shown.indexOf(wordsOf.get(id) ?? '');
-    return at < 0 ? undefined : `n${at}`;
-  };
-  const lines = ['graph TD', ...shown.map((words, at) => `  n${at}["${mermaidText(words)}"]`)];
-  if (all.length > shown.length) lines.push('  more["and more"]');
-  for (const { from, to } of rows) {
-    const [a, b] = [nodeOf(from), nodeOf(to)];
-    if (a !== undefined && b !== undefined) lines.push(`  ${a} --> ${b}`);
-  }
-  const marked = shown.flatMap((words, at) => (words.startsWith(ROOT_CAUSE) ? `n${at}` : []));
-  if (marked.length > 0) lines.push(ROOT_CAUSE_STYLE, `  class ${marked.join(',')} rootCause`);
-  return [...new Set(lines)].join('\n');
-}
-
-const ROOT_CAUSE = 'root cause: ';
-
-/** Writes a label from an allow-list, without characters that have a meaning for Mermaid. */
-function mermaidText(text: string): string {
-  const kept = shorten(plainText(text), MAX_LABEL_CHARS).replace(
-    /[^\p{L}\p{N} .,/:+_()=…-]/gu,
-    ' ',
-  );
-  return kept.trim() === '' ? '(no name)' : kept;
 }

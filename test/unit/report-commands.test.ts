@@ -12,7 +12,7 @@ describe.each(JUDGES)('$name', ({ missing, toHtml }) => {
       if (missing !== undefined) skip(missing);
       const markdown = readFileSync(join(GOLDEN, file), 'utf8');
       // Some renderers, as in apps for phones, need the blank line that CommonMark does not ask for.
-      expect(markdown).not.toMatch(/\S\n *```(?:sh|yaml|mermaid)$/m);
+      expect(markdown).not.toMatch(/\S\n *```(?:sh|yaml)$/m);
       const fences = markdown.match(/^ *```\w+$/gm) ?? [];
       const html = toHtml(markdown);
       expect(html.match(/<pre\b/g) ?? []).toHaveLength(fences.length);
