@@ -9,7 +9,6 @@ import {
   formatCount,
   toHtml,
   toMarkdown,
-  toPlain,
   type Words,
 } from './words.ts';
 
