@@ -40,7 +40,6 @@ const UNSEEN: Record<string, string> = {
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
   'api-keeps': 'an extension API is never sent a dry run: it may ignore that it is one',
   'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
-  'S79-elsewhere': 'what cannot be decoded in another namespace fails no page of this one',
   'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
   'behind-anchor':
