@@ -12,10 +12,8 @@ const OUTCOME_MEANINGS: Record<Outcome, string> = {
   deleted: 'the namespace with this UID was deleted',
   'not-found': 'it did not exist at the start; `if-not-found` decides',
   recreated: 'it was deleted, and a new namespace has the same name',
-  forced:
-    'it was deleted because the gate force-finalized it',
-  progressing:
-    'still there, but objects are still being deleted or a grace period runs',
+  forced: 'it was deleted because the gate force-finalized it',
+  progressing: 'still there, but objects are still being deleted or a grace period runs',
   'not-terminating': 'its deletion was not requested; the gate does not wait',
   inconclusive: 'still there, and too little could be read to find the cause',
   stuck: 'still there at the timeout, and nothing changes',
