@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type JsonObject, stringAt } from '../../src/base/json.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
@@ -6,6 +5,7 @@ import type { Ref } from './client.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { gate } from './foresight.ts';
 import { customType, pluralOf, volume, volumeClaim } from './objects.ts';
+import { laterSecond } from './wait-until.ts';
 import { inNamespace, namespaceRef, type World } from './world.ts';
 
 const clusters = new Clusters();
@@ -64,7 +64,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       await world.deleteNamespace();
       await world.gone(namespaceRef(namespace));
       await phaseOf(world, first, 'Released');
-      await sleep(1_100); // times of the API are whole seconds
+      await laterSecond();
       await world.createNamespace();
       const again = await bind('data', { policy: 'Retain', suffix: 'again' });
       const early = await bind('cache', { policy: 'Retain' });
