@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { FULL_HELP } from '../../src/arguments.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { actionYml } from './action-yml.ts';
-import { performanceBlocks } from './performance.ts';
 import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
 import { sideBySide } from './side-by-side.ts';
@@ -28,7 +27,6 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
-    'docs/performance.md': performanceBlocks(),
     'docs/ordered-deletion.md': { 'side-by-side': sideBySide() },
   };
 }
