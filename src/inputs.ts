@@ -16,8 +16,8 @@ export interface InputRow {
   default: string;
   /** Plain text without a full stop, for action.yml, the README and `--help all`. */
   description: string;
-  /** A shorter text for `--help`, which lists only the inputs that have one. */
-  brief?: string;
+  /** `--help` lists only these inputs, `--help all` lists all. */
+  isCommon?: true;
   legal?: readonly string[];
   /** Placeholder in the help for a value that is free text. */
   value?: string;
@@ -38,14 +38,14 @@ export const INPUTS = {
   },
   selector: {
     description: 'Label selector: adds every namespace that matches at the start',
-    brief: 'Add every namespace with these labels',
+    isCommon: true,
     value: 'LABELS',
   },
   terminating: {
     ...FLAG,
     description:
       'Adds every namespace that is terminating at the start (with a selector: and matches it)',
-    brief: 'Add every namespace that is terminating now',
+    isCommon: true,
   },
   'terminating-for': {
     description: 'With terminating: only those terminating for at least this long',
@@ -56,8 +56,7 @@ export const INPUTS = {
     legal: [...YES_OR_NO, 'ordered'],
     description:
       'Request the deletion first, then wait; ordered: first delete objects that need their controller',
-    brief:
-      'Request the deletion first, then wait; ordered: first delete objects that need their controller',
+    isCommon: true,
   },
   'order-timeout': {
     description:
@@ -71,18 +70,18 @@ export const INPUTS = {
   timeout: {
     default: '5m',
     description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
-    brief: 'How long to wait in all',
+    isCommon: true,
   },
   'fail-fast': {
     ...FLAG,
     description: 'Stop before the timeout if waiting cannot end the hang (unchanged for 90 s)',
-    brief: 'Stop early if waiting cannot end the hang',
+    isCommon: true,
   },
   'fail-on': {
     default: 'not-deleted',
     legal: FAIL_ON,
     description: 'Which outcomes fail the step',
-    brief: 'Which outcomes fail (exit code 1)',
+    isCommon: true,
   },
   'if-not-found': {
     default: 'ok',
@@ -95,18 +94,18 @@ export const INPUTS = {
   },
   kubeconfig: {
     description: 'Path of a kubeconfig file; by default as in kubectl',
-    brief: 'Kubeconfig file; by default as in kubectl',
+    isCommon: true,
     value: 'FILE',
   },
   context: {
     description: 'Context of the kubeconfig; by default its current context',
-    brief: 'Context of the kubeconfig',
+    isCommon: true,
     value: 'NAME',
   },
   'report-dir': {
     description:
       'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; by default, in the action, below RUNNER_TEMP',
-    brief: 'Write JSON, Markdown, JUnit and metrics files',
+    isCommon: true,
     value: 'FOLDER',
   },
   comment: {
@@ -137,14 +136,14 @@ export const INPUTS = {
   'owner-logs': {
     ...FLAG,
     description: 'Quote the logs of suspected controllers, also in the comment',
-    brief: 'Quote the logs of suspected controllers',
+    isCommon: true,
   },
   'force-finalize': {
     default: 'off',
     legal: FORCE_MODES,
     description:
       "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
-    brief: 'Remove finalizers after the timeout; read the documentation first',
+    isCommon: true,
   },
   'force-namespaces': {
     description:

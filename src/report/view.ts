@@ -391,7 +391,7 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   // The steps of an ordered deletion have these commands.
   const steps = new Set(order.map(({ command }) => typeIn(command)));
   const others = rest.slice(0, MAX_INSTANCES).map(remediesIn);
-  for (const [at, { finding, remedy }] of remediesIn(first).entries()) {
+  for (const { finding, remedy } of remediesIn(first)) {
     const { text, command, risk, role = 'now' } = remedy;
     if (command !== undefined && steps.has(typeIn(command))) continue;
     const key = [role, text, risk].join('\n');
@@ -403,10 +403,15 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
       others: [],
     };
     known.set(key, action);
+    // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
     const same = others.flatMap((all) => {
-      const other = all[at];
-      const isSame = other?.finding.code === finding.code && (other.remedy.role ?? 'now') === role;
-      return (isSame && other.remedy.command) || [];
+      const at = all.findIndex(
+        (other) =>
+          other.finding.code === finding.code &&
+          (other.remedy.role ?? 'now') === role &&
+          deedOf(other.remedy) === deedOf(remedy),
+      );
+      return (at < 0 ? [] : all.splice(at, 1)).flatMap((other) => other.remedy.command ?? []);
     });
     for (const one of [command, ...same]) {
       const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
@@ -417,6 +422,11 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     Object.groupBy(known.values(), ({ role }) => role),
     run.kind === 'forecast',
   );
+}
+
+/** Returns the program and the verb of a command: "kubectl patch". */
+function deedOf({ command = '' }: Remedy): string {
+  return command.split(' ', 2).join(' ');
 }
 
 function remediesIn(root: Root): { finding: Finding; remedy: Remedy }[] {
