@@ -1,5 +1,5 @@
 import { formatDuration } from '../base/time.ts';
-import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import type { Finding, FindingCode, NotInspected, Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject } from './causes.ts';
@@ -218,6 +218,16 @@ const MARKS: Record<Outcome, string> = {
   cancelled: '⚪',
 };
 
+/** Returns what is not known, as a predicate, if everything could be read. */
+export function openQuestion(notInspected: readonly NotInspected[]): string | undefined {
+  const [first, ...others] = notInspected;
+  if (first === undefined || !notInspected.every(({ what }) => what.startsWith('whether '))) {
+    return undefined;
+  }
+  const more = others.length === 0 ? '' : ` (and ${counted(others.length, 'more question')})`;
+  return `may hang: it is not known ${first.what}${more}`;
+}
+
 /** Returns the outcome as a predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
 export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string?] {
   const took = formatDuration(namespace.elapsedMs);
@@ -229,10 +239,13 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
       : `terminating for ${formatAge(age)}`;
   const why = namespace.refusal === undefined ? 'not requested' : 'refused';
   const questions = namespace.diagnosis?.rootCauses.length ?? 0;
+  const open = openQuestion(namespace.diagnosis?.notInspected ?? []);
   const unknown =
     run.kind === 'forecast'
       ? questions === 0
-        ? 'cannot be judged: too little could be read to tell whether it would hang'
+        ? open === undefined
+          ? 'cannot be judged: too little could be read to tell whether it would hang'
+          : diagnosed(open)
         : `may hang: ${counted(questions, 'question')} ${questions === 1 ? 'is' : 'are'} open`
       : `is ${still}; the cause is unknown`;
   const states: Record<Outcome, [string, string?]> = {

@@ -35,6 +35,7 @@ import {
   isAboutHome,
   linkWords,
   messageWords,
+  openQuestion,
   outcomeSign,
   type Scene,
   stateOf,
@@ -525,6 +526,9 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
           ? situation('still being deleted', 'is still being deleted')
           : undefined;
       }
+      const open = openQuestion(notInspected);
+      if (open !== undefined)
+        return situation('an open question', `${open}: `, undefined, notInspected[0]?.reason);
       const unread = 'may be held by objects that could not be read';
       const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
       const grant = {
