@@ -25,7 +25,8 @@ import {
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { referencesTo, terminatingObjects } from './owner/partners.ts';
-import { isAnnotationForOwner, isWaitText, statusTexts } from './owner/state.ts';
+import { isAnnotationForOwner } from './owner/pauses.ts';
+import { isWaitText, statusTexts } from './owner/statements.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
 /**

@@ -30,6 +30,7 @@ import {
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
+import { type Pause, pausedBy } from './pauses.ts';
 import {
   installRemedy,
   knownRemedies,
@@ -39,7 +40,7 @@ import {
   statusRemedy,
 } from './remedies.ts';
 import { podTroubles } from './running.ts';
-import { lateWarnings, type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
+import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
 import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 

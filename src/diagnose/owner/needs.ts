@@ -34,7 +34,8 @@ import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
 import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
-import { isAnnotationForOwner, poorHealth, presentFailures } from './state.ts';
+import { isAnnotationForOwner } from './pauses.ts';
+import { poorHealth, presentFailures } from './statements.ts';
 import { findOwner } from './verdict.ts';
 
 /**

@@ -44,6 +44,7 @@ import {
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
 import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
+import { pausedBy } from './pauses.ts';
 import {
   logRemedy,
   removalAsFirstStep,
@@ -63,7 +64,7 @@ import {
   runningOwner,
   warningsIn,
 } from './running.ts';
-import { pausedBy, refusalsFor } from './state.ts';
+import { refusalsFor } from './statements.ts';
 import { hasClue, suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 

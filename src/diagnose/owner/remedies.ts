@@ -34,7 +34,7 @@ import { isSameAccount, waysToChange } from '../rights.ts';
 import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
 import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
-import { invalidity, kindOfResource, typeOfResource } from './state.ts';
+import { invalidity, kindOfResource, typeOfResource } from './statements.ts';
 import type { Suspect } from './suspects.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.

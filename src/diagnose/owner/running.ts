@@ -41,6 +41,7 @@ import {
   needsOfOwner,
 } from './needs.ts';
 import { foregroundParts, partnerLinks } from './partners.ts';
+import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   cureRemedies,
   installRemedy,
@@ -53,21 +54,41 @@ import {
 } from './remedies.ts';
 import { untriedAdmission } from './removal.ts';
 import {
-  type LostAgent,
+  ageText,
   lastComplaint,
-  lostAgent,
   PROGRESS,
-  pausedBy,
   poorHealth,
-  protectionsOf,
   type Refusal,
   recentWarnings,
   refusalsFor,
   reportsConflict,
   statusTexts,
   typeOfResource,
-} from './state.ts';
+} from './statements.ts';
 import { hasClueThat, hasObjectClue, type Suspect } from './suspects.ts';
+
+/** A node without a ready pod of a DaemonSet; `pod` is the one that is not ready. */
+export interface LostAgent {
+  node: string;
+  pod: string | undefined;
+  object: ObjectFacts;
+}
+
+/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
+export function lostAgent(
+  context: Context,
+  held: Held,
+  { kind, pods }: Actor,
+): LostAgent | undefined {
+  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
+  for (const object of held.objects) {
+    for (const node of detailOf(context, object)?.nodes ?? []) {
+      const own = pods.filter(({ nodeName }) => nodeName === node);
+      if (own.every(({ ready }) => !ready)) return { node, pod: own[0]?.name, object };
+    }
+  }
+  return undefined;
+}
 
 interface Partner {
   actor: Actor;
@@ -737,7 +758,7 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
   const state = said
     ? `. ${said.object.kind} ${said.object.name} says: ${quote}`
     : complaint !== undefined && quoted !== undefined
-      ? `; it may be slow or in back-off. ${upperFirst(complaint.who)} says: ${quote}`
+      ? `; it may be slow or in back-off. ${upperFirst(complaint.source)}, ${ageText(complaint)}, says: ${quote}`
       : open === undefined
         ? `; ${looked}, so it may be slow or in back-off`
         : '';
@@ -774,7 +795,8 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
             : [withRole('now', { text: open === undefined ? time : ask })]),
   ];
   const evidence = [
-    ...[said, complaint].flatMap((one) => (one ? [`${one.source}: ${one.text}`] : [])),
+    ...(said ? [`${said.source}: ${said.text}`] : []),
+    ...(complaint ? [`${complaint.source}, ${ageText(complaint)}: ${complaint.text}`] : []),
     ...[...(isPart ? [actor] : []), ...owner.partners.map((one) => one.actor)].flatMap((one) =>
       podTroubles(context, one).slice(0, 3),
     ),
