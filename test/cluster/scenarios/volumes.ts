@@ -194,10 +194,7 @@ const s26: Scenario = {
     );
   },
   expect: (world) =>
-    stuck([
-      objectFinalizer(claimRef(world), VSPHERE),
-      ownerUnknown(claimRef(world), VSPHERE),
-    ]),
+    stuck([objectFinalizer(claimRef(world), VSPHERE), ownerUnknown(claimRef(world), VSPHERE)]),
 };
 
 const s27: Scenario = {
