@@ -6,7 +6,7 @@ import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/leases.ts';
 import { isOfTheCloud } from '../diagnose/owner/owner.ts';
-import { unreadSettings } from '../diagnose/owner/running.ts';
+import { unreadSettings } from '../diagnose/owner/states.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { collectSamples } from '../diagnose/rules/foreseen-admission.ts';

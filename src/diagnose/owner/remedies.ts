@@ -3,7 +3,7 @@ import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
-import { undoneText } from '../backends.ts';
+import { memoryFix, undoneText } from '../backends.ts';
 import { productName } from '../catalogue.ts';
 import {
   forceCommand,
@@ -73,18 +73,51 @@ export function scaleUpRemedy(actor: Actor): Remedy {
   }
 }
 
-/** Returns the remedy to read its log. `kubectl logs` takes a type only with a slash. */
-export function logRemedy({ now }: Context, actor: Actor): Remedy {
+/** Returns the command that reads its log; none where no pod of it has a log. `kubectl logs` takes a type only with a slash. */
+export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
+  // A container that was never started (no image, no node) has no log.
+  const [started] = pods.filter(
+    ({ phase, containers = [] }) =>
+      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
+  );
+  if (started === undefined) return [];
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
     kind,
   );
   const isHint = now.logs === undefined && now.forecast === undefined;
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
-  return lookRemedy(
-    `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
-    kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
-  );
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started.name}`;
+  return [
+    lookRemedy(
+      `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
+      kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
+    ),
+  ];
+}
+
+/** Returns the remedies for pods of the owner that are not ready. */
+export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
+  const fix = memoryFix(actor, who) ?? `Fix what keeps ${who} from being ready`;
+  return [withRole('now', { text: `${fix}; ${then}` }), describeRemedy(actor)];
+}
+
+/** Returns the remedies for a node on which no pod of a workload is ready. */
+export function agentRemedies(
+  actor: Actor,
+  { node, pod }: { node: string; pod: string | undefined },
+  then: string,
+): Remedy[] {
+  const who = actorText(actor);
+  if (pod !== undefined) return podRemedies(actor, `the pod of ${who} on node ${node}`, then);
+  const labels = Object.entries(actor.nodeSelector).map(([key, value]) => `${key}=${value}`);
+  const selector = labels.length === 0 ? '' : ` (its nodeSelector is ${labels.join(', ')})`;
+  const text = `Let ${who} have a pod on node ${node}${selector}; ${then}`;
+  return [withRole('now', { text }), describeRemedy(actor)];
+}
+
+function describeRemedy(actor: Actor): Remedy {
+  const command = kubectl('describe', ...objectArgs(actor));
+  return lookRemedy(`See the state of ${actorText(actor)}`, command);
 }
 
 /** Returns the remedy to restart the owner, for a state that a restart is known to end. */
