@@ -3,9 +3,9 @@ import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diag
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
-import { isNodeLost, isOverdue } from '../diagnose/rules/pods.ts';
+import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts/metadata.ts';
-import { hasPodEnded } from '../model/facts/workloads.ts';
+import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import { type Read, readOk } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';

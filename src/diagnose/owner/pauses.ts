@@ -1,6 +1,6 @@
+import { domainOf } from '../../model/catalogue.ts';
 import { forbidsDeletion } from '../../model/facts/metadata.ts';
 import type { ObjectFacts } from '../../model/snapshot.ts';
-import { domainOf } from '../catalogue.ts';
 import { type Context, detailOf, groupOf, isBuiltIn } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { isOfOneProject } from './names.ts';
