@@ -3,14 +3,9 @@ import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
 import { restartCommands } from '../../src/diagnose/owner/remedies.ts';
-import {
-  lostAgent,
-  pausedBy,
-  poorHealth,
-  protectionsOf,
-  refusalsFor,
-  statusTexts,
-} from '../../src/diagnose/owner/state.ts';
+import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
+import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
+import { lostAgent } from '../../src/diagnose/owner/states.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';

@@ -437,7 +437,7 @@ interface LostAgent {
 }
 
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-function lostAgent(context: Context, held: Held, { kind, pods }: Actor): LostAgent | undefined {
+export function lostAgent(context: Context, held: Held, { kind, pods }: Actor): LostAgent | undefined {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   const named = held.objects.flatMap((object) =>
     (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })),
@@ -653,7 +653,7 @@ function showsNoReason(owner: Signs): Found {
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
   const [partner] = owner.partners;
   const looked = isOfOthers
-    ? 'only another program reports an error in the status'
+    ? 'it may be slow: only another program reports an error in the status'
     : reportsConflict(context, held, actor)
       ? 'the only error that is reported, a conflict, heals by itself'
       : isLogRead(context, actor)
@@ -828,7 +828,7 @@ function warningsIn({ places }: Snapshot, namespace: string): EventFacts[] {
 
 /** Returns the state of a suspect in a few words: what a reader asks first of a controller that may be the owner. */
 export function stateText(context: Context, actor: Actor): string {
-  if (actor.wanted === 0) return scaledToZeroText(actor).replace('is scaled to zero', '0 replicas');
+  if (actor.wanted === 0) return scaledToZeroText(actor).replace(/^is /, '');
   const [trouble] = actor.ready === 0 ? podTroubles(context, actor) : [];
   const why = trouble === undefined ? '' : `: ${shortQuote(trouble)}`;
   if (actor.ready === 0) return `0 of ${actor.wanted} ready${why}`;
