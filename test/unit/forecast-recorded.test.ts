@@ -59,8 +59,6 @@ const BEGIN_LATER: Record<string, string> = {
     progress-not-found progress-of-expired sibling-lease spares-the-owner writer-of-part`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,
-  'its deleted owner wrote under the name of a program that runs and may act': `
-    scaler-called-manager`,
   'of several objects with the same finalizer, only some are paused': `
     group-partly-paused`,
   'only one replica is down, and nothing shows which objects it handles': `
@@ -72,8 +70,6 @@ const BEGIN_LATER: Record<string, string> = {
     failed-before pods-are-gone result-of-ended-run sync-refused`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
     SEED-4d-403 SEED-4d-500 api-keeps`,
-  'only objects of another namespace make the type unreadable, and no page of this one shows it': `
-    S79-elsewhere`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `

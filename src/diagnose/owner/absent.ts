@@ -351,7 +351,10 @@ function pauseRemedies(context: Context, held: Held): Remedy[] {
 export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
-  const texts = clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text]));
+  const isMarked = clues.some(({ kind }) => kind === 'marks');
+  const texts = clues.flatMap(({ about, kind, text }) =>
+    about === 'anyone' || (isMarked && kind === 'permission') ? [] : [text],
+  );
   // Several clues may come from one field manager, which is named once.
   const byManager = Map.groupBy(texts, (text) => /: (field manager ".*")$/.exec(text)?.[1]);
   const said = [...byManager].flatMap(([manager, those]) =>

@@ -172,8 +172,12 @@ function noOwner(...given: Parameters<typeof missingOwner>): RuleResult {
  * Reports whether, in a forecast, another controller may remove the finalizer. Those that may change everything (OLM,
  * Argo CD, Flux, Velero) are in most clusters, and remove no finalizer of others.
  */
-function hasHeir({ certainty, suspects }: Ownership): boolean {
-  return certainty === 'likely' && suspects.some(({ rights }) => rights.change !== 'everything');
+function hasHeir({ certainty, owner, suspects }: Ownership): boolean {
+  return (
+    certainty === 'likely' &&
+    !(owner && hasClue(owner, 'marks')) &&
+    suspects.some(({ rights }) => rights.change !== 'everything')
+  );
 }
 
 /**
