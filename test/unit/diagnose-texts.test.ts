@@ -111,7 +111,7 @@ test('throttled requests need time, and a conflict heals by itself', () => {
   const conflict =
     'Operation cannot be fulfilled on widgets "db": the object has been modified; please apply your changes to the latest version and try again';
   const { message } = findingIn('status-of-older-generation', 'owner-running', saying(conflict));
-  expect(message).toContain('a conflict, heals by itself, so it may be slow or in back-off');
+  expect(message).toContain('a conflict, heals by itself');
 });
 
 test('the program that scaled down what is behind a Service may do so again, and is named', () => {

@@ -69,7 +69,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ),
     ...unsure(
       'state',
-      absentObjects(context, held).map((what) => `${what} does not exist`),
+      absentObjects(context, held).map(({ what }) => `${what} does not exist`),
     ),
     ...complaints(context, held),
     ...unsure(
@@ -453,7 +453,7 @@ export function wantedInputs(
 }
 
 /** Returns custom objects of the type's group that the held objects name and that do not exist. */
-export function absentObjects(context: Context, held: Held): string[] {
+export function absentObjects(context: Context, held: Held): { what: string; isHere: boolean }[] {
   if (knownNeeds(held) !== undefined) return [];
   const named = held.objects.flatMap((object) => referredTo(context, object));
   return named.flatMap(({ type, namespace, name, by }) => {
@@ -461,7 +461,7 @@ export function absentObjects(context: Context, held: Held): string[] {
     // A Secret without a namespace may be one that the owner has yet to write.
     const isInput = type.group === held.type.group || !isInside(context, namespace);
     return isInput && found?.ok && found.value === undefined
-      ? [`${type.kind} ${name} (${by})`]
+      ? [{ what: `${type.kind} ${name} (${by})`, isHere: isInside(context, namespace) }]
       : [];
   });
 }

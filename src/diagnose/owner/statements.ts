@@ -120,7 +120,8 @@ export function statusEvidence(context: Context, held: Held): string[] {
 }
 
 /** Returns when a text from before the deletion was written; renderers write the time as an age. */
-export function ageText({ at }: Pick<Statement, 'at'>): string {
+export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>): string {
+  if (isOfOthers) return 'written by another program';
   return at === '' ? 'written before the deletion' : `last written at ${at}, before the deletion`;
 }
 
@@ -212,7 +213,8 @@ function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     isFailure: !isAboutOtherWork(detail, about) && (isStated || isFailureText(text)),
   });
   const conditions = detail.conditions.flatMap((condition): Statement[] => {
-    const { type, status, reason, message, lastTransitionTime } = condition;
+    const { type, status, reason, lastTransitionTime } = condition;
+    const message = condition.message || reason;
     const words = `${kebab(reason).replaceAll('-', ' ')}: ${message}`;
     const date = dateOf(context, object, lastTransitionTime, condition, message);
     // A condition that is well counts if it has changed since the deletion and says what it waits for: `InUse=True`.

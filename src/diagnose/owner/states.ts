@@ -437,7 +437,11 @@ interface LostAgent {
 }
 
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-export function lostAgent(context: Context, held: Held, { kind, pods }: Actor): LostAgent | undefined {
+export function lostAgent(
+  context: Context,
+  held: Held,
+  { kind, pods }: Actor,
+): LostAgent | undefined {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   const named = held.objects.flatMap((object) =>
     (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })),
@@ -571,7 +575,7 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
   const created = isLate ? neededCreations(context, held) : [];
   const lacks = [
     ...gone,
-    ...absent.map((what) => `${what}, which does not exist`),
+    ...absent.map(({ what }) => `${what}, which does not exist`),
     ...created.map((what) => `to create ${what} here, which a terminating namespace refuses`),
   ];
   if (lacks.length === 0) return undefined;
@@ -579,7 +583,10 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
   return {
     words: ` and runs, but may need ${lacks.join(', and ')}`,
     remedies: [
-      ...absent.map((what) => withRole('now', { text: `Create ${what} again, as it was` })),
+      ...absent.flatMap(({ what, isHere }) =>
+        // Nothing can be created in a terminating namespace.
+        isHere ? [] : [withRole('now', { text: `Create ${what} again, as it was` })],
+      ),
       ...logRemedies(context, actor),
       ...(gone.length === 0 ? [] : orderRemedies(context, held, 'the objects that it may need')),
       ...removal,

@@ -296,7 +296,7 @@ const failed: Scenario[] = [
     id: 'issuer-elsewhere',
     title: 'the same, and the object is of another namespace',
     spec: { issuerRef: { kind: 'Issuer', name: 'ca', namespace: 'shared' } },
-    owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Restore Issuer/] },
+    owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Create Issuer .* again/] },
     expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
     beyondCommands: 'nobody but its owner knows what was in it',
   }),
