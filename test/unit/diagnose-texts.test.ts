@@ -39,7 +39,7 @@ const advice = ({ remedies }: Finding): string => remedies.map(({ text }) => tex
 
 test('a cluster-scoped object that is missing was not in this namespace', () => {
   const lost = advice(failing('namespaces "letsencrypt" not found'));
-  expect(lost).toContain('Restore Namespace letsencrypt');
+  expect(lost).toContain('Create Namespace letsencrypt again');
   expect(lost).not.toContain('was in this namespace');
   expect(advice(failing('secrets "letsencrypt" not found'))).toContain('was in this namespace');
 });
