@@ -11,6 +11,7 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
+import { guardsAsked, matchesLabels } from '../admission/guards.ts';
 import {
   type Context,
   countsOf,
@@ -29,7 +30,6 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
-import { guardsAsked, matchesLabels } from '../guards.ts';
 import { type Account, departedGrant, isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';

@@ -1,6 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
+import { deadWebhooks } from '../admission/judge.ts';
 import { chainCutText, linksInside } from '../chains.ts';
 import { withRole } from '../commands.ts';
 import {
@@ -18,7 +19,6 @@ import {
   subjectOf,
   willBeDeleted,
 } from '../context.ts';
-import { deadWebhooks } from '../rules/admission.ts';
 import {
   controllerManager,
   inactiveControllerManager,
