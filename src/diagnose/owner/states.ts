@@ -792,10 +792,6 @@ const hasSettings = (limit: string): boolean => SETTINGS.test(limit.replace(/=.*
 const settingsText = (limit: string): string =>
   `it has settings that this gate does not read: ${limit}`;
 
-/** Returns where a controller has settings that are not read. */
-export const unreadSettings = (actor: Actor): string[] =>
-  (actor.limits ?? []).filter(hasSettings).map(settingsText);
-
 /** Reports whether a limit is no namespace, or another one that exists. What a single namespace is for only hindsight asks. */
 function mayLeaveOut({ now }: Context, limit: string): boolean {
   const place = /_NAMESPACE=(.+)$/.exec(limit)?.[1];
