@@ -28,6 +28,7 @@ import { isNodeLost } from '../rules/pods.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
+import { hasProgramName } from './names.ts';
 import {
   absentObjects,
   failedInputs,
@@ -405,7 +406,14 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
 function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
-  const { namespace, name, holder, renewTime } = lease;
+  const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
+  // A status that it wrote after the Lease had expired shows that it leads by another one.
+  const end = Date.parse(renewTime ?? '') + 1_000 * durationSeconds;
+  const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
+  const isLate = writes.some(
+    ({ manager, time }) => hasProgramName(actor, manager) && Date.parse(time ?? '') > end,
+  );
+  if (isLate) return undefined;
   const what = `Lease ${namespace}/${name}`;
   const log = logRemedies(context, actor);
   if (isHolder(actor, lease)) {
