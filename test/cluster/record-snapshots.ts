@@ -79,7 +79,7 @@ const AHEAD: readonly Scenario[] = FORESEEN.map(({ id, title, build }) => ({
 }));
 const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */
-const AT_ONCE = 4;
+const AT_ONCE = Number(process.env['CLUSTER_CONCURRENCY'] ?? 4);
 
 /** In the place of this machine's name and addresses. */
 const HOST = 'control-plane';
