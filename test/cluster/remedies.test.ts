@@ -48,7 +48,9 @@ describe.concurrent('on control planes of their own', () => {
 function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
   const title = `${scenario.id}: ${scenario.title}`;
   const reason =
-    skipReason(scenario) ?? (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
+    skipReason(scenario) ??
+    scenario.notMet ??
+    (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
   if (reason !== undefined) {
     test.skip(`${title} (skipped: ${reason})`);
     return;

@@ -104,6 +104,7 @@ function declare(
   scenario: Scenario,
   run: () => Promise<string[]>,
   reason = skipReason(scenario) ??
+    (PROVE ? undefined : scenario.notMet) ??
     (PROVE && !scenario.cure ? 'it has no cure' : undefined) ??
     (process.env['FOLLOW'] ? scenario.adviceFails : undefined),
 ): void {

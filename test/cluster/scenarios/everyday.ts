@@ -2,7 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
-import { accountSubject, customType, grant, RBAC, secret, serviceAccount } from '../objects.ts';
+import {
+  accountSubject,
+  customType,
+  grant,
+  pluralOf,
+  RBAC,
+  secret,
+  serviceAccount,
+} from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { logLine, serveContainerLogs } from '../servers/container-logs.ts';
 import { readyPods, startOperatorProcess } from '../servers/operator-process.ts';
@@ -18,7 +26,14 @@ import {
   type InstallName,
 } from './everyday-installs.ts';
 import { objectFinalizer, ref } from './links.ts';
-import { install, type Operator, type OperatorOptions, runPods, workloadRef } from './operator.ts';
+import {
+  install,
+  type Operator,
+  type OperatorOptions,
+  READ,
+  runPods,
+  workloadRef,
+} from './operator.ts';
 import { GUARDED, release, settledByFinalizer } from './situation.ts';
 import { createLease } from './traces.ts';
 
@@ -113,17 +128,34 @@ const STATES = {
   crashing: {
     title: 'crashes again and again',
     code: 'owner-not-ready',
-    quotes: /CrashLoopBackOff/,
+    quotes: /CrashLoopBackOff|exit code 1/,
     afterwards: (scene) => crash(scene),
   },
   'rights-lost': {
-    title: 'has lost its ClusterRoleBinding, as its log says',
+    title: 'may read its objects and write their status, and no longer change them',
     code: 'owner-failing',
     process: 'works',
-    isInLog: true,
-    afterwards: ({ world, install }) => world.client.delete(bindingRef(install)),
-    says: ({ install, operator }) =>
-      `${plural(install)}.${install.group} "${GUARDED}" is forbidden: User "system:serviceaccount:${operator.namespace}:${operator.account}" cannot update resource "${plural(install)}" in API group "${install.group}" in the namespace`,
+    afterwards: ({ world, install }) => {
+      const { role, rules } = install;
+      const [own, ...others] = rules;
+      const reads = { ...own, verbs: READ };
+      return world.client.patch(
+        { apiVersion: RIGHTS, kind: 'ClusterRole', name: role },
+        { rules: [reads, ...others] },
+        { fieldManager: 'kubectl-edit' },
+      );
+    },
+    says: (scene) => forbidden(scene),
+    quotes: /cannot update resource/,
+  },
+  'binding-lost': {
+    title: 'has lost its ClusterRoleBinding, and cannot say so',
+    code: 'owner-failing',
+    process: 'works',
+    afterwards: ({ world, install }) => {
+      const { role: name } = install;
+      return world.client.delete({ apiVersion: RIGHTS, kind: 'ClusterRoleBinding', name });
+    },
   },
   'cannot-create': {
     title: 'cannot create what its clean-up needs in the terminating namespace',
@@ -182,22 +214,22 @@ const COMBINATIONS: Readonly<Record<InstallName, readonly StateName[]>> = {
     ...(['rights-lost', 'cannot-create', 'secret-gone', 'refused', 'silent'] as const),
   ],
   'kubebuilder-v3': ['namespace-gone', 'inside', 'asleep', 'cannot-create-log'],
-  'operator-sdk': ['uninstalled', 'asleep', 'crashing', 'refused', 'inside'],
-  'helm-operator': ['uninstalled', 'asleep', 'refused', 'silent'],
+  'operator-sdk': ['uninstalled', 'asleep', 'refused'],
+  'helm-operator': ['uninstalled', 'asleep', 'refused'],
   'ansible-operator': ['namespace-gone', 'asleep', 'cannot-create'],
-  kopf: ['uninstalled', 'rights-left', 'asleep', 'crashing', 'silent'],
-  'josdk-v4': ['uninstalled', 'asleep', 'crashing'],
-  'josdk-v5': ['rights-left', 'asleep', 'silent'],
-  'kube-rs': ['uninstalled', 'asleep', 'crashing'],
-  'client-go': ['uninstalled', 'asleep', 'rights-lost', 'silent'],
+  kopf: ['uninstalled', 'rights-left', 'asleep', 'silent'],
+  'josdk-v4': ['uninstalled', 'asleep'],
+  'josdk-v5': ['rights-left', 'asleep'],
+  'kube-rs': ['uninstalled', 'crashing'],
+  'client-go': ['uninstalled', 'asleep', 'binding-lost', 'silent'],
   'cert-manager': ['uninstalled', 'asleep', 'refused'],
   'external-secrets': ['uninstalled', 'account-gone', 'refused'],
-  strimzi: ['inside', 'asleep', 'crashing'],
+  strimzi: ['inside', 'asleep'],
   cnpg: ['namespace-gone', 'asleep'],
   argocd: ['uninstalled', 'asleep', 'refused'],
   'flux-helm': ['uninstalled', 'asleep', 'refused'],
   'flux-kustomize': ['crashing', 'silent'],
-  keda: ['uninstalled', 'asleep', 'silent'],
+  keda: ['uninstalled', 'asleep'],
   'aws-load-balancer': ['uninstalled', 'crashing', 'refused-log'],
   rabbitmq: ['uninstalled', 'secret-gone-log', 'asleep'],
   crossplane: ['uninstalled', 'asleep', 'refused'],
@@ -217,12 +249,17 @@ const ALL: readonly Everyday[] = Object.entries(COMBINATIONS).flatMap(([name, st
   })),
 );
 
-/** Of each, the root cause that is right: of a controller that is missing, whatever the finding is attached to. */
-export const EVERYDAY = ALL.map(({ id, install, state }) => ({
+/** What is right of each; of a controller that is missing, whatever the finding is attached to. */
+export const EVERYDAY = ALL.map(({ id, install, state }: Everyday) => ({
   id,
   code: state.code,
   workload: state.code === 'owner-missing' ? undefined : install.name,
+  /** Nothing shows it before the deletion. */
+  beginsLater: state.process === 'hangs' || state.says !== undefined,
 }));
+
+/** Not yet named as it should be: an error to be fixed. Whoever has fixed it removes it from here. */
+export const NOT_YET_NAMED: readonly string[] = [];
 
 export const everyday: readonly Scenario[] = ALL.map(scenarioOf);
 
@@ -233,6 +270,7 @@ function scenarioOf({ id, install, state }: Everyday): Scenario {
     title: `${install.title} ${state.title}`,
     own: true, // names as in the manifests
     versions: ['1.36.3'],
+    ...(NOT_YET_NAMED.includes(id) ? { notMet: 'its owner is not named yet' } : {}),
     ...(state.isInLog ? { identity: 'teardown-logs', inputs: { 'owner-logs': 'true' } } : {}),
     setUp: (world) => setUp(scene(world), state),
     settle: async (world) => {
@@ -338,12 +376,6 @@ function rightsOf({ role, name }: Install, namespace: string): Ref[] {
   ];
 }
 
-const bindingRef = ({ role }: Install): Ref => ({
-  apiVersion: RIGHTS,
-  kind: 'ClusterRoleBinding',
-  name: role,
-});
-
 const accountRef = ({ namespace, account }: Operator): Ref => ({
   apiVersion: 'v1',
   kind: 'ServiceAccount',
@@ -351,7 +383,13 @@ const accountRef = ({ namespace, account }: Operator): Ref => ({
   name: account,
 });
 
-const plural = ({ kind }: Install): string => `${kind.toLowerCase()}s`;
+/** As the API server answers to it. */
+function forbidden({ world, install: told, operator }: Scene): string {
+  const { group, kind } = told;
+  const plural = pluralOf(kind);
+  const user = `system:serviceaccount:${operator.namespace}:${operator.account}`;
+  return `${plural}.${group} "${GUARDED}" is forbidden: User "${user}" cannot update resource "${plural}" in API group "${group}" in the namespace "${world.namespace}"`;
+}
 
 const now = (): string => new Date().toISOString().replace(/\.\d+/, '');
 
