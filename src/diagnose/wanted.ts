@@ -1,3 +1,4 @@
+import { isWorkloadOf } from '../model/catalogue.ts';
 import {
   FINALIZE,
   KUBERNETES_FINALIZER,
@@ -5,6 +6,7 @@ import {
   NODE_TYPE,
   POD_TYPE,
 } from '../model/facts/metadata.ts';
+import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type {
   Forecast,
@@ -15,7 +17,6 @@ import type {
   Wanted,
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { isWorkloadOf } from './catalogue.ts';
 import {
   namedInTexts,
   namedOutside,
@@ -71,7 +72,7 @@ import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
-import { isOverdue, terminatingPods } from './rules/pods.ts';
+import { terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
 /**

@@ -240,7 +240,7 @@ describe('remedies', () => {
     const [first, second] = viewOf(runOf([recorded('S84')])).causes;
     expect(first?.remedies).not.toEqual([]);
     expect(second?.remedies).toEqual([]);
-    expect(toPlain(second?.also ?? [])).toBe('The fix of cause 1 fixes this one, too.');
+    expect(toPlain(second?.also ?? '')).toBe('The fix of cause 1 fixes this one, too.');
   });
 
   test('of equal causes are listed once, with the commands for every namespace', () => {

@@ -1,6 +1,6 @@
+import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
-import { productName } from '../catalogue.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,

@@ -1,14 +1,14 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
-import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
-import { type Actor, accountText, actorText, isEndingNamespace } from '../actors.ts';
-import { actorsBehind } from '../backends.ts';
 import {
   domainOf,
   entriesOfWorkload,
   isExactWorkloadName,
   isWorkloadOf,
   productsOf,
-} from '../catalogue.ts';
+} from '../../model/catalogue.ts';
+import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import { type Actor, accountText, actorText, isEndingNamespace } from '../actors.ts';
+import { actorsBehind } from '../backends.ts';
 import {
   type Context,
   conversionsOf,

@@ -1,6 +1,6 @@
+import { type CatalogueEntry, domainOf, lookUpFinalizer } from '../../model/catalogue.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type CatalogueEntry, domainOf, lookUpFinalizer } from '../catalogue.ts';
 import {
   type Context,
   isBuiltIn,

@@ -1,4 +1,5 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
+import type { CleanupNeed } from '../../model/catalogue.ts';
 import { canName } from '../../model/facts/detail.ts';
 import { hasPodEnded, serviceAddresses } from '../../model/facts/workloads.ts';
 import {
@@ -10,7 +11,6 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import type { CleanupNeed } from '../catalogue.ts';
 import {
   type Context,
   countsOf,

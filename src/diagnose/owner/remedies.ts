@@ -1,10 +1,10 @@
 import { shellQuote } from '../../base/text.ts';
+import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
 import { undoneText } from '../backends.ts';
-import { productName } from '../catalogue.ts';
 import {
   forceCommand,
   kubectl,

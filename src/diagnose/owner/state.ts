@@ -1,3 +1,4 @@
+import { domainOf } from '../../model/catalogue.ts';
 import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
 import { forbidsDeletion } from '../../model/facts/metadata.ts';
 import {
@@ -9,7 +10,6 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { domainOf } from '../catalogue.ts';
 import {
   type Context,
   detailOf,
