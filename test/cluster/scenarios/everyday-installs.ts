@@ -619,6 +619,7 @@ export const INSTALLS = {
     ],
     lease: 'messaging-topology-operator-leader-election',
     ...{ finalizer: 'deletion.finalizers.queues.rabbitmq.com', writer: 'manager' },
+    isIdentified: true,
     parts: [
       {
         ...{ name: 'rabbitmq-cluster-operator', namespace: 'rabbitmq-system' },

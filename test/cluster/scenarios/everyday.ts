@@ -53,6 +53,8 @@ interface Scene {
 interface State {
   title: string;
   code: FindingCode;
+  /** All that its maker installs is gone. */
+  isGone?: true;
   /** It lives in the namespace under test. */
   isInside?: true;
   /** Its process works as soon as it can; or hangs until it is restarted. */
@@ -85,6 +87,7 @@ const STATES = {
   uninstalled: {
     title: 'was uninstalled before its objects; its namespace and its Lease are left',
     code: 'owner-missing',
+    isGone: true,
     afterwards: async (scene) => {
       await removeWorkload(scene);
       const { world, install, operator } = scene;
@@ -95,6 +98,7 @@ const STATES = {
   'namespace-gone': {
     title: 'went with its namespace; its cluster-wide rights are left',
     code: 'owner-missing',
+    isGone: true,
     afterwards: async ({ world, operator }) => {
       const home: Ref = { apiVersion: 'v1', kind: 'Namespace', name: operator.namespace };
       await world.client.delete(home);
@@ -337,7 +341,8 @@ async function setUp(scene: Scene, state: State): Promise<void> {
   if (type !== false) {
     await world.createType(customType({ group, kind, versions: [version], metadata: type }));
   }
-  for (const one of [...company(told), ...(told.parts ?? [])]) {
+  const parts = state.isGone ? [] : (told.parts ?? []);
+  for (const one of [...company(told), ...parts]) {
     const options: OperatorOptions = { scope: 'cluster', type: false, ...one };
     await world.ensureNamespace(options.namespace ?? '');
     await runPods(world, await install(world, options));
