@@ -12,7 +12,7 @@ export interface Account {
 }
 
 export function isSameAccount(a: Account | undefined, b: Account | undefined): boolean {
-  return a?.namespace === b?.namespace && a?.name === b?.name;
+  return a !== undefined && a.namespace === b?.namespace && a.name === b?.name && a.name !== '';
 }
 
 /** The permissions that RBAC grants an account on objects of one type. Other authorizers are not visible. */
@@ -31,6 +31,8 @@ export interface Rights {
   isLocal: boolean;
   /** Only roles of Kubernetes for itself grant this. */
   isOfKubernetes: boolean;
+  /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
+  isMarked: boolean;
   /** The rules that grant this, for the report. */
   because: string[];
 }
@@ -43,6 +45,7 @@ export const NO_RIGHTS: Rights = {
   worksElsewhere: false,
   isLocal: false,
   isOfKubernetes: false,
+  isMarked: false,
   because: [],
 };
 
@@ -119,7 +122,9 @@ export function rightsOf(
     const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
     const isSeen = [type.resource, '*'].some((name) => resources.includes(name));
     const changes = resources.some((name) => changed.includes(name)) && canChange({ verbs });
-    return [...(isSeen ? verbs : []), ...(changes ? ['change'] : [])].map((right) => ({
+    const marks =
+      isNamed && canChange({ verbs }) ? resources.flatMap((name) => markOf(type, name)) : [];
+    return [...(isSeen ? verbs : []), ...(changes ? ['change'] : []), ...marks].map((right) => ({
       ...{ right, because, isSystem, isNamed },
       isGlobal: namespace === undefined,
     }));
@@ -141,8 +146,15 @@ export function rightsOf(
     ),
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
     isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
+    isMarked: ['type', 'part'].every((mark) => granted.some(({ right }) => right === mark)),
     because: [...new Set(granted.map(({ because }) => because))],
   };
+}
+
+/** Returns the mark of a controller in a rule's resource; wildcards are none. */
+function markOf({ resource }: ResourceType, name: string): string[] {
+  if (name === resource) return ['type'];
+  return name === `${resource}/status` || name === `${resource}/finalizers` ? ['part'] : [];
 }
 
 /**

@@ -1,21 +1,14 @@
 import { formatDuration } from '../base/time.ts';
-import {
-  type Diagnosis,
-  type Finding,
-  type FindingCode,
-  findingsOf,
-  type Subject,
-} from '../model/finding.ts';
+import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, namespacesOf, needsNoSubject } from './causes.ts';
+import { type Cause, needsNoSubject } from './causes.ts';
 import {
   bold,
   capitalized,
   counted,
   diagnosed,
   joinWords,
-  listExact,
   literal,
   toPlain,
   type Words,
@@ -24,7 +17,6 @@ import {
 
 /** The longest chain in a sentence: of a longer one it has the two ends, and the table has all links. */
 const MAX_LINKS_TOLD = 4;
-const MAX_NAMESPACES_NAMED = 5;
 
 /** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
@@ -186,65 +178,25 @@ function ownerRole(previous: Finding, owner: Finding): string {
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Returns who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
- * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
- * a change can be the cause of a fault in the cluster.
+ * Returns who can fix a cause; empty if that is unknown.
  */
 export function attributionOf(cause: Cause, run: RunResult): Words {
   const [{ namespace, finding }] = cause;
   const { diagnosis } = namespace;
   if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return '';
-  const others = finding.scope === 'cluster' ? othersHeld(cause, run) : [];
-  const held = others.map(({ name }) => name);
-  const names = listExact(held, MAX_NAMESPACES_NAMED);
-  const count = counted(others.length, 'other namespace');
-  const also = others.length === 0 ? '' : ` It also holds ${count}: ${names}.`;
   const likely = (finding.certainty ?? 'proven') === 'proven' ? '' : 'most likely ';
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
-    const answer = bold(`You can ${likely}${can} this:`);
-    return `${answer} the teardown ${does} things in the wrong order.${also}`;
+    return `${bold(`You can ${likely}${can} this:`)} the teardown ${does} things in the wrong order.`;
   }
   if (finding.scope === 'cluster') {
-    const roots = findingsOf(diagnosis, diagnosis.rootCauses);
-    const isInnocent =
-      others.some(({ since }) => precedesRun(since, cause, run)) &&
-      roots.filter(({ scope }) => scope === 'cluster').length === 1;
-    if (!isInnocent && finding.code === 'owner-running') {
-      const answer = bold('If it does not end by itself, ask your platform team:');
-      return `${answer} the controller runs outside of the namespace.${also}`;
-    }
-    const answer = isInnocent
-      ? 'Not caused by this change: you can merge; ask your platform team.'
-      : 'Ask your platform team.';
-    return `${bold(answer)} The cause lies outside of the namespace.${also}`;
+    return finding.code === 'owner-running'
+      ? `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`
+      : `${bold('Ask your platform team.')} The cause lies outside of the namespace.`;
   }
   // The finding itself says that the owner is unknown.
   if (finding.code === 'owner-unknown') return '';
   return `${bold(`You can ${likely}fix this:`)} the cause lies in this environment.`;
-}
-
-/** Returns other namespaces, outside of this run, that wait for the same cause. */
-function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
-  const ids = cause.map(({ finding }) => finding.id);
-  const held = namespacesOf(cause)
-    .flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? [])
-    .filter(({ causes }) => causes.some((id) => ids.includes(id)));
-  const others = new Map(held.map((one) => [one.name, one]));
-  for (const { name } of run.namespaces) others.delete(name);
-  return [...others.values()];
-}
-
-/** Reports whether another namespace has waited for the cause since before this run and its deletions began. */
-function precedesRun(since: string, cause: Cause, run: RunResult): boolean {
-  const start = Math.min(
-    Date.parse(run.finishedAt) - run.elapsedMs,
-    ...cause.flatMap(
-      ({ namespace: { deletionTimestamp } }) => Date.parse(deletionTimestamp ?? '') || [],
-    ),
-  );
-  const began = Date.parse(cause[0].finding.since ?? since);
-  return Date.parse(since) < start && !(began >= start);
 }
 
 /** Returns the emoji of an outcome. Words always follow it. */

@@ -62,7 +62,6 @@ const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
-const MAX_NEXT = 3;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
@@ -245,8 +244,8 @@ function causeView(cause: Cause, run: RunResult) {
         : `${bold(`${extentOf(cause, run)}:`)} ${example}${sentence}.`,
     /** Clauses that follow the chain to its end, for the first namespace. */
     clauses,
-    /** Other objects that wait here, and what holds them next, as sentences. */
-    also: isMany ? '' : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
+    /** Other objects that wait here, as a sentence. */
+    also: isMany ? '' : alsoHeldWords(cause),
     /** The people who can fix it; empty if that is not known. */
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
@@ -286,13 +285,6 @@ function alsoHeldWords(cause: Cause): Words {
   for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
   const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...others.values()];
   return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
-}
-
-/** Returns a sentence about what will hold the same objects after the cause is fixed. */
-function nextWords([root]: Cause, { now }: Scene): Words {
-  const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
-  const told = [...next].map((text) => diagnosed(withAges(text, now)));
-  return told.length === 0 ? '' : `Next: ${listWords(told, MAX_NEXT)}.`;
 }
 
 function finalizersOf(cause: Cause): string[] {
@@ -468,7 +460,7 @@ const CURES: Record<CallFailure, string> = {
 
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
-  const { diagnosis, outcome, verdict, name, refusal } = namespace;
+  const { diagnosis, outcome, verdict, name, refusal, timeline } = namespace;
   /** `message` is a predicate about the namespace; `quote` follows it. */
   const situation = (cause: string, message: string, look?: Remedy, quote = ''): Root => {
     const finding: Finding = {
@@ -520,9 +512,11 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
         text: 'Run the gate again, or see what the namespace reports itself',
         command: `kubectl describe namespace ${name}`,
       };
+      const quote = remainingContent(namespace);
       if (diagnosis === undefined) {
-        const message = 'was not examined, because there was no time: its cause is unknown';
-        return situation('not examined', message, examine);
+        const reported = quote === '' ? '' : '. The namespace controller reports: ';
+        const message = `was not examined: ${timeline.at(-1)?.event ?? 'there was no time'}${reported}`;
+        return situation('not examined', message, examine, quote);
       }
       const { notInspected, rootCauses } = diagnosis;
       if (rootCauses.length > 0) return undefined;
@@ -532,7 +526,6 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
           : undefined;
       }
       const unread = 'may be held by objects that could not be read';
-      const quote = remainingContent(namespace);
       const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
       const grant = {
         text: 'Allow the identity of the gate to read the rest: add the permissions below to its role',

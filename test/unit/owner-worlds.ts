@@ -269,7 +269,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     leases: [],
     clusterServiceVersions: [],
     conversions: [],
-    volumeAttachments: [],
     providerNodes: [],
   };
   const details: Everything['details'] = Object.fromEntries(
@@ -282,7 +281,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
         annotations: {},
         group: of,
         kind,
-        versions: [{ name: version, served: true, storage: true }],
         storedVersions: [version],
         conditions: [],
         conversionService: undefined,

@@ -67,7 +67,6 @@ const WITH_EVERYTHING = namespaceResult({
       { what: 'nodes', reason: 'never' },
     ],
     contradictions: ['it says'],
-    alsoHeld: [{ name: 'other', since: FINISHED_AT, causes: [EVERYTHING.id] }],
     movement: { kind: 'grace-period', until: FINISHED_AT },
   },
 });

@@ -5,7 +5,6 @@ import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
-  detailOf,
   fateText,
   isInside,
   itemsIn,
@@ -272,7 +271,6 @@ export function unknownOwner(
       ...warnings.map(
         ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
       ),
-      ...attachments(context, held),
     ],
     scope: 'namespace',
     certainty: 'unknown',
@@ -354,7 +352,10 @@ function pauseRemedies(context: Context, held: Held): Remedy[] {
 export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
-  const texts = clues.flatMap(({ about, text }) => (about === 'anyone' ? [] : [text]));
+  const isMarked = clues.some(({ kind }) => kind === 'marks');
+  const texts = clues.flatMap(({ about, kind, text }) =>
+    about === 'anyone' || (isMarked && kind === 'permission') ? [] : [text],
+  );
   // Several clues may come from one field manager, which is named once.
   const byManager = Map.groupBy(texts, (text) => /: (field manager ".*")$/.exec(text)?.[1]);
   const said = [...byManager].flatMap(([manager, those]) =>
@@ -421,15 +422,4 @@ function purposeOf(held: Held): string[] {
   return known === undefined
     ? []
     : [`${held.finalizer} protects: ${withoutPeriod(known.protects)}`];
-}
-
-/** Returns the attachments of a claim's volume, for which the claim may wait. */
-function attachments(context: Context, held: Held): string[] {
-  const named = held.objects.flatMap((object) => detailOf(context, object)?.references ?? []);
-  return itemsIn(context.now.cluster.volumeAttachments)
-    .filter(({ volume }) => named.some(({ name }) => name === volume))
-    .map(
-      ({ name, attacher, node, attached, error }) =>
-        `VolumeAttachment ${name}: attacher ${attacher}, node ${node}, attached=${attached}${error === undefined ? '' : `, ${error}`}`,
-    );
 }

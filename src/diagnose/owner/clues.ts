@@ -6,7 +6,7 @@ import {
   isWorkloadOf,
   productsOf,
 } from '../../model/catalogue.ts';
-import type { ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
+import type { ResourceType, ServiceRef, WebhookFacts } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorText, isEndingNamespace } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import {
@@ -30,6 +30,7 @@ import {
   ableAccounts,
   departedGrant,
   isSameAccount,
+  rightsOf,
   writersOutsideCluster,
 } from '../rights.ts';
 import {
@@ -40,6 +41,7 @@ import {
   isControllerOfType,
   isNamedAfterType,
   isOftenProviderManaged,
+  isSetByHand,
   knownFinalizer,
   lateWriters,
   specificFieldManager,
@@ -47,7 +49,7 @@ import {
   typesOfDomain,
   writerOf,
 } from './held.ts';
-import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
+import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   GITOPS_TOOLS,
@@ -57,6 +59,7 @@ import {
   identifiesProgram,
   isExactProduct,
   isFrameworkName,
+  isGeneralTool,
   isKubernetesComponent,
   isOfOneProject,
   isSameName,
@@ -114,13 +117,6 @@ export const CLUES = [
     pointsTo: finalizerWriter,
   },
   {
-    kind: 'event',
-    about: 'object',
-    names: 'proven',
-    text: "it reported an Event about the object, under the name of the finalizer's writer",
-    pointsTo: reporters,
-  },
-  {
     kind: 'catalogue',
     about: 'object',
     names: 'proven',
@@ -128,18 +124,18 @@ export const CLUES = [
     pointsTo: knownWorkloads,
   },
   {
-    kind: 'quoted',
-    about: 'object',
-    names: 'likely', // another program may have used this account
-    text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
-    pointsTo: quotedAccounts,
-  },
-  {
     kind: 'status',
     about: 'object',
     names: 'likely', // a status may have several writers
     text: 'it writes the status of the object (managedFields)',
     pointsTo: statusWriters,
+  },
+  {
+    kind: 'marks',
+    about: 'type',
+    names: 'likely',
+    text: 'RBAC rules that name the type and its status or finalizers let it change both, as its controller does',
+    pointsTo: marked,
   },
   {
     kind: 'installation',
@@ -177,6 +173,18 @@ export const CLUES = [
         ),
       );
     },
+  },
+  {
+    kind: 'event',
+    about: 'object', // and anybody may write Events
+    text: "it reported an Event about the object, under the name of the finalizer's writer",
+    pointsTo: reporters,
+  },
+  {
+    kind: 'quoted',
+    about: 'object',
+    text: 'the object, or an Event about it, quotes the refusal of a request of its ServiceAccount',
+    pointsTo: quotedAccounts,
   },
   {
     kind: 'called',
@@ -229,12 +237,11 @@ function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
  * Reports whether a permission makes it a suspect. Tools that the catalogue knows for other products (Argo CD, Velero,
  * OLM, cert-manager) may change everything, or built-in types, and remove no finalizer of others.
  */
-function isSuspectByRight(
-  { context, held, rightsOf }: OwnerQuestion,
-  { account, name }: Actor,
-): boolean {
+function isSuspectByRight({ context, held, rightsOf }: OwnerQuestion, actor: Actor): boolean {
+  const { account, name } = actor;
   const { change } = rightsOf(account);
   if (change === undefined) return false;
+  if (change === 'everything' && isGeneralTool(actor)) return false;
   if (change === 'named' && !isBuiltIn(held.type.group)) return true;
   // Operators for one database share names: only a product whose API is served can be meant.
   const domains = entriesOfWorkload(name, isFrameworkName)
@@ -318,6 +325,62 @@ function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
 function departedAccounts(question: OwnerQuestion): Account[] {
   return unusedAccounts(question).filter(({ namespace }) =>
     isEndingNamespace(question.context, namespace),
+  );
+}
+
+/**
+ * Returns the types of which the marks name the owner: the object's own, where the finalizer's domain is that of its group,
+ * none, or a framework's; those of another group whose domain it is. Several controllers put finalizers of their own
+ * domains on a shared type.
+ */
+function typesToMark({ context, held, domain }: OwnerQuestion): ResourceType[] {
+  if (domain.relation === 'unclear' && !isOfNoDomain(held)) return [];
+  // The domain of a company is above the groups of several products.
+  const isAbove = (group: string): boolean =>
+    group !== held.type.group && group.endsWith(`.${domainOf(held.finalizer)}`);
+  return typesOfDomain(context, held, domain).filter(
+    ({ group }) => !isBuiltIn(group) && !isAbove(group),
+  );
+}
+
+/** Reports whether the finalizer belongs to no project and no person, or to any controller of a framework or product. */
+export function isOfNoDomain(held: Held): boolean {
+  const isAnyones = knownFinalizer(held)?.anyController === true;
+  const isBare = !domainOf(held.finalizer).includes('.') && !isSetByHand(held);
+  return !isBuiltIn(held.type.group) && (isAnyones || isBare);
+}
+
+/** Returns those with the marks of the controller. A ServiceAccount that no workload uses stands for one that is gone. */
+function marked(question: OwnerQuestion): Pointer[] {
+  const { context, held, actors } = question;
+  const types = typesToMark(question);
+  const idle = unusedAccounts(question).filter((account) => !isActive(question, account));
+  return [
+    ...actors.map((actor) => ({ actor, account: actor.account })),
+    ...idle.map((account) => ({ actor: undefined, account })),
+  ].flatMap((one) => {
+    const own = question.rightsOf(one.account);
+    if (own.change === undefined) return [];
+    const all = types.map((type) =>
+      type === held.type ? own : rightsOf(context, one.account, type, []),
+    );
+    // A group of which it has some types only is shared by several products.
+    const isMarked = all.every((rights) => rights.isMarked && !rights.isOfKubernetes);
+    const because = all.flatMap((rights) => rights.because);
+    return isMarked && all.length > 0
+      ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]
+      : [];
+  });
+}
+
+/** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
+function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean {
+  return (
+    leasesOfProgram(context, name).some((lease) => isRenewed(context, lease)) ||
+    (!isForeseen(context, held) &&
+      lateWrites(context, held).some(
+        ({ manager }) => isSameName(manager, name) || isFrameworkName(manager),
+      ))
   );
 }
 
@@ -462,7 +525,7 @@ function reporters({ context, held, actors }: OwnerQuestion): Pointer[] {
   return eventsAbout(context, held)
     .filter(({ component }) => isSameName(specificFieldManager(held), component))
     .flatMap(({ component, instance }) =>
-      pointers(workloadsOfPod(actors, instance), `${component}, instance ${instance}`),
+      pointers(workloadsOfPod(actors, instance, component), `${component}, instance ${instance}`),
     );
 }
 
@@ -498,7 +561,7 @@ function installedWithType({ context, held, domain, actors }: OwnerQuestion): Po
     );
   if (domain.relation !== 'own') return packages;
   const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
-    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] ?? []) : [],
+    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] || []) : [],
   );
   const alike = actors.filter(({ labels }) => labelled.includes(labels[NAME_LABEL] ?? ''));
   return [...packages, ...pointers(alike.filter((actor) => !sharesAccount(actors, actor)))];
@@ -607,29 +670,39 @@ function outsidePrograms(question: OwnerQuestion): Pointer[] {
   const leases = [
     ...leasesOfGroups(context, domain),
     ...leasesOfProgram(context, specificFieldManager(held)),
-  ].filter((lease) => isRenewed(context, lease) && holderOf(context, lease) === undefined);
+  ].filter(
+    (lease) =>
+      isRenewed(context, lease) &&
+      holderOf(context, lease) === undefined &&
+      !isLeftOver(context, lease),
+  );
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
   const isOf = (actor: Actor, manager: string): boolean =>
     hasProgramName(actor, manager) ||
+    (rightsOf(actor.account).reachesGroup && actor.programs.includes(manager)) ||
     (rightsOf(actor.account).change !== undefined &&
       (isFrameworkName(manager) ||
         manager.includes('/') ||
         isControllerOfType(held, manager) ||
         workloadsOfProgram(actors, manager).includes(actor)));
+  const departed = marked(question).flatMap(({ actor, account }) => (actor ? [] : account));
   const writers = lateWrites(context, held).filter(
     ({ manager }) =>
-      !HARMLESS_WRITERS.test(manager) && !actors.some((actor) => isOf(actor, manager)),
+      !HARMLESS_WRITERS.test(manager) &&
+      !(isFrameworkName(manager) && departed.length > 0) &&
+      !actors.some((actor) => isOf(actor, manager)),
   );
   const late = eventsAbout(context, held).filter(
     ({ component, instance }) =>
       !isKubernetesComponent(component) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
-  // The deleted workload used the account with the writer's name.
+  // The deleted workload used the account with the writer's name, or with the marks.
   const idle = unusedAccounts(question).filter(
     (account) =>
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
+      !departed.some((one) => isSameAccount(one, account)) &&
       rightsOf(account).change === 'named' &&
       !rightsOf(account).isOfKubernetes &&
       namespaces.some(({ name }) => name === account.namespace) &&

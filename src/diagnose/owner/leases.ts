@@ -38,14 +38,22 @@ export function holderOf(context: Context, { namespace, holder }: LeaseFacts): A
   return workloadsOfPod(near, pod)[0];
 }
 
+/** Reports whether the holder has the name of a pod of a Deployment, and the Lease's namespace has no such pod. */
+export function isLeftOver({ now }: Context, { namespace, holder = '' }: LeaseFacts): boolean {
+  const [, pod = ''] = /^(.+-[a-z0-9]{5,10}-[a-z0-9]{5})_/.exec(holder) ?? [];
+  const pods = now.cluster.pods ?? now.places[namespace]?.pods;
+  return pod !== '' && pods?.ok === true && pods.value.every(({ name }) => name !== pod);
+}
+
 /**
- * Reports whether one of the workload's pods holds the Lease: client-go adds an ID to the name, cert-manager words.
+ * Reports whether one of the workload's pods holds the Lease: client-go adds `_` and an ID to the name, cert-manager
+ * `-external-` and the name of its controller.
  * Pods of a StatefulSet and static pods have the names of those before them: a Lease last renewed before is not theirs.
  */
 export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
-      new RegExp(`^${escapeForRegExp(name)}(?:[_-]|$)`).test(holder) &&
+      new RegExp(`^${escapeForRegExp(name)}(?:_|-external-|$)`).test(holder) &&
       !(
         /^(?:StatefulSet|Pod)$/.test(kind) &&
         Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
@@ -56,7 +64,7 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
 /** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
 function mayHoldByNode({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
   const [host] = holder.replace(/_[^_]*$/, '').split('.');
-  return pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
+  return host !== '' && pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
 }
 
 /** Reports whether one of its pods leads now: the others then handle no objects. */

@@ -11,19 +11,28 @@ import {
   typeName,
 } from '../context.ts';
 import { departedGrant, othersWhoMayChange } from '../rights.ts';
-import { CLUES, isSetForAnother, RUNS_OUTSIDE_TEXT } from './clues.ts';
+import { CLUES, isOfNoDomain, isSetForAnother, RUNS_OUTSIDE_TEXT } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
   definitionNames,
   type Held,
+  isControllerOfType,
   isProviderManaged,
   knownFinalizer,
   lateWriters,
+  statusManagers,
   writerOf,
 } from './held.ts';
 import { holderOf, lostLease } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
-import { containsName, HARMLESS_WRITERS, hasProgramName, isSameProgram } from './names.ts';
+import {
+  containsName,
+  HARMLESS_WRITERS,
+  hasProgramName,
+  isSameName,
+  isSameProgram,
+  workloadsOfProgram,
+} from './names.ts';
 import {
   hasClue,
   hasClueThat,
@@ -125,9 +134,10 @@ function judge(question: OwnerQuestion): Ownership {
   const ranked = left.filter((one) => pointsToSuspect(question, one)).toSorted(compareSuspects);
   const unread = unreadSources(context);
   const ruledOut = excluded.filter(({ suspect }) => workloadExists(suspect));
-  const { best: first, doubt } = singledOut(question, ranked, ruledOut);
+  const { best: first, doubt } = singledOut(question, ranked, left, ruledOut);
   // An unread source could show another suspect with more clues about the type.
-  const best = first && (hasObjectClue(first) || unread.length === 0) ? first : undefined;
+  const isLeading = first !== undefined && (hasObjectClue(first) || hasClue(first, 'marks'));
+  const best = isLeading || unread.length === 0 ? first : undefined;
   const isPointedTo =
     best !== undefined &&
     hasClueThat(best, 'proven') &&
@@ -155,7 +165,14 @@ function judge(question: OwnerQuestion): Ownership {
     ),
   ];
   const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
-  if (unread.length === 0 && suspects.length === 0 && (wasSeen || isNobodyLeft)) {
+  // Beside the marks of the one that is gone, a permission alone makes nobody the controller.
+  const rivals = suspects.filter(
+    ({ clues }) =>
+      best === undefined ||
+      !hasClue(best, 'marks') ||
+      clues.some(({ kind }) => kind !== 'permission' && kind !== 'able'),
+  );
+  if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
     const dependsOnSiblings =
       wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
     // The name of the gate's own user, which may change everything, is read together with the siblings.
@@ -392,7 +409,10 @@ export const DOUBTS: readonly Doubt[] = [
       rival.clues.some(
         ({ kind, names }) =>
           !hasClue(best, kind) &&
-          (names === 'proven' || (names === 'likely' && !hasClueThat(best, 'proven'))),
+          (names === 'proven' ||
+            (names === 'likely' &&
+              !hasClueThat(best, 'proven') &&
+              (kind === 'installation' || !hasClue(best, 'marks')))),
       ),
   },
 ];
@@ -401,9 +421,10 @@ export const DOUBTS: readonly Doubt[] = [
 function singledOut(
   question: OwnerQuestion,
   ranked: readonly Suspect[],
+  all: readonly Suspect[],
   ruledOut: readonly Excluded[],
 ): { best?: Suspect | undefined; doubt?: string } {
-  const best = suspectPointedTo(ranked);
+  const best = suspectPointedTo(question, ranked, all);
   if (best === undefined) return { best };
   const doubts = DOUBTS.filter(({ isAboutLog = false }) => isAboutLog === hasClue(best, 'log'));
   const found = doubts.find(({ isAboutRuledOut, applies }) =>
@@ -416,21 +437,55 @@ function singledOut(
     : { doubt: `${suspectText(best)} is not confirmed as the owner: ${found.reason}` };
 }
 
-/** Returns the only suspect with the first clue that proves; without such a clue, the only one that any clue names. */
-function suspectPointedTo(ranked: readonly Suspect[]): Suspect | undefined {
+/**
+ * Returns the only suspect with the first clue that proves; without such a clue, the only one with the marks, and else the
+ * only one that any other clue names.
+ */
+function suspectPointedTo(
+  question: OwnerQuestion,
+  ranked: readonly Suspect[],
+  all: readonly Suspect[],
+): Suspect | undefined {
   const [first] = ranked;
   const proof = first?.clues.find(({ names }) => names === 'proven');
+  const [marked, ...more] = ranked.filter((one) => hasClue(one, 'marks'));
+  if (proof === undefined && marked !== undefined && more.length === 0) {
+    if (!isStatusOfAnother(question, marked) && !isOneDownBeside(marked, all)) return marked;
+  }
   const named = ranked.filter((one) =>
     proof === undefined ? isNamed(one) : hasClue(one, proof.kind),
   );
   return named.length === 1 && named[0]?.program === undefined ? named[0] : undefined;
 }
 
+/** Reports whether it runs beside another one that may act and is down, which explains a hang better. */
+function isOneDownBeside({ actor }: Suspect, all: readonly Suspect[]): boolean {
+  return (
+    actor !== undefined &&
+    actor.ready > 0 &&
+    all.some(
+      (one) => one.actor?.ready === 0 && !one.actor.isGone && one.rights.change !== undefined,
+    )
+  );
+}
+
+/** Reports whether a field manager that identifies another program writes the status. */
+function isStatusOfAnother({ held }: OwnerQuestion, { actor, account }: Suspect): boolean {
+  return statusManagers(held).some((manager) => {
+    if (isControllerOfType(held, manager)) return false;
+    return actor === undefined
+      ? !isSameName(manager, account?.name ?? '')
+      : workloadsOfProgram([actor], manager).length === 0;
+  });
+}
+
 /** Reports whether a clue names it. A clue about the type does so only together with a permission on it. */
 function isNamed(suspect: Suspect): boolean {
   return suspect.clues.some(
-    ({ about, names }) =>
-      names === 'likely' && (about === 'object' || hasClue(suspect, 'permission')),
+    ({ kind, about, names }) =>
+      names === 'likely' &&
+      kind !== 'marks' &&
+      (about === 'object' || hasClue(suspect, 'permission')),
   );
 }
 
@@ -462,7 +517,7 @@ export function unreadSources({ now }: Context): string[] {
  */
 function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
   if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
-  if (domain.relation === 'unclear') return false;
+  if (domain.relation === 'unclear' && !isOfNoDomain(held)) return false;
   const definitions = itemsIn(context.now.cluster.definitions).map(({ name }) => name);
   return definitionNames(context, held).some((name) => definitions.includes(name));
 }

@@ -1,6 +1,6 @@
-import { conditionsOf, controllerOf, INSTALLED } from './metadata.ts';
+import { conditionsOf, INSTALLED } from './metadata.ts';
 import { caInjection, serviceRef } from './references.ts';
-import { each, ifAny, isTrue, NAME, shape, text, textIfAny, texts } from './shape.ts';
+import { ifAny, NAME, shape, text, textIfAny, texts } from './shape.ts';
 
 const DEFINITION = {
   /** A name such as `widgets.example.com`. */
@@ -8,7 +8,6 @@ const DEFINITION = {
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
   /** The object that created the type: a Crossplane XRD, for example. */
-  madeBy: controllerOf,
 };
 export const definitionFacts = shape(DEFINITION);
 
@@ -18,7 +17,6 @@ export const definitionDetail = shape({
   ...DEFINITION,
   group: text('spec.group'),
   kind: text('spec.names.kind'),
-  versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
   /** Versions in which objects may still be stored. */
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,

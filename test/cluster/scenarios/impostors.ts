@@ -25,14 +25,12 @@ import {
   heldBy,
   KEPT,
   keeper,
-  missingOrUnknown,
   NOBODY_IS_MISSING,
   releaseGuarded,
   type Situation,
   type Step,
   settledByFinalizer,
   situation,
-  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
@@ -120,19 +118,6 @@ export const impostors: Scenario[] = [
     }),
   }),
   impostor({
-    id: 'scaler-called-manager',
-    title:
-      'the operator is uninstalled; a scaler of its type has the same container name, and runs',
-    bystanders: (world) => [
-      { ...NAMELESS, name: 'scaler', namespace: 'scaling', rules: asItself(world) },
-    ],
-    afterwards: async (world, operator) => {
-      await writesStatus({ phase: 'Ready' }, 'manager')(world, operator);
-      await uninstall(world, operator);
-    },
-    expect: missingOrUnknown,
-  }),
-  impostor({
     id: 'health-writes-status',
     title: 'a program that looks after the health of all types writes the status of the object',
     operator: { ...SILENT, manager: 'Go-http-client' },
@@ -174,7 +159,8 @@ export const impostors: Scenario[] = [
         rule('monitoring.example.org', ['servicemonitors'], FULL),
       ],
     }),
-    bystanders: [{ name: 'shop', namespace: 'team-apps', rules: [rule('', ['configmaps'], READ)] }],
+    owner: 'owner-failing',
+    expect: () => ({ never: [NOBODY_IS_MISSING] }),
     settle: (world, operator) =>
       statusBy(
         'manager',

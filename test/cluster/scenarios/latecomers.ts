@@ -13,7 +13,6 @@ import {
   deploymentRef,
   namespaceFinalizer,
   objectFinalizer,
-  ownerUnknown,
   podRef,
   ref,
   specFinalizer,
@@ -516,8 +515,12 @@ const namespaces: Scenario[] = [
       chains: [
         [
           specFinalizer(world.namespaceRef, 'tenancy.example.com/tenant'),
-          // The labels of a CRD point to one of several operators that its group may have.
-          ownerUnknown(world.namespaceRef, 'tenancy.example.com/tenant'),
+          {
+            code: 'owner-scaled-to-zero',
+            subject: deploymentRef('tenant-operator', 'tenant-operator'),
+            finalizer: 'tenancy.example.com/tenant',
+            certainty: ['likely'],
+          },
         ],
       ],
       never: [{ kind: 'Deployment', name: 'project-operator' }],

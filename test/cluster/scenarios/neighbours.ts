@@ -152,7 +152,7 @@ const lookalikes: Scenario[] = [
     ...umbrella({ replicas: 0 }),
     id: 'umbrella-asleep',
     title: 'the same, and the operator is there, with 0 replicas',
-    owner: 'owner-unknown',
+    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
   }),
   ...COMPANY_LEASES.map(({ id, title, rights, missing }) =>
     situation({

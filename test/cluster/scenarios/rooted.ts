@@ -249,10 +249,11 @@ const accountLeft = situation({
     },
   ],
   afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
-  owner: (world, operator) => [
+  owner: (_, operator) => [
     {
-      ...nobodyKnown(world, operator),
-      says: [/could be .*console/],
+      ...nobodyLeft(operator),
+      certainty: ['likely'],
+      says: [new RegExp(`run as ServiceAccount ${operator.namespace}/${operator.name}`)],
     },
   ],
   cure: releaseGuarded,

@@ -92,8 +92,10 @@ const policyEngines: Scenario[] = [
     ...onlyPolicyEngine({ verbs: ['update', 'patch'], replicas: 0 }),
     id: 'S60-asleep',
     title: 'the same, and the policy engine has 0 replicas',
-    owner: 'owner-unknown',
-    expect: (world) => ({ never: [policyEngine(world)] }),
+    expect: (world, operator) => ({
+      ...missingOrUnknown(world, operator),
+      never: [policyEngine(world)],
+    }),
   }),
   situation({
     id: 'S60-its-own',
