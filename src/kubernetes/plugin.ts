@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { ActionError } from '../base/errors.ts';
 import {
   arrayAt,
@@ -55,33 +56,39 @@ export async function logInByPlugin(
   const tooLate = AbortSignal.timeout(pluginTimeoutMs);
   const limits = AbortSignal.any([signal, tooLate, tooMuch.signal]);
   const command = stringAt(exec, 'command') ?? '';
+  let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
   let stdout = '';
   let stderr = '';
-  const child = spawn(command, arrayAt(exec, 'args').map(String), {
-    env: environment(exec, access.server, env, cluster),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // A process group of its own, so that one signal ends the whole tree.
-    detached: process.platform !== 'win32',
-    windowsHide: true,
-  });
-  child.stdout.setEncoding('utf8').on('data', (data: string) => {
-    stdout += data;
-    if (stdout.length > MAX_OUTPUT_CHARS) tooMuch.abort();
-  });
-  child.stderr.setEncoding('utf8').on('data', (data: string) => {
-    stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
-  });
-  const closeOutput = (): void => {
-    child.stdout.destroy();
-    child.stderr.destroy();
+  const run = async (): Promise<void> => {
+    // A configuration that no process can have, such as a null byte, throws here.
+    const started = spawn(command, arrayAt(exec, 'args').map(String), {
+      env: environment(exec, access.server, env, cluster),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // A process group of its own, so that one signal ends the whole tree.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    });
+    child = started;
+    started.stdout.setEncoding('utf8').on('data', (data: string) => {
+      stdout += data;
+      if (stdout.length > MAX_OUTPUT_CHARS) tooMuch.abort();
+    });
+    started.stderr.setEncoding('utf8').on('data', (data: string) => {
+      stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
+    });
+    const closeOutput = (): void => {
+      started.stdout.destroy();
+      started.stderr.destroy();
+    };
+    started.on('exit', () => setTimeout(closeOutput, LEFTOVER_MS).unref());
+    limits.addEventListener('abort', closeOutput);
+    // `once` no longer listens after the end.
+    started.on('error', () => undefined);
+    await once(started, 'close');
   };
-  child.on('exit', () => setTimeout(closeOutput, LEFTOVER_MS).unref());
-  limits.addEventListener('abort', closeOutput);
   // The limit also ends the wait for a process that cannot be killed.
-  const error = await unlessAborted(once(child, 'close'), limits).catch(
-    (thrown: unknown) => thrown,
-  );
-  if (limits.aborted) killTree(child);
+  const error = await unlessAborted(run(), limits).catch((thrown: unknown) => thrown);
+  if (limits.aborted && child !== undefined) killTree(child);
 
   if (!limits.aborted && error instanceof Error && 'code' in error) {
     const isMissing = error.code === 'ENOENT';
@@ -99,6 +106,7 @@ export async function logInByPlugin(
     if (signal.aborted) return 'was stopped, because the run was';
     if (tooLate.aborted)
       return `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
+    if (child === undefined) return 'cannot be run as it is configured';
     if (child.exitCode === null) return 'was killed';
     if (child.exitCode !== 0) return `failed with exit code ${child.exitCode}`;
     return readCredential(stdout, stringAt(exec, 'apiVersion'));
@@ -130,6 +138,9 @@ function nameOf(exec: Json | undefined, owner: string): string {
       `${plugin} is configured for "${apiVersion}"; supported are ${VERSIONS.join(' and ')}`,
       'Update the plugin and write the kubeconfig again with it',
     );
+  }
+  if (['args', 'env'].some((field) => !Array.isArray(valueAt(exec, field) ?? []))) {
+    throw configError(`${plugin} cannot be run as it is configured`);
   }
   if (stringAt(exec, 'interactiveMode') === 'Always') {
     throw configError(
