@@ -5,7 +5,6 @@ import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { actionYml } from './action-yml.ts';
 import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
-import { sideBySide } from './side-by-side.ts';
 import {
   clueTable,
   doubtList,
@@ -27,7 +26,6 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
-    'docs/ordered-deletion.md': { 'side-by-side': sideBySide() },
   };
 }
 

@@ -30,6 +30,7 @@ import {
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
+import { type Pause, pausedBy } from './pauses.ts';
 import {
   installRemedy,
   knownRemedies,
@@ -38,8 +39,8 @@ import {
   sayingRemedy,
   statusRemedy,
 } from './remedies.ts';
-import { podTroubles } from './running.ts';
-import { lateWarnings, type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
+import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
+import { stateText } from './states.ts';
 import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, unreadSources } from './verdict.ts';
 
@@ -193,7 +194,7 @@ export function unknownOwner(
       : [`${suspectText(owner)}, which may remove it, does not run any more`]),
     ...(suspects.length === 0
       ? []
-      : [`it could be ${listNames(suspects.map((one) => stateText(context, one)))}`]),
+      : [`it could be ${listNames(suspects.map((one) => withState(context, one)))}`]),
     ...(suspects.length === 1 ? leads : []),
     ...(doubt === undefined ? [] : [doubt]),
     // A clue to this controller may count more than the reason that rules it out: a permission may have been lost.
@@ -307,13 +308,11 @@ function restrictionRemedies(
   return [withRole('now', { text })];
 }
 
-/** Returns its name and, if none of its pods is ready, why. */
-function stateText(context: Context, suspect: Suspect): string {
+/** Returns its name with its state. */
+function withState(context: Context, suspect: Suspect): string {
   const { actor } = suspect;
-  if (actor?.ready !== 0) return suspectText(suspect);
-  const [trouble] = podTroubles(context, actor);
-  const ready = actor.wanted === 0 ? 'scaled to zero' : `0 of ${actor.wanted} ready`;
-  return `${suspectText(suspect)} (${ready}${trouble === undefined ? '' : `: ${shortQuote(trouble)}`})`;
+  const state = actor === undefined || actor.isGone ? undefined : stateText(context, actor);
+  return `${suspectText(suspect)}${state === undefined ? '' : ` (${state})`}`;
 }
 
 /** Returns what restricts it to other namespaces or labels. */
