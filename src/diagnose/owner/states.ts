@@ -358,7 +358,7 @@ function failing(owner: Signs): Found {
     remedies: [
       ...(isHopeless
         ? removalAsFirstStep([...removal, ...escapes])
-        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escape]),
+        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),
