@@ -455,7 +455,9 @@ test('a product that has a setting for it is asked to delete the object without 
   const type = { ...WIDGETS, group: 'storage.cnrm.cloud.google.com' };
   const held = { ...HELD, type, finalizer: 'cnrm.cloud.google.com/finalizer' };
   const [first] = escapeRemedies(held);
-  expect(first?.command).toMatch(/^kubectl patch widgets\.storage\S* db -n preview-7 --type=merge -p/);
+  expect(first?.command).toMatch(
+    /^kubectl patch widgets\.storage\S* db -n preview-7 --type=merge -p/,
+  );
   expect(first?.command).toContain('"cnrm.cloud.google.com/deletion-policy":"abandon"');
   expect(first?.risk).toBe('The Google Cloud resource stays, with its data and cost');
   expect(escapeRemedies(HELD)).toEqual([]);
