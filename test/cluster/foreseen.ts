@@ -679,7 +679,7 @@ export const HANGS: Record<string, Hang> = {
       await world.create({ apiVersion: 'v1', kind: 'Pod', metadata, spec: podSpec() });
     },
     'inconclusive',
-    /Once its pods are deleted, this would hold it: owner-missing/,
+    /example\.com\/hold/,
   ],
   'a dead webhook for one object by its label': [
     async (world) => {
