@@ -158,6 +158,37 @@ function markOf({ resource }: ResourceType, name: string): string[] {
 }
 
 /**
+ * Reports whether RBAC shows that the account may have lost its permissions: its role is gone and the binding left, or a
+ * role with the marks of the type's controller is bound to nobody.
+ */
+export function hadRights(
+  { now: { cluster } }: Context,
+  account: Account,
+  type: ResourceType,
+): boolean {
+  const roles = itemsIn(cluster.clusterRoles);
+  const bindings = itemsIn(cluster.clusterRoleBindings);
+  const isDangling = bindings.some(
+    ({ role, subjects, namespace }) =>
+      roles.every(({ name }) => name !== role.name) &&
+      subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
+  );
+  return (
+    isDangling ||
+    roles.some(
+      ({ name, rules }) =>
+        bindings.every(({ role }) => role.name !== name) &&
+        rules.some(
+          (rule) =>
+            rule.apiGroups.includes(type.group) &&
+            canChange(rule) &&
+            rule.resources.some((one) => markOf(type, one).includes('part')),
+        ),
+    )
+  );
+}
+
+/**
  * Returns the resources by which the metadata of an object can be changed. The library of cloud controllers patches
  * that of a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may have no other
  * permission.

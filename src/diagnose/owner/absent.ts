@@ -18,7 +18,6 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import { RUNS_OUTSIDE_TEXT } from './clues.ts';
 import type { Excluded } from './exclusions.ts';
 import {
   type Held,
@@ -41,8 +40,8 @@ import {
 } from './remedies.ts';
 import { podTroubles } from './running.ts';
 import { lateWarnings, type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
-import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
-import { type Ownership, unreadSources } from './verdict.ts';
+import { hasClue, isMoreThanAble, type Suspect, suspectText, workloadExists } from './suspects.ts';
+import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
 
@@ -62,7 +61,7 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer } = held;
-  const { owner, excluded, others, permitted, certainty } = ownership;
+  const { owner, excluded, others, certainty } = ownership;
   const { definitions, namespaces } = context.now.cluster;
   const known = knownFinalizer(held);
   const gone = owner?.actor;
@@ -89,10 +88,9 @@ export function missingOwner(
   const state = isLost ? fateText(context, place) : 'was deleted';
   const [other] = others;
   // Administrators and GitOps tools have such a permission in every cluster. The evidence names them.
-  const may = permitted.length === 0 ? '' : ', but RBAC lets others change objects of its type';
   const alone =
     other === undefined
-      ? `no other controller that would remove it was found in this cluster${may}`
+      ? `no other controller that would remove it was found in this cluster`
       : `others may remove it: ${other}`;
   const facts = [
     ...(known === undefined ? [] : [`the finalizer belongs to ${known.owner}`]),
@@ -101,7 +99,7 @@ export function missingOwner(
       : account === undefined
         ? []
         : [`its controller may have run as ${account}${fate ?? ''}`]),
-    ...ruledOut(excluded.filter(({ by }) => by.isForLackOfPermission === undefined)).slice(0, 1),
+    ...ruledOut(excluded.filter(({ by }) => by.isRestriction)).slice(0, 1),
     ...(isProven ? [] : [OUTSIDE]),
   ].join('; ');
   return {
@@ -128,7 +126,6 @@ export function missingOwner(
       ...(isForecast ? [] : [SEARCHED]),
       ...exclusionEvidence(excluded),
       ...others,
-      ...permitted,
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: isLost ? 'namespace' : 'cluster',
@@ -163,7 +160,7 @@ export function unknownOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject } = held;
-  const { owner, excluded, others, unread, doubt } = ownership;
+  const { owner, excluded, others, unread } = ownership;
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
@@ -180,7 +177,7 @@ export function unknownOwner(
   const isPresent =
     unread.length > 0 ||
     owner !== undefined ||
-    ownership.suspects.some((one) => hasClueThat(one, 'proven', 'likely')) ||
+    ownership.suspects.some((one) => isMoreThanAble(one)) ||
     excluded.some(({ suspect, by }) => by.isRestriction || hasClue(suspect, 'catalogue'));
   const facts = [
     ...(unread.length === 0 ? [] : [unreadText(unread)]),
@@ -196,12 +193,9 @@ export function unknownOwner(
       ? []
       : [`it could be ${listNames(suspects.map((one) => stateText(context, one)))}`]),
     ...(suspects.length === 1 ? leads : []),
-    ...(doubt === undefined ? [] : [doubt]),
     // A clue to this controller may count more than the reason that rules it out: a permission may have been lost.
     ...ruledOut(
-      excluded.filter(
-        ({ suspect, by }) => by.isRestriction || hasClueThat(suspect, 'proven', 'likely'),
-      ),
+      excluded.filter(({ suspect, by }) => by.isRestriction || isMoreThanAble(suspect)),
     ).slice(0, MAX_SUSPECTS),
     ...(absent === undefined
       ? []
@@ -296,9 +290,7 @@ function restrictionRemedies(
     ...excluded.flatMap(({ suspect, by }) => (by.isRestriction ? suspect : [])),
     ...suspects.filter(({ actor }) => actor !== undefined && listOfOthers(context, actor)),
   ];
-  const meant = restricted
-    .filter((one) => hasClueThat(one, 'proven', 'likely'))
-    .slice(0, MAX_SUSPECTS);
+  const meant = restricted.filter((one) => isMoreThanAble(one)).slice(0, MAX_SUSPECTS);
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
   const details = [
@@ -355,8 +347,8 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
   const isMarked = clues.some(({ kind }) => kind === 'marks');
-  const texts = clues.flatMap(({ about, kind, text }) =>
-    about === 'anyone' || (isMarked && kind === 'permission') ? [] : [text],
+  const texts = clues.flatMap(({ kind, text }) =>
+    isMarked && kind === 'permission' ? [] : [text],
   );
   // Several clues may come from one field manager, which is named once.
   const byManager = Map.groupBy(texts, (text) => /: (field manager ".*")$/.exec(text)?.[1]);

@@ -79,7 +79,7 @@ import {
   statusTexts,
   typeOfResource,
 } from './state.ts';
-import { hasClueThat, hasObjectClue, type Suspect } from './suspects.ts';
+import { isMoreThanAble, type Suspect } from './suspects.ts';
 import { waitingSync } from './syncs.ts';
 
 interface Partner {
@@ -841,7 +841,7 @@ function showsNoReason(owner: RunningOwner): RuleResult[] {
   const grant = `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run`;
   const ask = `Find out whether admission refuses the update that removes the finalizer${untried.length > 0 ? grant : ''}`;
   const { candidate } = owner;
-  const isSeen = hasObjectClue(candidate) || hasClueThat(candidate, 'proven', 'likely');
+  const isSeen = isMoreThanAble(candidate);
   const time = isSeen
     ? `Give ${who} more time: raise the timeout`
     : `Find out from its log whether ${who} handles ${kind} ${name}: nothing else shows it. If it does, raise the timeout`;
