@@ -7,7 +7,14 @@ import { onCancel } from './base/process.ts';
 import { createRedactor, redactDeep } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
-import { commentInputs, type GivenInputs, INPUT_ROWS, type Inputs, readInputs } from './inputs.ts';
+import {
+  commentInputs,
+  DROPPED_INPUTS,
+  type GivenInputs,
+  INPUT_ROWS,
+  type Inputs,
+  readInputs,
+} from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { createActionLog, Publisher } from './publish/publish.ts';
@@ -25,6 +32,9 @@ export async function runAction(): Promise<number> {
   redactor.add(given['github-token']);
   const { signal, dispose } = onCancel();
   const log = createActionLog(redactor);
+  for (const [name, instead] of Object.entries(DROPPED_INPUTS)) {
+    if (core.getInput(name) !== '') log.warning(`input "${name}" no longer exists: ${instead}`);
+  }
   const run = readWorkflowRun(process.env, given.matrix ?? '');
   const startedAt = systemClock.now();
   const elapsedMs = (): number => systemClock.now() - startedAt;

@@ -12,18 +12,12 @@ import {
 } from './inputs.ts';
 
 export const FORMATS = ['text', 'markdown', 'json'] as const;
-export const STATS_FORMATS = ['text', 'markdown', 'csv', 'prometheus'] as const;
-export const SHELLS = ['bash', 'zsh', 'fish'] as const;
-/** First words that are not names of namespaces. */
-export const SUBCOMMANDS = ['forecast', 'stats', 'completion', 'help'] as const;
 
 /** The request of the arguments, as a value; `cli.ts` runs it. */
 export type Command =
   /** Without any argument the help is printed as an error. */
   | { run: 'help'; isMistake: boolean; all: boolean }
   | { run: 'version' }
-  | { run: 'completion'; shell: (typeof SHELLS)[number] }
-  | { run: 'stats'; files: string[]; format: (typeof STATS_FORMATS)[number] }
   | {
       run: 'gate';
       inputs: GivenInputs;
@@ -32,7 +26,7 @@ export type Command =
     };
 
 /** Options that are not inputs and need no value. */
-export const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
+const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
 const ONLY_IN_THE_ACTION = INPUT_ROWS.flatMap(([name, row]) => (row.onlyInAction ? [name] : []));
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
@@ -44,15 +38,6 @@ export function parseArguments(args: readonly string[]): Command {
   if (all || first === 'help' || flag('help', values))
     return { run: 'help', isMistake: false, all };
   if (flag('version', values)) return { run: 'version' };
-  if (first === 'completion') {
-    const shell = legalValue('the shell', second ?? '', SHELLS, HINT);
-    return { run: 'completion', shell };
-  }
-  if (first === 'stats') {
-    const files = positionals.slice(1);
-    if (files.length === 0) throw usageError('"stats" needs at least one report.json file');
-    return { run: 'stats', files, format: formatOf(values['format'], STATS_FORMATS) };
-  }
   const isForecast = first === 'forecast';
   if (isForecast) positionals.shift();
   const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
@@ -66,7 +51,7 @@ export function parseArguments(args: readonly string[]): Command {
   return {
     run: 'gate',
     inputs: { ...inputs, namespace: names.join(',') },
-    format: formatOf(values['format'], FORMATS),
+    format: legalValue('option --format', values['format'] ?? FORMATS[0], FORMATS, HINT),
     now: flag('now', values),
   };
 }
@@ -140,10 +125,6 @@ function valuesOfFlag(name: string): readonly string[] | undefined {
   return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
 }
 
-function formatOf<T extends string>(value: string | undefined, legal: readonly [T, ...T[]]): T {
-  return value === undefined ? legal[0] : legalValue('option --format', value, legal, HINT);
-}
-
 /** Reports whether a flag that is not an input is set. Throws for an illegal value. */
 function flag(name: string, { [name]: value }: Record<string, string | undefined>): boolean {
   return value !== undefined && legalValue(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
@@ -171,10 +152,7 @@ function optionLines(option: string, text: string): string {
   return `${isLong ? `${start}\n${' '.repeat(COLUMN)}` : start.padEnd(COLUMN)}${wrapped}\n`;
 }
 
-const FORMAT_HELP = optionLines(
-  `format ${FORMATS[0]}`,
-  `What to print: ${FORMATS.join(', ')} (stats: ${STATS_FORMATS.join(', ')})`,
-);
+const FORMAT_HELP = optionLines(`format ${FORMATS[0]}`, `What to print: ${FORMATS.join(', ')}`);
 
 /** Headings of `--help all`, by the first option below them. */
 const GROUPS: Partial<Record<InputName, string>> = {
@@ -202,15 +180,13 @@ Usage
   npx namespace-teardown-gate NAMESPACE… --now      explain at once
   npx namespace-teardown-gate --terminating --now   explain the whole cluster
   npx namespace-teardown-gate forecast NAMESPACE…   would the deletion hang?
-  npx namespace-teardown-gate stats FILE…           count the causes in reports
-  npx namespace-teardown-gate completion SHELL      for bash, zsh or fish
 `;
 
 const EXIT_CODES_HELP = `
 Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
 `;
 
-export const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
+const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
 
 /** The text of `--help`: one screen with the options that have a `brief` text. */
 export const HELP = `${USAGE}

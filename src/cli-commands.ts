@@ -6,14 +6,13 @@ import type { Log } from './base/log.ts';
 import { makeFolder, onCancel, writeOutput } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
-import { readReportFile, runInCluster } from './in-cluster.ts';
+import { runInCluster } from './in-cluster.ts';
 import { type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { REPORT_FILE_ROWS } from './report/files.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
-import { type Report, reportJson } from './report/report-json.ts';
-import { renderStatistics, summarizeReports } from './report/statistics.ts';
+import { reportJson } from './report/report-json.ts';
 import type { View } from './report/view.ts';
 
 type GateCommand = Extract<Command, { run: 'gate' }>;
@@ -63,17 +62,4 @@ async function writeReports(view: View, folder: string): Promise<void> {
 function exitCode({ verdict, outcome }: RunResult): number {
   if (verdict !== 'fail') return EXIT_CODES.passed;
   return outcome === 'inconclusive' ? EXIT_CODES.couldNotTell : EXIT_CODES.failed;
-}
-
-/** Summarizes many reports. Throws an `ActionError` for a file that is not a report. */
-export function statisticsOf({ files, format }: Extract<Command, { run: 'stats' }>): string {
-  return renderStatistics(summarizeReports(files.map(readReport)), format);
-}
-
-function readReport(path: string): Report {
-  try {
-    return readReportFile(path);
-  } catch (error) {
-    throw new ActionError('invalid-input', `cannot read "${path}": ${describeError(error)}`);
-  }
 }

@@ -3,8 +3,6 @@ import { ActionError, describeFailure } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { writeOutput } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
-import { logLines } from './base/text.ts';
-import { completionScript } from './completion.ts';
 import { GATE_VERSION } from './version.ts';
 
 /** Runs the program in a terminal: progress on standard error, the report on standard output. */
@@ -37,15 +35,10 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
     case 'version':
       await writeOutput(`${GATE_VERSION}\n`);
       return EXIT_CODES.passed;
-    case 'completion':
-      await writeOutput(completionScript(command.shell));
-      return EXIT_CODES.passed;
-    default: {
+    case 'gate': {
       // The help does not need a Kubernetes client, so it is imported here. "eager" keeps it in the same bundle.
-      const commands = await import(/* webpackMode: "eager" */ './cli-commands.ts');
-      if (command.run === 'gate') return commands.runGateCommand(command, redactor, log);
-      await writeOutput(logLines(commands.statisticsOf(command)));
-      return EXIT_CODES.passed;
+      const { runGateCommand } = await import(/* webpackMode: "eager" */ './cli-commands.ts');
+      return runGateCommand(command, redactor, log);
     }
   }
 }

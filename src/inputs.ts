@@ -69,10 +69,6 @@ export const INPUTS = {
     ...FLAG,
     description: 'Change nothing: report what would hold the namespaces if they were deleted now',
   },
-  'forecast-report': {
-    description: 'Path of the report.json of a forecast: report whether it foresaw the outcome',
-    value: 'FILE',
-  },
   timeout: {
     default: '5m',
     description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
@@ -167,7 +163,7 @@ export const INPUTS = {
   },
   'force-finalizers': {
     description:
-      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern matches only those whose owner the gate saw deleted with this namespace',
+      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern is refused, with the values to write',
     value: 'LIST',
   },
   'force-pods': {
@@ -181,6 +177,11 @@ export const INPUTS = {
       'Whether the namespace may be finalized while content remains or could not be read',
   },
 } as const satisfies Record<string, Omit<InputRow, 'default'> & { default?: string }>;
+
+/** Inputs that left, and what replaces them. A workflow that sets one gets a warning and goes on. */
+export const DROPPED_INPUTS: Record<string, string> = {
+  'forecast-report': 'compare the report.json of the forecast with that of the teardown',
+};
 
 export type InputName = keyof typeof INPUTS;
 /** The rows of `INPUTS`, with the optional fields that the constant type hides. */
@@ -251,8 +252,6 @@ export function readInputs(given: GivenInputs) {
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
     /** Whether the run changes nothing and reports what would hold the namespaces. */
     forecast: yes('forecast'),
-    /** Path of the report.json of an earlier forecast, or empty. */
-    forecastReport: raw['forecast-report'],
     timeoutMs,
     failFast: yes('fail-fast'),
     policy: { failOn: pick('fail-on'), ifNotFound: pick('if-not-found') } satisfies Policy,

@@ -115,3 +115,19 @@ export function escapeForRegExp(text: string): string {
 export function isKindNamed(text: string, kind: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
+
+const MAX_LISTED = 5;
+
+/** Lists a few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
+export function listNames(names: readonly string[], most = MAX_LISTED): string {
+  const shown = names.slice(0, most);
+  const more = names.length - shown.length;
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** Joins words as "a, b and c". */
+export function listWords(words: readonly string[]): string {
+  return words.length < 2
+    ? (words[0] ?? '')
+    : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}

@@ -1,7 +1,13 @@
-import { shorten } from '../base/text.ts';
-import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts/metadata.ts';
+import { listNames, listWords, shorten } from '../base/text.ts';
+import {
+  apiVersionOf,
+  groupOf,
+  isBuiltIn,
+  type TypeRef,
+  typeName,
+} from '../model/facts/metadata.ts';
 import type { Finding, Remedy, Subject } from '../model/finding.ts';
-import type { Read } from '../model/read.ts';
+import { itemsIn, valueIn } from '../model/read.ts';
 import {
   type ContentCount,
   type DefinitionDetail,
@@ -20,7 +26,17 @@ import {
 import { type ParsedConditions, parseConditions } from './conditions.ts';
 import { remember } from './remember.ts';
 
-export { apiVersionOf, groupOf, type TypeRef, typeName };
+export {
+  apiVersionOf,
+  groupOf,
+  isBuiltIn,
+  itemsIn,
+  listNames,
+  listWords,
+  type TypeRef,
+  typeName,
+  valueIn,
+};
 
 /** The input of a rule. Rules do no I/O. */
 export interface Context {
@@ -108,15 +124,6 @@ export function linksToHeld(object: ObjectFacts, because: string): Link[] {
     id: resultId({ code: 'object-finalizer', subject, finalizer }),
     because,
   }));
-}
-
-export function valueIn<T>(read: Read<T> | undefined): T | undefined {
-  return read?.ok === true ? read.value : undefined;
-}
-
-/** Returns the list that was read, or an empty one. Code that must tell unread from empty uses the read itself. */
-export function itemsIn<T>(read: Read<T[]> | undefined): T[] {
-  return valueIn(read) ?? [];
 }
 
 /** Returns the texts of an object beyond its metadata, if they were read. */
@@ -262,32 +269,6 @@ export function isAggregated(context: Context, type: Pick<TypeRef, 'group'>): bo
   return extensionApis(context).some(({ group }) => group === type.group);
 }
 
-/** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
-export function isBuiltIn(group: string): boolean {
-  return !group.includes('.') || BUILT_IN.has(group);
-}
-
-const BUILT_IN: ReadonlySet<string> = new Set([
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'apiregistration.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'certificates.k8s.io',
-  'coordination.k8s.io',
-  'discovery.k8s.io',
-  'events.k8s.io',
-  'flowcontrol.apiserver.k8s.io',
-  'internal.apiserver.k8s.io',
-  'networking.k8s.io',
-  'node.k8s.io',
-  'rbac.authorization.k8s.io',
-  'resource.k8s.io',
-  'scheduling.k8s.io',
-  'storage.k8s.io',
-  'storagemigration.k8s.io',
-]);
-
 export function namespaceSubject(name: string): Subject {
   return { apiVersion: 'v1', kind: 'Namespace', name };
 }
@@ -316,22 +297,6 @@ export function foldSubjects(
   const subjects = objects.slice(0, MAX_EXAMPLES).map(subjectOf);
   const subject = subjects[0] ?? { apiVersion: '', kind: '', name: '' };
   return count > 1 ? { subject, count, examples: subjects } : { subject };
-}
-
-const MAX_NAMES = 5;
-
-/** Lists a few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
-export function listNames(names: readonly string[], most = MAX_NAMES): string {
-  const shown = names.slice(0, most);
-  const more = names.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** Joins words as "a, b and c". */
-export function listWords(words: readonly string[]): string {
-  return words.length < 2
-    ? (words[0] ?? '')
-    : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
 /** The longest quotation in a sentence. */

@@ -1,14 +1,6 @@
-import {
-  type Diagnosis,
-  type Finding,
-  findingsOf,
-  type HeldNamespace,
-  type Movement,
-  type QueuedContent,
-} from '../model/finding.ts';
-import type { NamespaceFacts, Snapshot } from '../model/snapshot.ts';
+import type { Diagnosis, Movement, QueuedContent } from '../model/finding.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
-import { parseConditions } from './conditions.ts';
 import {
   apiVersionOf,
   behindId,
@@ -16,7 +8,6 @@ import {
   contextOf,
   countsOf,
   isForeseen,
-  otherTerminating,
   type Rule,
   type RuleResult,
   resultId,
@@ -26,8 +17,6 @@ import {
 import { buildGraph } from './graph.ts';
 import { movementOf, movementWithoutFinding } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
-import { withQueue } from './queue.ts';
-import { remember } from './remember.ts';
 import { failingApis } from './rules/apis.ts';
 import {
   isUnprocessed,
@@ -70,17 +59,15 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     [own, ...others].map((one) => one.movement).find((one) => !isWithoutMovement(one)) ??
     own.movement;
   const graph = buildGraph(others.reduce(linkToOtherNamespace, results));
-  const diagnosis = {
+  return {
     ...graph,
     queued: queuedOf(now),
     notInspected: notInspected(context),
     contradictions: contradictionsOf(context),
-    alsoHeld: alsoHeld(context, findingsOf(graph, graph.rootCauses)),
     movement,
     namespaceUnread: now.trouble !== undefined,
     inspectedTypes: countsOf(now).length,
   };
-  return withQueue(now, diagnosis, (later) => diagnose(later));
 }
 
 interface Explained {
@@ -197,57 +184,4 @@ function contradictionsOf({ now }: Context): string[] {
   return [
     `the namespace's own condition says "All content successfully removed", but it still contains objects: ${objects}`,
   ];
-}
-
-/** Returns other terminating namespaces that, by their own conditions, wait for one of these causes. */
-function alsoHeld(context: Context, roots: readonly Finding[]): HeldNamespace[] {
-  return otherTerminating(context)
-    .flatMap((other) => {
-      const causes = roots.filter((root) => waitsFor(other, root)).map(({ id }) => id);
-      return causes.length === 0 ? [] : heldNamespace(other, causes);
-    })
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** Returns one shared object for all diagnoses: a thousand of them may name a thousand other namespaces. */
-function heldNamespace(other: NamespaceFacts, causes: string[]): HeldNamespace[] {
-  const { name, deletionTimestamp: since } = other;
-  if (since === undefined) return [];
-  const known = heldNamespaces(other);
-  const key = causes.join('\n');
-  const held = known.get(key) ?? { name, since, causes };
-  known.set(key, held);
-  return [held];
-}
-
-const heldNamespaces = remember((_: NamespaceFacts) => new Map<string, HeldNamespace>());
-
-function waitsFor(other: NamespaceFacts, { code, subject, finalizer, evidence }: Finding): boolean {
-  const said = parseConditions(other.conditions);
-  const errors = said.contentFailure?.errors ?? [];
-  switch (code) {
-    case 'apiservice-unavailable':
-    case 'discovery-failed':
-      return said.discoveryFailures.some(
-        ({ group, version }) => `${version}.${group}` === subject.name,
-      );
-    case 'conversion-webhook-failing':
-    case 'storage-unreadable':
-    case 'api-failing':
-    case 'deletion-forbidden': {
-      // The group of the type, or the core type.
-      const name = subject.name.slice(subject.name.indexOf('.') + 1);
-      return errors.some(({ text }) => text.includes(name));
-    }
-    case 'admission-webhook-failing':
-    case 'admission-denied':
-      return errors.some(({ text }) => evidence.includes(text));
-    case 'namespace-controller-inactive':
-      return !said.present;
-    default:
-      return (
-        finalizer !== undefined &&
-        said.finalizersRemaining.some((entry) => entry.finalizer === finalizer)
-      );
-  }
 }

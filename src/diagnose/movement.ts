@@ -1,3 +1,4 @@
+import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
 import type {
   NodeFacts,
@@ -16,9 +17,6 @@ import {
   typeName,
   valueIn,
 } from './context.ts';
-
-/** The time after its grace period in which the kubelet should confirm the end of a pod. */
-const CONFIRMATION_MS = 5_000;
 
 /**
  * Reports whether content is still being deleted. Compares the rest, not totals: when everything else was
@@ -162,13 +160,6 @@ function latestGrace({ now, nowMs }: Context): string | undefined {
     .flatMap((pod) => pod.deletionTimestamp ?? [])
     .sort()
     .at(-1);
-}
-
-/** Reports whether the kubelet still waits for the containers; with grace 0, it has confirmed that they ended. */
-export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
-  const { deletionGracePeriodSeconds = 0, deletionTimestamp = '', nodeName } = pod;
-  const isShuttingDown = nodeName !== undefined && deletionGracePeriodSeconds > 0;
-  return isShuttingDown && Date.parse(deletionTimestamp) + CONFIRMATION_MS > nowMs;
 }
 
 /** Reports whether its kubelet is silent, whatever grace period is left. */

@@ -1,3 +1,4 @@
+import { isWorkloadOf } from '../model/catalogue.ts';
 import {
   FINALIZE,
   KUBERNETES_FINALIZER,
@@ -5,6 +6,7 @@ import {
   NODE_TYPE,
   POD_TYPE,
 } from '../model/facts/metadata.ts';
+import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type {
   Forecast,
@@ -15,7 +17,6 @@ import type {
   Wanted,
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { isWorkloadOf } from './catalogue.ts';
 import {
   namedInTexts,
   namedOutside,
@@ -64,14 +65,12 @@ import {
   parametersFor,
   wantedInputs,
 } from './owner/needs.ts';
-import { definingObjects } from './owner/state.ts';
-import { syncsOf } from './owner/syncs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
-import { isOverdue, terminatingPods } from './rules/pods.ts';
+import { terminatingPods } from './rules/pods.ts';
 import { asksForVersion, isInitializing } from './rules/types.ts';
 
 /**
@@ -279,14 +278,10 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     );
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
     else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
-    for (const { type, name } of definingObjects(context, one)) {
-      wanted.partners.push({ type, namespace: undefined, name });
-    }
     wantTrial(context, one, wanted);
     if (able.everywhere) wanted.cluster.push('pods');
     const servers = placesOfServers(context, one);
     for (const place of [...accounts, ...able.namespaces, ...servers, ...homes]) places.add(place);
-    wanted.partners.push(...syncsOf(context, one, homes));
     for (const object of one.objects.slice(0, 1)) {
       wantServers(context, wanted, 'UPDATE', one.type, object);
     }
@@ -294,9 +289,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
   wantServersOfPods(context, wanted);
   wantOwnersOfPods(context, wanted);
   if (now.forecast === undefined && isRead(context, wanted)) wantForSuspects(context, held, wanted);
-  for (const { namespace, ready, pods } of actorsOf(context)) {
-    const hasEnded = pods.some(({ phase }) => phase === 'Failed');
-    if (hasEnded && places.has(namespace)) wanted.places.push({ namespace, sources: ['locks'] });
+  for (const { ready, pods } of actorsOf(context)) {
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
     wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
   }
@@ -356,7 +349,6 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
   const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
   const total = count?.total ?? inside.length;
   wanted.details.push(...inside.map((object) => ({ type, object, total })));
-  if (typeName(type) === 'persistentvolumeclaims') wanted.cluster.push('volumeAttachments');
 }
 
 /** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */

@@ -1,24 +1,17 @@
-import { leakOf } from '../diagnose/catalogue.ts';
-import { groupOf, isBuiltIn, itemsIn, listNames } from '../diagnose/context.ts';
-import { isKubeletReporting } from '../diagnose/movement.ts';
-import { CLAIM_PROTECTION, isOverdue } from '../diagnose/rules/pods.ts';
+import { listNames, matchesGlob } from '../base/text.ts';
+import { leakOf } from '../model/catalogue.ts';
 import {
+  CLAIM_PROTECTION,
   FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
   POD_TYPE,
   typeName,
 } from '../model/facts/metadata.ts';
-import { hasPodEnded } from '../model/facts/workloads.ts';
-import { type Diagnosis, type Finding, findingsOf, type NotInspected } from '../model/finding.ts';
-import {
-  type ActivePolicy,
-  type ForceMode,
-  movingReason,
-  permissionFor,
-  protectedBecause,
-} from '../model/outcome.ts';
-import type { Read } from '../model/read.ts';
+import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
+import { type Diagnosis, findingsOf, type NotInspected } from '../model/finding.ts';
+import { type ActivePolicy, movingReason, protectedBecause } from '../model/outcome.ts';
+import { itemsIn, type Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import {
   type NamespaceFacts,
@@ -33,17 +26,11 @@ import {
  * The actions of forcing and its refusals, before any write. A plan names types and rules instead of single
  * objects: each object is read again right before its write, and ten thousand objects are one line.
  */
-export interface ForcePlan {
-  mode: ForceMode;
+export interface ForcePlan extends Pick<ActivePolicy, 'mode' | 'label' | 'orphans'> {
   namespace: { name: string; uid: string };
-  /** The label that the live namespace must have before every write. */
-  label: ActivePolicy['label'];
-  orphans: ActivePolicy['orphans'];
   /** The actions in their order. Mode `plan` lists those of mode `namespace`. */
   actions: ForceAction[];
   refused: ForceRecord['refused'];
-  /** With `force-orphans: accept`: what the namespace's own actions would leave behind at present. */
-  wouldLeave: string | undefined;
 }
 
 /** A change to every terminating object of one type that needs it, or to the namespace itself. */
@@ -53,23 +40,22 @@ export interface ForceAction {
    * their end; or the removal of one entry of the namespace's own lists.
    */
   step: 'object-finalizer' | 'overdue-pods' | 'namespace-finalizer' | 'namespace-spec-finalizer';
+  type: ResourceType;
   /** The object or type, written like an argument of kubectl. */
   target: string;
   /** Empty for pods that are deleted. */
   finalizer: string;
   /** Empty unless pods are deleted. */
   node: string;
-  /** External resources that may be leaked; undefined if unknown. */
-  leaves: string | undefined;
-  /** Evidence about the owner, if only the exact name in force-finalizers permits the removal. */
-  despite?: string | undefined;
-  /** The permission that the action needs, in terms of RBAC. */
-  verb: 'patch' | 'update' | 'delete';
-  type: ResourceType;
-  /** The mode that takes this action. */
-  needs: Exclude<ForceMode, 'plan'>;
   text: string;
+  /** What the diagnosis says about the owner of the finalizer. */
+  known?: string;
+  /** What may be left behind; undefined if unknown. */
+  leaves?: string | undefined;
 }
+
+/** An action, and why it is refused. */
+type Candidate = ForceAction & { reason?: string | undefined };
 
 interface PlanInput {
   snapshot: Snapshot;
@@ -88,30 +74,29 @@ interface PlanInput {
  * list, so that mode `plan` and the real run differ by nothing but the writes.
  */
 export function planForce(input: PlanInput): ForcePlan {
-  const { policy, snapshot } = input;
-  const plan: ForcePlan = {
-    mode: policy.mode,
-    namespace: { name: snapshot.namespace.name, uid: input.startUid },
-    label: policy.label,
-    orphans: policy.orphans,
-    actions: [],
-    refused: [],
-    wouldLeave: undefined,
-  };
-  planFinalizers(input, plan);
-  planPods(input, plan);
-  refuseQueued(snapshot, plan);
-  planNamespace(input, plan);
-  const target = namespaceTarget(plan.namespace.name);
+  const { mode, label, orphans } = input.policy;
+  const { name } = input.snapshot.namespace;
   const reasons = namespaceRefusals(input);
-  if (reasons.length === 0) return plan;
-  const refused = [...reasons.map((reason) => ({ target, reason })), ...plan.refused];
-  return { ...plan, actions: [], refused, wouldLeave: undefined };
+  const isAllowed = ({ reason }: Candidate): boolean => reason === undefined;
+  const inside = [...finalizerCandidates(input), ...podCandidates(input)];
+  const all = [...inside, ...ownCandidates(input, inside.filter(isAllowed))];
+  const target = namespaceTarget(name);
+  const refused = [
+    ...[...reasons, ...patternRefusals(input)].map((reason) => ({ target, reason })),
+    ...all.flatMap(({ reason, ...action }) => (reason ? [{ target: action.target, reason }] : [])),
+    ...queuedRefusals(input),
+  ];
+  const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
+  return { mode, label, orphans, namespace: { name, uid: input.startUid }, actions, refused };
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
 export function actionKey({ step, type, node, finalizer }: ForceAction): string {
   return [step, typeName(type), node, finalizer].join(' ');
+}
+
+export function isOnNamespace({ step }: ForceAction): boolean {
+  return step === 'namespace-finalizer' || step === 'namespace-spec-finalizer';
 }
 
 /** Reports whether the action removes the entry `kubernetes`, which ends the namespace whatever it contains. */
@@ -143,7 +128,7 @@ function namespaceRefusals(input: PlanInput): string[] {
   const why = protectedBecause(name, ownNamespace);
   const isSame = uid === startUid && startUid !== '';
   const isTerminating = deletionTimestamp !== undefined && phase === 'Terminating';
-  const matching = namespaces.filter((one) => permissionFor([one], name));
+  const matching = namespaces.filter((pattern) => matchesGlob(pattern, name));
   const isForAll = label === undefined && matching.every((pattern) => /^\**$/.test(pattern));
   const reasons = [
     why && `it is protected: ${why}; no input overrides that`,
@@ -162,38 +147,54 @@ function namespaceRefusals(input: PlanInput): string[] {
   return reasons.filter((reason) => typeof reason === 'string');
 }
 
+/** Refuses patterns, with the finalizers of this namespace that a person may have meant. */
+function patternRefusals({ policy, snapshot }: PlanInput): string[] {
+  const patterns = policy.finalizers.filter((entry) => entry.includes('*'));
+  if (patterns.length === 0) return [];
+  const { finalizers, specFinalizers } = snapshot.namespace;
+  const groups = snapshot.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
+  const all = new Set([...groups, { finalizers }].flatMap((one) => one.finalizers));
+  const meant = [...all, ...specFinalizers].filter((name) =>
+    patterns.some((pattern) => matchesGlob(pattern, name)),
+  );
+  const instead =
+    meant.length > 0 ? `write instead: ${listNames(meant, MAX_NAMES)}` : 'it matches nothing here';
+  return [
+    `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${instead}`,
+  ];
+}
+
+/** Returns a refusal for queued objects: why objects with a matching finalizer are not changed. */
+function queuedRefusals({ snapshot: { content } }: PlanInput): ForceRecord['refused'] {
+  const queued = content.flatMap(({ type, read }) =>
+    read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
+  );
+  const reason =
+    'not terminating: finalizers are removed only from objects that have a deletionTimestamp';
+  return queued.length > 0 ? [{ target: queued.join(', '), reason }] : [];
+}
+
 /** Plans every finalizer of terminating objects, one action per type and finalizer, so that no object is missed. */
-function planFinalizers(input: PlanInput, { actions, refused }: ForcePlan): void {
-  for (const { type, read } of input.snapshot.content) {
-    if (!read.ok) continue; // not inspected, so nothing of it is touched
-    const { terminating } = read.value;
-    for (const finalizer of new Set(terminating.flatMap(({ finalizers }) => finalizers))) {
+function finalizerCandidates(input: PlanInput): Candidate[] {
+  // A type that was not inspected is not touched.
+  return input.snapshot.content.flatMap(({ type, read }) => {
+    const terminating = read.ok ? read.value.terminating : [];
+    const all = new Set(terminating.flatMap(({ finalizers }) => finalizers));
+    return [...all].map((finalizer): Candidate => {
       const groups = terminating.filter(({ finalizers }) => finalizers.includes(finalizer));
       const target = groupTarget(type, groups);
-      const { reason, despite } = permissionToRemove(
-        { step: 'object-finalizer', finalizer },
-        ({ apiVersion, kind, namespace }) =>
-          namespace === input.snapshot.namespace.name &&
-          kind === type.kind &&
-          groupOf(apiVersion) === type.group,
-        input,
-      );
-      const because =
-        reason ??
-        usedByPods(input, groups, finalizer) ??
-        unreachableReason(input.snapshot, type) ??
-        refusedByAdmission(input, groups, finalizer);
-      if (because !== undefined) {
-        refused.push({ target, reason: because });
-        continue;
-      }
-      actions.push({
-        ...{ step: 'object-finalizer', needs: 'objects', verb: 'patch', type },
-        ...{ target, finalizer, node: '', despite, leaves: leakOf(finalizer, type) },
+      const known = knownAbout(input, finalizer);
+      return {
+        ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
         text: `remove finalizer ${finalizer} from ${target}, where terminating`,
-      });
-    }
-  }
+        leaves: leakOf(finalizer, type),
+        reason:
+          notNamed(input, finalizer, known) ??
+          usedByPods(input, groups, finalizer) ??
+          refusedByAdmission(input, groups, finalizer),
+      };
+    });
+  });
 }
 
 function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string {
@@ -202,46 +203,21 @@ function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string
   return manyTarget(typeName(type), names, total);
 }
 
-/**
- * Decides whether force-finalizers permits the removal of this finalizer from the objects that are meant. The
- * exact name is a person's decision and enough. A pattern reaches only finalizers whose owner the gate saw deleted
- * with the namespace.
- */
-function permissionToRemove(
-  { step, finalizer }: Pick<ForceAction, 'step' | 'finalizer'>,
-  isMeant: (subject: Finding['subject']) => boolean,
-  { policy, diagnosis }: PlanInput,
-): { reason?: string; despite?: string } {
-  const permission = permissionFor(policy.finalizers, finalizer);
-  const held = diagnosis.findings.filter(
-    (one) => one.code === step && one.finalizer === finalizer && isMeant(one.subject),
-  );
-  const causes = held.map(({ waitsFor }) => findingsOf(diagnosis, waitsFor));
-  const owners = causes.map((found) => found.filter((one) => one.finalizer === finalizer));
-  // A pattern needs this proof: no list of signs that an owner still exists is ever complete.
-  const wasSeenDeleted = ({ code, certainty, wasDeletedWithNamespace }: Finding): boolean =>
-    code === 'owner-missing' && certainty === 'proven' && wasDeletedWithNamespace === true;
-  const isGone = owners.length > 0 && owners.every((found) => found.some(wasSeenDeleted));
-  if (isGone && permission !== undefined) return {};
-  const nameOf = ({ subject: { kind, namespace, name } }: Finding): string =>
-    `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-  const inUse = diagnosis.findings.filter(
-    ({ code, subject }) =>
-      code === 'volume-in-use' && finalizer === CLAIM_PROTECTION && isMeant(subject),
-  );
-  const known = [...owners.flat(), ...inUse].map((one) => `${nameOf(one)} ${one.message}`);
-  const awaited = causes.flat().map((one) => `it waits for ${nameOf(one)}`);
-  const said = [...new Set(known.length > 0 ? known : awaited)];
-  const about = said.length > 0 ? listNames(said, MAX_KNOWN) : 'the diagnosis found no owner of it';
-  if (permission === 'exactly') return { despite: about };
-  const rule =
-    permission === 'by-pattern'
-      ? 'a pattern reaches it only if the gate saw its owner deleted with this namespace, and nobody else may change its type'
-      : 'force-finalizers does not allow it';
-  return { reason: `${rule}; ${about}; to remove it, add to force-finalizers: ${finalizer}` };
+/** Returns what the finalizer waits for, for the person who decides about its removal. */
+function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
+  const held = diagnosis.findings.filter((one) => one.finalizer === finalizer);
+  const causes = findingsOf(diagnosis, [...new Set(held.flatMap(({ waitsFor }) => waitsFor))]);
+  const said = causes.map(({ subject: { kind, namespace, name }, message }) => {
+    return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name} ${message}`;
+  });
+  return listNames(said, 2) || 'nothing that the diagnosis found';
 }
 
-const MAX_KNOWN = 2;
+/** Only a person's decision removes a finalizer: its name, written out in full. */
+function notNamed({ policy }: PlanInput, finalizer: string, known: string): string | undefined {
+  if (policy.finalizers.includes(finalizer)) return undefined;
+  return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
+}
 
 /** Returns why the protection of claims stays: a pod that has not ended may still write to the volume of one. */
 function usedByPods(
@@ -251,82 +227,49 @@ function usedByPods(
 ): string | undefined {
   if (finalizer !== CLAIM_PROTECTION) return undefined;
   const claims = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
-  const users = itemsIn(pods).flatMap(({ name, nodeName, phase, claims: used }) =>
-    nodeName !== undefined && !hasPodEnded({ phase })
-      ? used.filter((claim) => claims.includes(claim)).map((claim) => ({ name, claim }))
-      : [],
-  );
-  const [first] = users;
-  return first && `claim ${first.claim} is still used by Pod ${first.name}, which has not ended`;
-}
-
-/** Returns why an aggregated API cannot handle a write: its server does not answer. */
-function unreachableReason(
-  { cluster }: Snapshot,
-  { group, version }: ResourceType,
-): string | undefined {
-  if (isBuiltIn(group)) return undefined;
-  const services = cluster.apiServices;
-  if (services?.ok !== true) {
-    return 'whether its API is served by an extension API server, and whether that answers, could not be read (APIServices)';
+  for (const pod of itemsIn(pods)) {
+    const claim = pod.claims.find((one) => claims.includes(one));
+    if (claim !== undefined && pod.nodeName !== undefined && !hasPodEnded(pod)) {
+      return `claim ${claim} is still used by Pod ${pod.name}, which has not ended`;
+    }
   }
-  const own = services.value.find((one) => one.group === group && one.version === version);
-  if (own?.service === undefined || own.available?.status === 'True') return undefined;
-  return `its API is served by APIService ${own.name}, which is not available: bring its Service back, or delete the APIService`;
+  return undefined;
 }
 
-/**
- * Returns why admission refuses the removal: the examination tried one of each group as a dry run, and none was
- * accepted.
- */
+/** Returns why admission refuses the removal: of each group, the examination tried one as a dry run. */
 function refusedByAdmission(
   { snapshot: { trials } }: PlanInput,
   groups: readonly ObjectGroup[],
   finalizer: string,
 ): string | undefined {
   const objects = groups.flatMap(({ examples }) => examples);
-  const answers = objects.map(({ uid }) => trials[trialKey(uid, finalizer)]);
-  if (answers.some((trial) => trial?.answer === 'accepted')) return undefined;
-  const refusal = answers.find((one) => one?.answer === 'refused' || one?.answer === 'undone');
-  if (refusal === undefined) return undefined;
+  const answers = objects.flatMap(({ uid }) => trials[trialKey(uid, finalizer)] ?? []);
+  const [refusal] = answers.filter(({ answer }) => answer === 'refused' || answer === 'undone');
+  if (refusal === undefined || answers.some(({ answer }) => answer === 'accepted'))
+    return undefined;
   const why = refusal.answer === 'refused' ? refusal.message : 'admission adds it again';
   return `the API server does not remove ${finalizer}, tried as a dry run: ${why}; that has to be fixed first`;
 }
 
-/** Adds a refusal for queued objects, which explains why objects with a matching finalizer are not changed. */
-function refuseQueued({ content }: Snapshot, { refused }: ForcePlan): void {
-  const counts = content.flatMap(({ type, read }) =>
-    read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
-  );
-  const reason =
-    'not terminating: finalizers are removed only from objects that have a deletionTimestamp';
-  if (counts.length > 0) refused.push({ target: counts.join(', '), reason });
-}
-
 /** Plans overdue pods, by node: they may be deleted without their kubelet only if the node is lost. */
-function planPods({ snapshot, policy }: PlanInput, { actions, refused }: ForcePlan): void {
+function podCandidates({ snapshot, policy }: PlanInput): Candidate[] {
   const nowMs = Date.parse(snapshot.takenAt);
   const overdue = itemsIn(snapshot.pods).filter(
     (pod) => pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs),
   );
-  for (const [node, pods] of Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '')) {
+  const byNode = Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '');
+  return [...byNode].map(([node, pods]) => {
     const names = pods.map(({ name }) => name);
     const target = manyTarget('pods', names);
     const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
-    if (!lost || !policy.pods) {
-      const reason = lost
-        ? `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`
-        : `overdue on node ${node}, but ${text}`;
-      refused.push({ target, reason });
-      continue;
-    }
-    actions.push({
-      ...{ step: 'overdue-pods', needs: 'objects', verb: 'delete', type: POD_TYPE },
-      ...{ target, finalizer: '', node },
-      leaves: `containers that still run on node ${node}, and the volumes attached to it`,
+    const unasked = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
+    return {
+      ...{ step: 'overdue-pods', type: POD_TYPE, target, finalizer: '', node },
       text: `delete ${target} with grace period 0: overdue, and node ${node} ${text}`,
-    });
-  }
+      leaves: `containers that still run on node ${node}, and the volumes attached to it`,
+      reason: lost ? (policy.pods ? undefined : unasked) : `overdue, but node ${node} ${text}`,
+    };
+  });
 }
 
 const LOST_AFTER_MS = 5 * 60_000;
@@ -341,27 +284,21 @@ export function nodeState(
   node: Read<NodeFacts | undefined> | undefined,
   nowMs: number,
 ): { lost: boolean; text: string } {
-  const alive = (text: string) => ({ lost: false, text });
-  const lost = (text: string) => ({ lost: true, text });
-  if (node === undefined) return alive('the node was not read');
-  if (!node.ok) return alive(`the node could not be read: ${node.failure.message}`);
-  if (node.value === undefined) return lost('does not exist');
+  if (node?.ok !== true) {
+    return {
+      lost: false,
+      text: `could not be read: ${node?.failure.message ?? 'no time was left'}`,
+    };
+  }
+  if (node.value === undefined) return { lost: true, text: 'does not exist' };
   const { ready, readySince, readyReason, taints } = node.value;
-  if (ready === 'True') return alive('the node is Ready, and its kubelet has to confirm the end');
-  if (taints.includes(OUT_OF_SERVICE)) {
-    return lost(`is not ready and has the taint ${OUT_OF_SERVICE}`);
-  }
-  if (isKubeletReporting(node.value)) {
-    return alive(
-      `its kubelet is running and reports Ready=False (${readyReason ?? 'no reason'}); if the machine is off, taint the node ${OUT_OF_SERVICE}`,
-    );
-  }
-  if (ready !== 'Unknown') return alive('the node has no Ready condition');
-  return nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS
-    ? lost(`has not reported since ${readySince} (Ready=Unknown)`)
-    : alive(
-        `the node is Ready=Unknown only since ${readySince ?? 'an unknown time'}; it counts as lost after 5 minutes`,
-      );
+  const isSilent = ready === 'Unknown' && nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS;
+  const isOff = taints.includes(OUT_OF_SERVICE) && ready !== 'True';
+  const state = `is Ready=${ready ?? 'unset'} since ${readySince ?? 'an unknown time'} (${readyReason ?? 'no reason'})`;
+  if (isSilent || isOff)
+    return { lost: true, text: isOff ? `has the taint ${OUT_OF_SERVICE}` : state };
+  const rule = `it counts as lost after 5 minutes of Ready=Unknown, or with the taint ${OUT_OF_SERVICE}`;
+  return { lost: false, text: `${state}; ${rule}` };
 }
 
 /**
@@ -370,66 +307,48 @@ export function nodeState(
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
  * its controller no longer deletes.
  */
-function planNamespace(input: PlanInput, plan: ForcePlan): void {
+function ownCandidates(input: PlanInput, inside: readonly ForceAction[]): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
   const { name, finalizers, specFinalizers } = snapshot.namespace;
-  const target = namespaceTarget(name);
-  const refuse = (reason: string): unknown => plan.refused.push({ target, reason });
-  const base = { needs: 'namespace', target, node: '', leaves: undefined } as const;
-  const all: ForceAction[] = [
-    ...finalizers.map(
-      (finalizer): ForceAction => ({
-        ...{ ...base, step: 'namespace-finalizer', verb: 'patch', type: NAMESPACE_TYPE, finalizer },
-        text: `if it is still there: remove ${finalizer} from the namespace's metadata.finalizers`,
-      }),
-    ),
-    ...specFinalizers.map(
-      (finalizer): ForceAction => ({
-        ...{ ...base, step: 'namespace-spec-finalizer', verb: 'update', type: FINALIZE, finalizer },
-        text: `if it is still there: remove ${finalizer} from the namespace's spec.finalizers, by PUT to /finalize`,
-      }),
-    ),
+  const candidate = (finalizer: string, isInSpec: boolean): Candidate => {
+    const step = isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer';
+    const list = isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers';
+    const one: Candidate = {
+      ...{ step, type: isInSpec ? FINALIZE : NAMESPACE_TYPE },
+      ...{ target: namespaceTarget(name), finalizer, node: '' },
+      text: `if it is still there: remove ${finalizer} from the namespace's ${list}`,
+    };
+    if (isLastEntry(one)) return one;
+    const known = knownAbout(input, finalizer);
+    const leaves = leakOf(finalizer, NAMESPACE_TYPE);
+    return { ...one, known, leaves, reason: notNamed(input, finalizer, known) };
+  };
+  const all = [
+    ...finalizers.map((entry) => candidate(entry, false)),
+    ...specFinalizers.map((entry) => candidate(entry, true)),
   ];
-  const foreign = all.filter((action) => !isLastEntry(action));
+  const foreign = all.filter((one) => !isLastEntry(one));
   if (policy.mode === 'objects') {
-    for (const { finalizer } of foreign) {
-      refuse(
-        `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`,
-      );
-    }
-    return;
+    const reason = 'only force-finalize: namespace removes it';
+    return foreign.map((one) => ({
+      ...one,
+      reason: `${one.finalizer} belongs to the namespace itself: ${reason}`,
+    }));
   }
-  const own: ForceAction[] = [];
-  for (const action of foreign) {
-    const isOwn = (subject: Finding['subject']): boolean => subject.name === name;
-    const { reason, despite } = permissionToRemove(action, isOwn, input);
-    if (reason !== undefined) refuse(reason);
-    else {
-      const leaves = leakOf(action.finalizer, { kind: 'Namespace', group: '' });
-      own.push({ ...action, leaves, despite });
-    }
-  }
-  const last = all.find(isLastEntry);
-  if (last !== undefined) {
-    const isExact = permissionFor(policy.finalizers, KUBERNETES_FINALIZER) === 'exactly';
-    const moving = isExact ? undefined : movingReason(diagnosis);
-    if (own.length < foreign.length) {
-      refuse(
-        `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`,
-      );
-    } else if (moving !== undefined) {
-      refuse(`${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`);
-    } else {
-      // The report lists every object that this leaves behind.
-      own.push(last);
-    }
-  }
-  const remains = own.length > 0 ? remainsAfter(snapshot, plan.actions) : undefined;
-  if (remains !== undefined && policy.orphans === 'refuse') refuse(orphanRefusal(remains));
-  else {
-    plan.wouldLeave = remains;
-    plan.actions.push(...own);
-  }
+  const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
+  const moving = isNamed ? undefined : movingReason(diagnosis);
+  const remains = remainsAfter(snapshot, inside);
+  const refusal = policy.orphans === 'refuse' && remains && orphanRefusal(remains);
+  const last = all.filter(isLastEntry).map((one): Candidate => {
+    const reason = foreign.some((other) => other.reason !== undefined)
+      ? `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`
+      : moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
+    return { ...one, reason, leaves: remains };
+  });
+  return [...foreign, ...last].map((one) => ({
+    ...one,
+    reason: one.reason ?? (refusal || undefined),
+  }));
 }
 
 /** Returns the refusal to finalize a namespace in which content remains. */
@@ -443,35 +362,26 @@ export function orphanRefusal(remains: string): string {
  * the namespace itself.
  */
 function remainsAfter(
-  { discovery, content, namespace }: Snapshot,
+  { content, discovery, namespace }: Snapshot,
   earlier: readonly ForceAction[],
 ): string | undefined {
-  const isFreed = (type: ResourceType, { finalizers }: ObjectGroup): boolean => {
-    const mine = earlier.filter((action) => typeName(action.type) === typeName(type));
-    // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
-    return finalizers.length === 0
-      ? mine.some(({ step }) => step === 'overdue-pods')
-      : finalizers.every((name) =>
-          mine.some((action) => action.step === 'object-finalizer' && action.finalizer === name),
-        );
-  };
   const left: string[] = [];
-  const unread: NotInspected[] = [];
-  if (!discovery.ok) unread.push({ what: ALL_TYPES, reason: discovery.failure.message });
-  for (const { group, version, reason } of discovery.ok ? discovery.value.failedGroups : []) {
-    unread.push({ what: `${group}/${version}`, reason });
-  }
+  const failed = discovery.ok ? discovery.value.failedGroups : [];
+  const unread: NotInspected[] = failed.map(({ group, version, reason }) => {
+    return { what: `${group}/${version}`, reason };
+  });
   for (const { type, read } of content) {
-    if (!read.ok) {
-      unread.push({ what: typeName(type), reason: read.failure.message });
-      continue;
+    const what = typeName(type);
+    if (!read.ok) unread.push({ what, reason: read.failure.message });
+    const { terminating = [], queued = 0 } = read.ok ? read.value : {};
+    const mine = earlier.filter((action) => typeName(action.type) === what);
+    for (const group of terminating) {
+      // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
+      const needed = group.finalizers.length === 0 ? [''] : group.finalizers;
+      if (needed.some((name) => mine.every(({ finalizer }) => finalizer !== name)))
+        left.push(`${groupTarget(type, [group])}${heldText(group)}`);
     }
-    const { terminating, queued } = read.value;
-    for (const group of terminating.filter((one) => !isFreed(type, one))) {
-      left.push(`${groupTarget(type, [group])}${heldText(group)}`);
-    }
-    if (queued > 0 && earlier.length === 0)
-      left.push(`${typeName(type)} (${queued} not terminating)`);
+    if (queued > 0 && earlier.length === 0) left.push(`${what} (${queued} not terminating)`);
   }
   // The conditions still count objects that the plan frees.
   return remainsText(left, unread, earlier.length === 0 ? namespace : undefined);
@@ -501,17 +411,11 @@ export function remainsText(
   unread: readonly NotInspected[],
   namespace: Pick<NamespaceFacts, 'conditions'> | undefined,
 ): string | undefined {
-  const isEmpty = content.length === 0;
-  const unknown = [
-    ...unread.map(({ what, reason }) => `${what} (${reason})`),
-    ...(isEmpty && namespace ? contentConditions(namespace) : []),
-  ];
-  const parts = [
-    ...(isEmpty ? [] : [`content remains: ${listNames(content, MAX_NAMES)}`]),
-    ...(unknown.length > 0
-      ? [`not everything could be read: ${listNames(unknown, MAX_NAMES)}`]
-      : []),
-  ];
+  const unknown = unread.map(({ what, reason }) => `${what} (${reason})`);
+  if (content.length === 0 && namespace) unknown.push(...contentConditions(namespace));
+  const remain = `content remains: ${listNames(content, MAX_NAMES)}`;
+  const unsure = `not everything could be read: ${listNames(unknown, MAX_NAMES)}`;
+  const parts = [...(content.length > 0 ? [remain] : []), ...(unknown.length > 0 ? [unsure] : [])];
   return parts.length === 0 ? undefined : parts.join('; ');
 }
 
@@ -520,15 +424,14 @@ export function renderPlan(plan: ForcePlan): string[] {
   const { name, uid } = plan.namespace;
   const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
   if (plan.actions.length === 0) lines.push('  nothing will be changed');
-  plan.actions.forEach(({ needs, text, despite, leaves }, index) => {
+  plan.actions.forEach((action, index) => {
+    const { text, known, leaves } = action;
+    const needs = isOnNamespace(action) ? 'namespace' : 'objects';
     const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
     lines.push(`  ${index + 1}. ${text}${mode}`);
-    if (despite !== undefined) lines.push(`     although: ${despite}`);
+    if (known !== undefined) lines.push(`     it waits for: ${known}`);
     if (leaves !== undefined) lines.push(`     may be left behind: ${leaves}`);
   });
-  if (plan.wouldLeave !== undefined) {
-    lines.push(`  would be left behind, as it looks now: ${plan.wouldLeave}`);
-  }
   if (plan.refused.length > 0) lines.push('  refused:');
   for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);
   if (plan.mode === 'plan') lines.push('  This is the plan only; nothing is changed.');
@@ -536,12 +439,8 @@ export function renderPlan(plan: ForcePlan): string[] {
 }
 
 /** Writes the plan for a report from before the first write. */
-export function recordPlan(plan: ForcePlan): ForceRecord {
-  const result = plan.mode === 'plan' ? 'would be done' : 'planned';
-  return {
-    mode: plan.mode,
-    actions: plan.actions.map(({ target, finalizer }) => ({ target, finalizer, result })),
-    orphans: [],
-    refused: plan.refused,
-  };
+export function recordPlan({ mode, actions, refused }: ForcePlan): ForceRecord {
+  const result = mode === 'plan' ? 'would be done' : 'planned';
+  const rows = actions.map(({ target, finalizer }) => ({ target, finalizer, result }));
+  return { mode, actions: rows, orphans: [], refused };
 }

@@ -2,14 +2,13 @@ import { dictionary } from '../base/json.ts';
 import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
-import { afterDeletion, isAboutPods, terminated } from '../diagnose/queue.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
-import { isNodeLost, isOverdue } from '../diagnose/rules/pods.ts';
+import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts/metadata.ts';
-import { hasPodEnded } from '../model/facts/workloads.ts';
-import { type Diagnosis, findingsOf } from '../model/finding.ts';
-import { readOk } from '../model/read.ts';
-import type { ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
+import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
+import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
+import { type Read, readOk } from '../model/read.ts';
+import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
  * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with
@@ -94,4 +93,37 @@ export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
     (finding) => isAboutPods(finding) && finding.code !== 'pod-grace-period',
   );
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
+}
+
+/** Returns the content after a deletion request: objects with finalizers terminate, all others are deleted. */
+function afterDeletion(count: Read<ContentCount>, since: string): Read<ContentCount> {
+  if (!count.ok) return count;
+  const guarded = count.value.guarded.map((group) => ({
+    ...group,
+    since,
+    examples: group.examples.map((object) => terminated(object, since)),
+  }));
+  const terminating = [...count.value.terminating, ...guarded];
+  const total = terminating.reduce((sum, group) => sum + group.count, 0);
+  return readOk({ total, queued: 0, terminating, guarded: [] });
+}
+
+/**
+ * Returns the object as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so
+ * earlier conditions are about another generation.
+ */
+function terminated<T extends ObjectFacts>(
+  object: T,
+  deletionTimestamp: string,
+  more?: Partial<T>,
+): T {
+  if (object.deletionTimestamp !== undefined) return object;
+  const { generation: before } = object;
+  const generation = before === undefined ? undefined : before + 1;
+  return { ...object, deletionTimestamp, generation, ...more };
+}
+
+/** Reports whether the finding is about pods. Since Kubernetes 1.33 they are deleted before all other objects. */
+function isAboutPods({ code, subject }: Finding): boolean {
+  return subject.kind === 'Pod' || code === 'pod-node-unavailable';
 }

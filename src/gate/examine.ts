@@ -86,9 +86,7 @@ export async function examine(
   const cost = { requests: deps.api.requestsSent() - sentBefore, ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));
-    // Namespaces that are examined together have reports of their own.
-    const alsoHeld = diagnosis.alsoHeld.filter(({ name }) => !byName.has(name));
-    return { snapshot, diagnosis: { ...diagnosis, alsoHeld }, at, cost };
+    return { snapshot, diagnosis, at, cost };
   });
 }
 

@@ -1,7 +1,12 @@
-import { carryOut, FRESH_MS, LAST_WRITE_MS } from '../force/carry-out.ts';
-import { machineryReasons, readRegistrations } from '../force/machinery.ts';
+import {
+  type CurrentPlan,
+  carryOut,
+  type ForceDeps,
+  FRESH_MS,
+  LAST_WRITE_MS,
+} from '../force/apply.ts';
+import { readMachinery } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import type { CurrentPlan, ForceDeps } from '../force/step.ts';
 import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
@@ -55,9 +60,9 @@ export async function forceAll(
   const together = examinerFor(bounded);
   const forcing = { run: bounded, cancelled, policy, startedAt, stopReason, examine: together };
   try {
-    const registrations = await readRegistrations(bounded);
+    const machineryOf = await readMachinery(bounded);
     const planned = await Promise.all(
-      open.map((one) => planOne(one, machineryReasons(one.result.name, registrations), forcing)),
+      open.map((one) => planOne(one, machineryOf(one.result.name), forcing)),
     );
     if (policy.mode !== 'plan' && !signal.aborted) await run.announce?.(conclude());
     await Promise.all(planned.map((carryOut) => carryOut()));

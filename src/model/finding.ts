@@ -104,8 +104,6 @@ export interface Finding {
   count?: number;
   examples?: Subject[];
   waitsFor: string[];
-  /** The next obstacles, which hold the subject once its root cause is fixed, as clauses. */
-  next?: string[];
   remedies: Remedy[];
 }
 
@@ -132,8 +130,6 @@ export interface Diagnosis {
   notInspected: NotInspected[];
   /** Contradictions between the namespace's conditions and the findings, one per line. */
   contradictions: string[];
-  /** Other namespaces that are Terminating and wait for one of these root causes, by their own conditions. */
-  alsoHeld: HeldNamespace[];
   movement: Movement;
   /** Whether the namespace itself could no longer be read, so it may still exist or not. */
   namespaceUnread: boolean;
@@ -148,14 +144,6 @@ export function findingsOf(
 ): Finding[] {
   const byId = new Map(findings.map((finding) => [finding.id, finding]));
   return ids.flatMap((id) => byId.get(id) ?? []);
-}
-
-export interface HeldNamespace {
-  name: string;
-  /** The deletionTimestamp, ISO 8601. */
-  since: string;
-  /** Ids of the root causes that it waits for. */
-  causes: string[];
 }
 
 export type QueuedContent = Pick<Subject, 'apiVersion' | 'kind'> & { count: number };

@@ -1,4 +1,3 @@
-import { matchesGlob } from '../base/text.ts';
 import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
 
 /** Outcomes, ordered from best to worst. A run reports its worst. */
@@ -161,7 +160,7 @@ export interface ForcePolicy {
   namespaces: string[];
   /** A label that the namespace must have. */
   label: { key: string; value: string } | undefined;
-  /** Patterns of finalizers that may be removed. */
+  /** Finalizers that may be removed, each written out in full; a pattern is refused. */
   finalizers: string[];
   /** Permits the deletion of overdue pods with grace period 0 if their node is lost. */
   pods: boolean;
@@ -188,13 +187,4 @@ export function protectedBecause(name: string, ownNamespace?: string): string | 
   if (name.startsWith('openshift')) return 'names that begin with "openshift" belong to OpenShift';
   if (name === ownNamespace) return 'the gate itself runs in a namespace of this name';
   return undefined;
-}
-
-/** Returns whether an entry names this name in full (`exactly`), or only matches it by a wildcard. */
-export function permissionFor(
-  patterns: readonly string[],
-  name: string,
-): 'exactly' | 'by-pattern' | undefined {
-  if (patterns.includes(name) && !name.includes('*')) return 'exactly';
-  return patterns.some((pattern) => matchesGlob(pattern, name)) ? 'by-pattern' : undefined;
 }

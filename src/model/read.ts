@@ -51,3 +51,12 @@ export function readOk<T>(value: T): Read<T> {
 export function readFailed<F extends ReadFailure>(failure: F): { ok: false; failure: F } {
   return { ok: false, failure };
 }
+
+export function valueIn<T>(read: Read<T> | undefined): T | undefined {
+  return read?.ok === true ? read.value : undefined;
+}
+
+/** Returns the list that was read, or an empty one. Code that must tell unread from empty uses the read itself. */
+export function itemsIn<T>(read: Read<T[]> | undefined): T[] {
+  return valueIn(read) ?? [];
+}

@@ -63,16 +63,6 @@ export interface OrderEntry {
   isByHand?: true;
 }
 
-/** Whether an earlier forecast foresaw the outcome of a namespace. */
-export interface Hindsight {
-  /** Time of the forecast, ISO 8601, and its outcome. */
-  at: string;
-  outcome: string;
-  /** `open`: the forecast left the question open. `not-comparable`: the forecast is about something else. */
-  verdict: 'foreseen' | 'not-foreseen' | 'open' | 'not-comparable';
-  because: string;
-}
-
 /** The evidence for a forecast, so that a reader can check `clear`. */
 export interface ForecastBasis {
   objectsWithFinalizers: number;
@@ -118,8 +108,6 @@ export interface NamespaceResult {
   order?: OrderEntry[];
   /** Evidence of the forecast. Only in a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
-  /** Comparison with an earlier forecast. Only if its report was given. */
-  hindsight?: Hindsight;
   /** Objects that were deleted before the namespace; absent without an ordered deletion. */
   deletions?: Deletion[];
   /** Requests and time that the explanation took. */

@@ -2,11 +2,9 @@ import { type JsonObject, stringAt } from '../base/json.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission.ts';
 import { apiServiceFacts, definitionDetail, definitionFacts } from './facts/apis.ts';
 import {
-  attachmentFacts,
   clusterServiceVersionFacts,
   eventFacts,
   leaseFacts,
-  lockFacts,
   serviceFacts,
 } from './facts/cluster.ts';
 import { identity, namespaceFacts, type TypeRef } from './facts/metadata.ts';
@@ -109,7 +107,6 @@ export const CLUSTER_SOURCES = {
     clusterServiceVersionFacts,
     { labelSelector: '!olm.copiedFrom', limit: 50, isOptional: true },
   ),
-  volumeAttachments: source('storage.k8s.io/v1', 'VolumeAttachment', attachmentFacts),
   // A single node shows whether the nodes are a cloud provider's, whose controllers are not visible in the cluster.
   providerNodes: source(
     'v1',
@@ -127,7 +124,6 @@ export const NAMESPACE_SOURCES = {
   roles: source(RBAC, 'Role', roleFacts),
   roleBindings: source(RBAC, 'RoleBinding', bindingFacts),
   pods: POD_SOURCE,
-  locks: source('v1', 'ConfigMap', lockFacts, { metadataOnly: true }),
   services: source('v1', 'Service', serviceFacts),
   events: source('v1', 'Event', eventFacts, { label: 'events', maxItems: 5_000 }),
 };

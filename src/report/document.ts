@@ -12,9 +12,7 @@ import {
   listExact,
   listWords,
   literal,
-  phrase,
   toPlain,
-  type Word,
   type Words,
 } from './words.ts';
 
@@ -77,14 +75,14 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const { headline, namespaces, queued, terms, leftBehind } = view;
   const isMany = namespaces.length > 1;
   const only = isMany ? undefined : namespaces[0];
-  const all = isMany ? listOf([], namespaces, detail.rows, namespaceItem) : [];
+  const all = isMany ? listOf('', namespaces, detail.rows, namespaceItem) : [];
   const isSmall = namespaces.length <= SMALL_LIST;
   const isBare = detail.rows === 0;
   const [first] = view.causes.slice(0, detail.causes);
   const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
   const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
-    { kind: 'heading', level: '###', words: [`${view.mark} `, ...headline] },
+    { kind: 'heading', level: '###', words: `${view.mark} ${headline}` },
     ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
     ...(only?.notes ?? []).map((note): Block => lineBlock(asSentences([note]))),
@@ -96,14 +94,14 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...leftBehindLines(view, detail),
     ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
     ...(isSmall ? all : []),
-    ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: [term] }))),
+    ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: term }))),
     ...restOfCauses(view, detail),
-    ...(isSmall ? [] : foldBlock([`All ${counted(namespaces.length, 'namespace')}`], all)),
+    ...(isSmall ? [] : foldBlock(`All ${counted(namespaces.length, 'namespace')}`, all)),
     ...foldBlock(
-      [leftBehindTitle(harmless, view.run)],
-      listOf([], harmless, detail.rows, (one) => {
-        const place = isMany ? phrase` for ${literal(one.namespace)}` : [];
-        return phrase`${objectName(one)}${place}: ${diagnosed(one.why)}`;
+      leftBehindTitle(harmless, view.run),
+      listOf('', harmless, detail.rows, (one) => {
+        const place = isMany ? ` for ${literal(one.namespace)}` : '';
+        return `${objectName(one)}${place}: ${diagnosed(one.why)}`;
       }),
       'everywhere',
     ),
@@ -111,7 +109,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...(isBare || view.rules.length === 0
       ? []
       : foldBlock(
-          ['Permissions that would show what was not inspected'],
+          'Permissions that would show what was not inspected',
           [{ kind: 'commands', language: 'yaml', lines: view.rules }],
           // Without a cause, they are what to do.
           namespaces.every(({ titles }) => titles.length > 0) ? 'nowhere' : 'everywhere',
@@ -120,8 +118,8 @@ export function documentOf(view: View, detail: Detail): Block[] {
   ];
 }
 
-function lineBlock(...parts: Words[]): Block {
-  return { kind: 'line', words: joinWords(parts, ' ') };
+function lineBlock(words: Words): Block {
+  return { kind: 'line', words };
 }
 
 function foldBlock(
@@ -141,7 +139,7 @@ function listOf<T>(
 ): Block[] {
   const shown = items.slice(0, most).map((one) => {
     const item = itemOf(one);
-    return 'words' in item ? item : { words: item, lines: [] };
+    return typeof item === 'string' ? { words: item, lines: [] } : item;
   });
   if (shown.length === 0) return [];
   const left = items.length - shown.length;
@@ -153,8 +151,8 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
   const most = Math.min(MAX_LISTED, detail.causes + 2);
   const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
   return [
-    lineBlock([bold(`${whyTitle}.`), ` ${counted(causeCount, 'cause')}:`]),
-    { kind: 'list', title: [], items, left: causeCount - items.length, isOrdered: true },
+    lineBlock(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
+    { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
   ];
 }
 
@@ -167,10 +165,10 @@ function restOfCauses(view: View, detail: Detail): Block[] {
     ...causeSection(view, cause, at + 2, detail.remedies, detail),
     ...restOfCause(cause, detail.remedies, detail),
   ]);
-  const rest = left > 0 ? [lineBlock([`And ${counted(left, 'more cause')}.`])] : [];
+  const rest = left > 0 ? [lineBlock(`And ${counted(left, 'more cause')}.`)] : [];
   return [
     ...restOfCause(first, MAX_VISIBLE_ACTIONS, detail),
-    ...foldBlock([counted(others.length + left, 'more cause')], [...told, ...rest], 'everywhere'),
+    ...foldBlock(counted(others.length + left, 'more cause'), [...told, ...rest], 'everywhere'),
   ];
 }
 
@@ -187,12 +185,10 @@ export function causeSection(
   const groups = remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
   const lines = [
     joinWords(
-      [isOnly ? [bold(`${whyTitle}.`)] : [], isListed ? [] : asSentences(clauses), also],
+      [isOnly ? bold(`${whyTitle}.`) : '', isListed ? '' : asSentences(clauses), also],
       ' ',
     ),
-    namespaces.length > 1
-      ? ['In ', ...listExact(namespaces, Math.min(MAX_PLACES, detail.rows)), '.']
-      : [],
+    namespaces.length > 1 ? `In ${listExact(namespaces, Math.min(MAX_PLACES, detail.rows))}.` : '',
     attribution,
   ].filter((line) => line.length > 0);
   const blocks = [
@@ -200,7 +196,7 @@ export function causeSection(
     ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
   ];
   if (blocks.length === 0) return [];
-  const words = [`${number}. `, ...capitalized(title)];
+  const words = `${number}. ${capitalized(title)}`;
   const heading: Block[] = isOnly ? [] : [{ kind: 'heading', level: '####', words }];
   return [{ kind: 'section', blocks: [...heading, ...blocks] }];
 }
@@ -209,18 +205,15 @@ export function causeSection(
 function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
   if (detail.remedies <= 1) return [];
   const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
-  return foldBlock(
-    ['More about ', ...title],
-    [
-      ...remedies.flatMap((group) =>
-        actionBlocks(group, group.isExtra ? 0 : limit, detail.remedies, detail),
-      ),
-      ...others.flatMap(({ text, others: commands }): Block[] => [
-        lineBlock([...capitalized(text), '; the other commands:']),
-        { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
-      ]),
-    ],
-  );
+  return foldBlock(`More about ${title}`, [
+    ...remedies.flatMap((group) =>
+      actionBlocks(group, group.isExtra ? 0 : limit, detail.remedies, detail),
+    ),
+    ...others.flatMap(({ text, others: commands }): Block[] => [
+      lineBlock(`${capitalized(text)}; the other commands:`),
+      { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
+    ]),
+  ]);
 }
 
 function actionBlocks(group: Remedies, from: number, to: number, { remedies }: Detail): Block[] {
@@ -239,23 +232,23 @@ function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Bl
 
 function notInspectedBlocks({ notInspected }: View): Block[] {
   const left = notInspected.length - 3;
-  const rest = left > 0 ? [[`${formatCount(left)} more, for other reasons`]] : [];
+  const rest = left > 0 ? [`${formatCount(left)} more, for other reasons`] : [];
   return [...notInspected.slice(0, 3), ...rest].map((words) =>
-    lineBlock([bold('Not inspected:')], words),
+    lineBlock(`${bold('Not inspected:')} ${words}`),
   );
 }
 
 function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
-  return joinWords([phrase`${mark} ${literal(name)} ${state}`, titles], ': ');
+  return joinWords([`${mark} ${literal(name)} ${state}`, titles], ': ');
 }
 
-function objectName({ kind, name }: { kind: string; name: string }): Word {
+function objectName({ kind, name }: { kind: string; name: string }): Words {
   return literal(`${kind} ${name}`);
 }
 
 /** Writes a name with a sentence of the diagnosis about it. */
-function explained(name: Word, text: string): Words {
-  return [name, ': ', diagnosed(text)];
+function explained(name: Words, text: string): Words {
+  return `${name}: ${diagnosed(text)}`;
 }
 
 /** Returns what forcing did or would do, and what that left behind; these are never folded. */
@@ -263,20 +256,20 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
   if (forced === null) return [];
   const { mode, actions, orphans, refused } = forced;
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title = isMany ? phrase`${what} in ${literal(name)}` : [what];
-  const left = [`Left behind by forcing (${counted(orphans.length, 'object')})`];
+  const title = isMany ? `${what} in ${literal(name)}` : what;
+  const left = `Left behind by forcing (${counted(orphans.length, 'object')})`;
   const most = detail.forced;
   return [
-    ...(actions.length === 0 ? [lineBlock([bold(...title, ':')], ['nothing.'])] : []),
+    ...(actions.length === 0 ? [lineBlock(`${bold(`${title}:`)} nothing.`)] : []),
     ...listOf(title, actions, most, ({ target, finalizer, result }) => {
-      const holder = finalizer === '' ? [] : [literal(finalizer)];
-      return phrase`${joinWords([[literal(target)], holder], ' ')}: ${diagnosed(result)}`;
+      const holder = finalizer === '' ? '' : ` ${literal(finalizer)}`;
+      return `${literal(target)}${holder}: ${diagnosed(result)}`;
     }),
     ...listOf(left, orphans, most, ({ apiVersion, uid, finalizers, ...object }) => {
-      const parts = joinWords([[literal(apiVersion)], listExact(finalizers)], ', ');
-      return phrase`${objectName(object)}, ${parts}, UID ${literal(uid)}`;
+      const parts = joinWords([literal(apiVersion), listExact(finalizers)], ', ');
+      return `${objectName(object)}, ${parts}, UID ${literal(uid)}`;
     }),
-    ...listOf(['Refused'], refused, most, (one) => explained(literal(one.target), one.reason)),
+    ...listOf('Refused', refused, most, (one) => explained(literal(one.target), one.reason)),
   ];
 }
 
@@ -287,13 +280,13 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
 function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
-    return [lineBlock(['No cluster-scoped object that was read points into it.'])];
+    return [lineBlock('No cluster-scoped object that was read points into it.')];
   }
   return leftBehind
     .filter(({ breaksOthers }) => breaksOthers)
     .slice(0, detail.rows)
     .map((one) =>
-      lineBlock([bold('Breaks other namespaces:')], [...explained(objectName(one), one.why), '.']),
+      lineBlock(`${bold('Breaks other namespaces:')} ${explained(objectName(one), one.why)}.`),
     );
 }
 
@@ -303,33 +296,27 @@ function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Bloc
  */
 function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
   const { basis, deletions = [], name } = namespace;
-  const where = isMany ? phrase` in ${literal(name)}` : [];
-  const deleted = listOf([], deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
+  const where = isMany ? ` in ${literal(name)}` : '';
+  const deleted = listOf('', deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
     const type = literal(apiVersion);
-    return phrase`${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
+    return `${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
   });
-  const owners = listOf([], basis?.owners ?? [], detail.rows, ({ owner, objects, evidence }) => {
+  const owners = listOf('', basis?.owners ?? [], detail.rows, ({ owner, objects, evidence }) => {
     const count = counted(objects, 'object');
-    return phrase`${literal(owner)} should act on ${count}: ${diagnosed(evidence)}`;
+    return `${literal(owner)} should act on ${count}: ${diagnosed(evidence)}`;
   });
   return [
-    ...(isMany ? foldBlock(['Delete in order', ...where], stepBlocks(namespace, detail)) : []),
+    ...(isMany ? foldBlock(`Delete in order${where}`, stepBlocks(namespace, detail)) : []),
     ...foldBlock(
-      [`Deleted first, in order: ${counted(deletions.length, 'object')}`, ...where],
+      `Deleted first, in order: ${counted(deletions.length, 'object')}${where}`,
       deleted,
     ),
-    ...foldBlock(['What this forecast rests on', ...where], owners),
+    ...foldBlock(`What this forecast rests on${where}`, owners),
   ];
 }
 
-/** Returns one line about the basis of a forecast, or about whether an earlier one was right. */
-function basisLine({ basis, hindsight }: NamespaceView): Block[] {
-  if (hindsight !== undefined) {
-    const { at, outcome, verdict, because } = hindsight;
-    const words = verdict.replace('-', ' ');
-    const text = `The forecast of ${at} said ${outcome}: ${words}, because ${because}`;
-    return [lineBlock(asSentences([[diagnosed(text)]]))];
-  }
+/** Returns one line about the basis of a forecast. */
+function basisLine({ basis }: NamespaceView): Block[] {
   if (basis === undefined) return [];
   const { objectsWithFinalizers, owners, dryRuns, notInspected } = basis;
   const parts = [
@@ -344,12 +331,12 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
       : ` by the user of this gate (${counted(webhooks, 'webhook')} may answer others differently, or once objects are deleted)`;
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const next = listWords(basis.next.slice(0, 3).map((one) => [diagnosed(one)]));
+  const next = listWords(basis.next.slice(0, 3).map((one) => diagnosed(one)));
   return [
-    lineBlock([`This forecast rests on ${parts.join(', ')}${asked}; ${unseen}.`]),
+    lineBlock(`This forecast rests on ${parts.join(', ')}${asked}; ${unseen}.`),
     ...(next.length === 0
       ? []
-      : [lineBlock(phrase`Once its pods are deleted, this would hold it: ${next}.`)]),
+      : [lineBlock(`Once its pods are deleted, this would hold it: ${next}.`)]),
   ];
 }
 
@@ -357,21 +344,21 @@ function basisLine({ basis, hindsight }: NamespaceView): Block[] {
 function detailBlocks(view: View, detail: Detail): Block[] {
   const [only, ...others] = view.namespaces;
   const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
-  const evidence = listOf([], proofs, detail.rows, (proof) => proof);
+  const evidence = listOf('', proofs, detail.rows, (proof) => proof);
   // The details of namespaces that wait for the same causes differ only in names.
   const alikeBy = ({ name, outcome, titles }: NamespaceView): string =>
     titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
   const each = groupsBy(view.namespaces, alikeBy)
     .slice(0, detail.namespaces)
     .flatMap(([one, ...alike]) => {
-      const like = alike.length === 0 ? [] : [` and ${counted(alike.length, 'other')} like it`];
-      return foldBlock([literal(one.name), ...like], readBlocks(one, view, detail));
+      const like = alike.length === 0 ? '' : ` and ${counted(alike.length, 'other')} like it`;
+      return foldBlock(`${literal(one.name)}${like}`, readBlocks(one, view, detail));
     });
   return [
-    ...foldBlock(['Evidence'], evidence, 'terminal'),
+    ...foldBlock('Evidence', evidence, 'terminal'),
     ...(only !== undefined && others.length === 0
-      ? foldBlock(['Details'], readBlocks(only, view, detail))
-      : foldBlock(['Details of each namespace'], each)),
+      ? foldBlock('Details', readBlocks(only, view, detail))
+      : foldBlock('Details of each namespace', each)),
   ];
 }
 
@@ -402,22 +389,22 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
     ...(detail.isGraphFirst ? [] : graphBlocks(namespace, detail)),
     ...contradictions
       .slice(0, MAX_CONTRADICTIONS)
-      .map((one) => lineBlock([diagnosed(upperFirst(one)), '.'])),
-    ...listOf(['Other findings'], others, most, (finding) => {
+      .map((one) => lineBlock(`${diagnosed(upperFirst(one))}.`)),
+    ...listOf('Other findings', others, most, (finding) => {
       const subject = subjectWords(finding.subject, home);
-      return phrase`${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
+      return `${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
     }),
-    ...listOf(['Not marked for deletion yet, and no cause'], queued, most, (one) => {
+    ...listOf('Not marked for deletion yet, and no cause', queued, most, (one) => {
       const count = formatCount(one.count);
-      return phrase`${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
+      return `${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
     }),
-    ...listOf(['Not inspected'], notInspected, most, ({ what, reason, grant }) => {
-      return phrase`${diagnosed(what)}: ${grant ? literal(reason) : diagnosed(reason)}`;
+    ...listOf('Not inspected', notInspected, most, ({ what, reason, grant }) => {
+      return `${diagnosed(what)}: ${grant ? literal(reason) : diagnosed(reason)}`;
     }),
-    ...listOf(['Conditions of the namespace'], reported, raw, (one) => {
+    ...listOf('Conditions of the namespace', reported, raw, (one) => {
       const state = literal(`${one.type}=${one.status}`);
-      return phrase`${state}, ${literal(one.reason)}: ${literal(one.message)}`;
+      return `${state}, ${literal(one.reason)}: ${literal(one.message)}`;
     }),
-    ...listOf(['Timeline'], timeline, raw, ({ at, event }) => phrase`${aged(at)}: ${aged(event)}`),
+    ...listOf('Timeline', timeline, raw, ({ at, event }) => `${aged(at)}: ${aged(event)}`),
   ];
 }

@@ -101,7 +101,7 @@ function renderDocument(view: View, context: RenderContext, detail: Detail): str
 }
 
 export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
-  const label = toMarkdown([diagnosed(runLabel)]);
+  const label = toMarkdown(diagnosed(runLabel));
   return runUrl === undefined ? label : `[${label}](${runUrl})`;
 }
 
@@ -146,8 +146,8 @@ function blockMarkdown(block: Block, chars: number): string {
     }
     case 'graph': {
       const links = block.rows.map(({ fromWords, toWords, because, isRootCause }, at) => {
-        const root = isRootCause ? [' (', bold('root cause'), ')'] : [];
-        return `${at + 1}. ${text([...fromWords, ' waits for ', ...toWords, ...root, ': ', ...because])}`;
+        const root = isRootCause ? ` (${bold('root cause')})` : '';
+        return `${at + 1}. ${text(`${fromWords} waits for ${toWords}${root}: ${because}`)}`;
       });
       // A chain of two links is read faster in the list.
       const picture =

@@ -3,12 +3,10 @@ import type { Finding } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import { isStillHeld } from './causes.ts';
 import { terminatingFor } from './sentences.ts';
-import type { Statistics } from './statistics.ts';
 import type { View } from './view.ts';
 
 /** Namespaces with series of their own, the worst first; the rest are only counted in `teardown_namespaces`. */
 const MAX_NAMESPACES = 1_000;
-const MAX_CAUSES = 200;
 const MAX_LABEL_CHARS = 120;
 
 type Sample = [labels: Record<string, string>, value: number];
@@ -17,8 +15,6 @@ interface Family {
   /** Ends with its unit, where it has one: OpenMetrics requires it. */
   name: string;
   unit?: 'seconds';
-  /** A gauge, unless it has quantiles. */
-  type?: 'summary';
   help: string;
   samples: readonly Sample[];
 }
@@ -65,46 +61,6 @@ export function renderMetrics({ run, namespaces }: View): string {
   ]);
 }
 
-/** Renders the statistics over many reports in the same format. */
-export function statisticsMetrics(statistics: Statistics): string {
-  const { reports, outcomes, deletionSeconds, causes } = statistics;
-  const quantiles = Object.entries({
-    '0.5': deletionSeconds?.median,
-    '0.9': deletionSeconds?.p90,
-    '1': deletionSeconds?.longest,
-  }).flatMap(([quantile, value]): Sample[] => (value === undefined ? [] : [[{ quantile }, value]]));
-  const ofCauses = (key: 'hangs' | 'medianSeconds'): Sample[] =>
-    causes
-      .slice(0, MAX_CAUSES)
-      .map((cause) => [{ cause: cause.code, what: cause.what }, cause[key]]);
-  return familiesText([
-    { name: 'teardown_reports', help: 'Reports that were read.', samples: [[{}, reports]] },
-    {
-      name: 'teardowns',
-      help: 'Teardowns in the reports by outcome.',
-      samples: outcomes.map(({ outcome, count }) => [{ outcome }, count]),
-    },
-    {
-      name: 'teardown_deletion_seconds',
-      type: 'summary',
-      unit: 'seconds',
-      help: 'Quantiles of the time until a namespace was deleted.',
-      samples: quantiles,
-    },
-    {
-      name: 'teardown_cause_hangs',
-      help: 'Teardowns in which this was a root cause.',
-      samples: ofCauses('hangs'),
-    },
-    {
-      name: 'teardown_cause_wait_seconds',
-      unit: 'seconds',
-      help: 'Median time that the gate waited in these teardowns.',
-      samples: ofCauses('medianSeconds'),
-    },
-  ]);
-}
-
 /** Returns the workload that should act, only if that is proven: a label has no room for "likely". */
 function provenOwner({ code, certainty, subject }: Finding): string {
   const isWorkload = /^(apps|batch)\//.test(subject.apiVersion) || subject.kind === 'Pod';
@@ -113,11 +69,11 @@ function provenOwner({ code, certainty, subject }: Finding): string {
 }
 
 function familiesText(families: readonly Family[]): string {
-  const lines = families.flatMap(({ name, type = 'gauge', unit, help, samples }) => {
+  const lines = families.flatMap(({ name, unit, help, samples }) => {
     // Two samples with the same labels are an error, and labels are cut: the last one stays.
     const values = new Map(samples.map(([labels, value]) => [labelsText(labels), value]));
     return [
-      `# TYPE ${name} ${type}`,
+      `# TYPE ${name} gauge`,
       ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
       `# HELP ${name} ${help}`,
       ...Array.from(values, ([labels, value]) => `${name}${labels} ${value}`),

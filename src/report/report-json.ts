@@ -1,4 +1,3 @@
-import { type Json, parseObject, stringAt, valueAt } from '../base/json.ts';
 import { printableJson } from '../base/text.ts';
 import type { Finding, NotInspected } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
@@ -12,33 +11,6 @@ export function reportJson({ run }: View): string {
 /** The content of report.json, version 1, as in `schema/report-v1.schema.json`. */
 export type Report = ReturnType<typeof buildReport>;
 export type ReportNamespace = Report['namespaces'][number];
-
-/**
- * Parses a report.json. Throws an error if the text is not a report of version 1. The message of a JSON parser would
- * quote the text, which may be any file.
- */
-export function reportFrom(text: string): Report {
-  const report = parseObject(text.replace(/^\uFEFF/, ''));
-  const namespaces = report?.['schemaVersion'] === 1 ? report['namespaces'] : undefined;
-  if (Array.isArray(namespaces) && namespaces.every(isNamespaceReport)) {
-    return report as unknown as Report;
-  }
-  throw new Error('it is no report.json of this gate, version 1');
-}
-
-/** Recognizes an entry of `namespaces` with the members that statistics and comparisons read. */
-function isNamespaceReport(one: Json): boolean {
-  const [findings, rootCauses] = [valueAt(one, 'findings'), valueAt(one, 'rootCauses')];
-  return (
-    stringAt(one, 'name') !== undefined &&
-    Array.isArray(rootCauses) &&
-    Array.isArray(findings) &&
-    findings.every(
-      (finding) =>
-        stringAt(finding, 'id') !== undefined && stringAt(finding, 'subject', 'kind') !== undefined,
-    )
-  );
-}
 
 /** Builds report.json, with all texts word for word. Texts are not escaped here; secrets were removed before. */
 export function buildReport(result: RunResult) {
@@ -91,7 +63,6 @@ function namespaceReport(namespace: NamespaceResult) {
     })),
     ...(order === undefined ? {} : { order }),
     ...(namespace.basis === undefined ? {} : { basis: namespace.basis }),
-    ...(namespace.hindsight === undefined ? {} : { hindsight: namespace.hindsight }),
     ...(deletions === undefined ? {} : { deletions }),
   };
 }

@@ -1,30 +1,22 @@
 import { formatDuration } from '../base/time.ts';
-import {
-  type Diagnosis,
-  type Finding,
-  type FindingCode,
-  findingsOf,
-  type Subject,
-} from '../model/finding.ts';
+import type { Finding, FindingCode, Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, namespacesOf, needsNoSubject } from './causes.ts';
+import { type Cause, needsNoSubject } from './causes.ts';
 import {
   bold,
   capitalized,
   counted,
   diagnosed,
   joinWords,
-  listExact,
   literal,
-  phrase,
   toPlain,
   type Words,
+  withFullStop,
 } from './words.ts';
 
 /** The longest chain in a sentence: of a longer one it has the two ends, and the table has all links. */
 const MAX_LINKS_TOLD = 4;
-const MAX_NAMESPACES_NAMED = 5;
 
 /** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
@@ -37,20 +29,20 @@ export interface Scene {
 
 /** Writes "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
 export function subjectWords(subject: Subject, home: string): Words {
-  if (subject.kind === 'APIResource') return ['type ', literal(subject.name)];
+  if (subject.kind === 'APIResource') return `type ${literal(subject.name)}`;
   const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
   const path = isElsewhere ? `${subject.namespace}/${subject.name}` : subject.name;
-  return [diagnosed(subject.kind), ' ', literal(path)];
+  return `${diagnosed(subject.kind)} ${literal(path)}`;
 }
 
 /** Writes the subject of a finding, with the number of others that it represents. */
 function findingSubject(finding: Finding, home: string): Words {
   if (finding.code === 'content-deleting')
-    return phrase`objects of type ${literal(finding.subject.name)}`;
-  if (isAboutHome(finding, home)) return ['the namespace'];
+    return `objects of type ${literal(finding.subject.name)}`;
+  if (isAboutHome(finding, home)) return 'the namespace';
   const more = (finding.count ?? 1) - 1;
   const words = subjectWords(finding.subject, home);
-  return more > 0 ? phrase`${words} (and ${counted(more, 'other')} like it)` : words;
+  return more > 0 ? `${words} (and ${counted(more, 'other')} like it)` : words;
 }
 
 /** Reports whether the subject of a finding is the waiting namespace itself. */
@@ -67,21 +59,21 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
   if (isAboutHome(finding, home)) return titleWords(finding, home);
   if (finalizer !== undefined) {
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
-      return ['finalizer ', literal(finalizer)];
+      return `finalizer ${literal(finalizer)}`;
     }
-    if (needsNoSubject(finding, waits)) return ['the owner of finalizer ', literal(finalizer)];
+    if (needsNoSubject(finding, waits)) return `the owner of finalizer ${literal(finalizer)}`;
   }
   const subject = findingSubject(finding, home);
   // The sentence about a missing owner has its own words for what was not found and what would not be visible.
   const isGuess = finding.certainty === 'likely' && finding.code !== 'owner-missing';
-  return isGuess ? [...subject, ' (most likely)'] : subject;
+  return isGuess ? `${subject} (most likely)` : subject;
 }
 
 /** Returns the title of a cause, which is the same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
-  if (root.finalizer !== undefined) return ['finalizer ', literal(root.finalizer)];
-  if (root.code === 'namespace-controller-inactive') return [literal('kube-controller-manager')];
-  if (root.code === 'unexplained') return ['an unknown cause'];
+  if (root.finalizer !== undefined) return `finalizer ${literal(root.finalizer)}`;
+  if (root.code === 'namespace-controller-inactive') return literal('kube-controller-manager');
+  if (root.code === 'unexplained') return 'an unknown cause';
   return findingSubject({ ...root, count: 1 }, home);
 }
 
@@ -103,7 +95,7 @@ const PAST: Record<string, string> = { is: 'was', has: 'had' };
 /** Returns the clause about a finding after its subject and finalizer were named. */
 export function continuationWords(finding: Finding, scene: Scene): Words {
   return finding.continuation === undefined
-    ? ['it ', ...messageWords(finding, scene)]
+    ? `it ${messageWords(finding, scene)}`
     : findingText(finding.continuation, finding, scene);
 }
 
@@ -113,9 +105,9 @@ export function findingText(text: string, finding: Finding, { now }: Scene): Wor
   const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
   // A name that is an ordinary word would mark every such word of the sentence as code.
   const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
-  if (quote === '' || !text.endsWith(quote)) return [diagnosed(withAges(text, now), special)];
+  if (quote === '' || !text.endsWith(quote)) return diagnosed(withAges(text, now), special);
   const own = text.slice(0, -quote.length).trimEnd();
-  return [diagnosed(withAges(own, now), special), ' ', literal(quote)];
+  return `${diagnosed(withAges(own, now), special)} ${literal(quote)}`;
 }
 
 /** Returns the clauses of a chain, one per link, each readable after the one before it. */
@@ -127,36 +119,26 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   return links.flatMap((link, at) => {
     const previous = links[at - 1];
     if (previous === undefined) {
-      return [[...findingSubject(link, scene.home), ' ', ...messageWords(link, scene)]];
+      return [`${findingSubject(link, scene.home)} ${messageWords(link, scene)}`];
     }
     if (!isLong || at < MAX_LINKS_TOLD - 2 || at > end)
       return [clauseAfter(previous, link, scene, at)];
     if (at < end) return [];
     const start = MAX_LINKS_TOLD - 2;
     const who = waiterWords(links[start - 1], scene, start);
-    const which = phrase`${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
-    return [phrase`${who} waits, through ${counted(at - start, 'more object')}, for ${which}`];
+    const which = `${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
+    return [`${who} waits, through ${counted(at - start, 'more object')}, for ${which}`];
   });
 }
 
 /** Returns the subject of "waits for": "it" after the first link, later the name of the object. */
 function waiterWords(waiter: Finding | undefined, { home }: Scene, at: number): Words {
-  return waiter === undefined || at < 2 ? ['it'] : findingSubject(waiter, home);
+  return waiter === undefined || at < 2 ? 'it' : findingSubject(waiter, home);
 }
 
 /** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
 export function asSentences(clauses: readonly Words[]): Words {
-  return joinWords(
-    clauses.map((clause) => [...capitalized(clause), endsWithFullStop(clause.at(-1)) ? '' : '.']),
-    ' ',
-  );
-}
-
-/** Reports whether a clause ends with a full stop of its own, as a quotation may. */
-function endsWithFullStop(last: Words[number] = ''): boolean {
-  if (typeof last === 'string') return last.endsWith('.');
-  if ('strong' in last) return endsWithFullStop(last.strong.at(-1));
-  return ('exact' in last ? last.exact : last.said).endsWith('.');
+  return clauses.map((clause) => withFullStop(capitalized(clause))).join(' ');
 }
 
 /** Writes one sentence without a full stop, for outputs and annotations. */
@@ -172,18 +154,18 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene, at: numb
     // The message about an owner that is not proven has its certainty: this sentence must not claim more.
     const isProven = finding.certainty === undefined || finding.certainty === 'proven';
     const role = ownerRole(previous, finding);
-    return isProven ? phrase`${role}, ${subject}, ${message}` : phrase`${subject} ${message}`;
+    return isProven ? `${role}, ${subject}, ${message}` : `${subject} ${message}`;
   }
-  const which = phrase`${subject}, which ${message}`;
-  if (finding.code === 'pod-node-unavailable') return phrase`it runs on ${which}`;
+  const which = `${subject}, which ${message}`;
+  if (finding.code === 'pod-node-unavailable') return `it runs on ${which}`;
   if (!finding.code.startsWith('admission-')) {
     // A Node that is not ready may be held itself.
     const isSame = toPlain(subject) === toPlain(findingSubject(previous, scene.home));
-    if (isSame) return phrase`${subject} ${message}`;
-    return phrase`${waiterWords(previous, scene, at)} waits for ${which}`;
+    if (isSame) return `${subject} ${message}`;
+    return `${waiterWords(previous, scene, at)} waits for ${which}`;
   }
   const guess = finding.certainty === 'likely' ? 'most likely ' : '';
-  return phrase`the request is ${guess}stopped by ${which}`;
+  return `the request is ${guess}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -196,65 +178,25 @@ function ownerRole(previous: Finding, owner: Finding): string {
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
 /**
- * Returns who can fix a cause; empty if that is unknown. "Not caused by this change" is said only if other
- * namespaces have waited for the same cause since before this run and before these namespaces were deleted:
- * a change can be the cause of a fault in the cluster.
+ * Returns who can fix a cause; empty if that is unknown.
  */
 export function attributionOf(cause: Cause, run: RunResult): Words {
   const [{ namespace, finding }] = cause;
   const { diagnosis } = namespace;
-  if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return [];
-  const others = finding.scope === 'cluster' ? othersHeld(cause, run) : [];
-  const held = others.map(({ name }) => name);
-  const names = listExact(held, MAX_NAMESPACES_NAMED);
-  const count = counted(others.length, 'other namespace');
-  const also = others.length === 0 ? [] : phrase` It also holds ${count}: ${names}.`;
+  if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return '';
   const likely = (finding.certainty ?? 'proven') === 'proven' ? '' : 'most likely ';
   if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
-    const answer = bold(`You can ${likely}${can} this:`);
-    return phrase`${answer} the teardown ${does} things in the wrong order.${also}`;
+    return `${bold(`You can ${likely}${can} this:`)} the teardown ${does} things in the wrong order.`;
   }
   if (finding.scope === 'cluster') {
-    const roots = findingsOf(diagnosis, diagnosis.rootCauses);
-    const isInnocent =
-      others.some(({ since }) => precedesRun(since, cause, run)) &&
-      roots.filter(({ scope }) => scope === 'cluster').length === 1;
-    if (!isInnocent && finding.code === 'owner-running') {
-      const answer = bold('If it does not end by itself, ask your platform team:');
-      return phrase`${answer} the controller runs outside of the namespace.${also}`;
-    }
-    const answer = isInnocent
-      ? 'Not caused by this change: you can merge; ask your platform team.'
-      : 'Ask your platform team.';
-    return phrase`${bold(answer)} The cause lies outside of the namespace.${also}`;
+    return finding.code === 'owner-running'
+      ? `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`
+      : `${bold('Ask your platform team.')} The cause lies outside of the namespace.`;
   }
   // The finding itself says that the owner is unknown.
-  if (finding.code === 'owner-unknown') return [];
-  return [bold(`You can ${likely}fix this:`), ' the cause lies in this environment.'];
-}
-
-/** Returns other namespaces, outside of this run, that wait for the same cause. */
-function othersHeld(cause: Cause, run: RunResult): Diagnosis['alsoHeld'] {
-  const ids = cause.map(({ finding }) => finding.id);
-  const held = namespacesOf(cause)
-    .flatMap(({ diagnosis }) => diagnosis?.alsoHeld ?? [])
-    .filter(({ causes }) => causes.some((id) => ids.includes(id)));
-  const others = new Map(held.map((one) => [one.name, one]));
-  for (const { name } of run.namespaces) others.delete(name);
-  return [...others.values()];
-}
-
-/** Reports whether another namespace has waited for the cause since before this run and its deletions began. */
-function precedesRun(since: string, cause: Cause, run: RunResult): boolean {
-  const start = Math.min(
-    Date.parse(run.finishedAt) - run.elapsedMs,
-    ...cause.flatMap(
-      ({ namespace: { deletionTimestamp } }) => Date.parse(deletionTimestamp ?? '') || [],
-    ),
-  );
-  const began = Date.parse(cause[0].finding.since ?? since);
-  return Date.parse(since) < start && !(began >= start);
+  if (finding.code === 'owner-unknown') return '';
+  return `${bold(`You can ${likely}fix this:`)} the cause lies in this environment.`;
 }
 
 /** Returns the emoji of an outcome. Words always follow it. */
@@ -328,7 +270,7 @@ export function leftBehindTitle(
 
 /** Writes "Kubernetes 1.36.3". */
 export function clusterWords(run: RunResult): Words {
-  return ['Kubernetes ', literal(run.cluster.version.replace(/^v(?=\d)/, ''))];
+  return `Kubernetes ${literal(run.cluster.version.replace(/^v(?=\d)/, ''))}`;
 }
 
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;

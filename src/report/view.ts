@@ -53,7 +53,6 @@ import {
   listExact,
   listWords,
   literal,
-  phrase,
   toPlain,
   type Words,
 } from './words.ts';
@@ -63,7 +62,6 @@ const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
-const MAX_NEXT = 3;
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
@@ -190,9 +188,9 @@ const SHARED_OUTCOMES: Partial<Record<Outcome, string>> = {
 /** Returns the headline of a run over several namespaces, or over none: "3 of 5 namespaces: stuck (5m 02s)". */
 function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
   if (ordered.length === 0) {
-    if (run.outcome === 'cancelled') return ['The run was cancelled before any namespace was read'];
-    if (run.outcome === 'not-found') return ['No namespace matched the selector'];
-    return ['No namespace that the inputs ask for is terminating'];
+    if (run.outcome === 'cancelled') return 'The run was cancelled before any namespace was read';
+    if (run.outcome === 'not-found') return 'No namespace matched the selector';
+    return 'No namespace that the inputs ask for is terminating';
   }
   const failed = ordered.filter(({ verdict }) => verdict === 'fail');
   const told = failed.length > 0 ? failed : ordered;
@@ -202,7 +200,7 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
   const all = counted(ordered.length, 'namespace');
   const which = told.length === ordered.length ? all : `${formatCount(told.length)} of ${all}`;
   const took = run.timeoutMs > 0 ? ` (${formatDuration(run.elapsedMs)})` : '';
-  return [`${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`];
+  return `${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`;
 }
 
 /**
@@ -220,7 +218,7 @@ function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
       return view;
     }
     const enough = `The fix of cause ${first + 1} fixes this one, too.`;
-    return { ...view, also: joinWords([view.also, [enough]], ' '), remedies: [] };
+    return { ...view, also: joinWords([view.also, enough], ' '), remedies: [] };
   });
 }
 
@@ -234,7 +232,7 @@ function causeView(cause: Cause, run: RunResult) {
     ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
   );
   const isMany = names.length > 1;
-  const example = isMany && isLocal ? phrase`for example in ${literal(scene.home)}, ` : [];
+  const example = isMany && isLocal ? `for example in ${literal(scene.home)}, ` : '';
   const clauses = chainClauses(links, scene);
   const sentence = asSentence(clauses);
   return {
@@ -243,13 +241,13 @@ function causeView(cause: Cause, run: RunResult) {
     listed:
       run.namespaces.length === 1
         ? asSentences([sentence])
-        : phrase`${bold(...extentOf(cause, run), ':')} ${example}${sentence}.`,
+        : `${bold(`${extentOf(cause, run)}:`)} ${example}${sentence}.`,
     /** Clauses that follow the chain to its end, for the first namespace. */
     clauses,
-    /** Other objects that wait here, and what holds them next, as sentences. */
-    also: isMany ? [] : joinWords([alsoHeldWords(cause), nextWords(cause, scene)], ' '),
+    /** Other objects that wait here, as a sentence. */
+    also: isMany ? '' : alsoHeldWords(cause),
     /** The people who can fix it; empty if that is not known. */
-    attribution: isGone ? [] : attributionOf(cause, run),
+    attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
     proofs: links
@@ -261,11 +259,11 @@ function causeView(cause: Cause, run: RunResult) {
 
 function causeTitle(cause: Cause): Words {
   const [{ namespace, finding }] = cause;
-  if (finding.code === 'unexplained' && finding.cause !== undefined) return [finding.cause];
+  if (finding.code === 'unexplained' && finding.cause !== undefined) return finding.cause;
   if (finalizersOf(cause).length < 2) return titleWords(finding, namespace.name);
   return finding.cause === undefined
     ? subjectWords(finding.subject, namespace.name)
-    : ['controller ', diagnosed(finding.cause)];
+    : `controller ${diagnosed(finding.cause)}`;
 }
 
 function extentOf(cause: Cause, run: RunResult): Words {
@@ -273,8 +271,8 @@ function extentOf(cause: Cause, run: RunResult): Words {
   const isOne = namespaces.length === 1;
   const who = isOne ? literal(cause[0].namespace.name) : counted(namespaces.length, 'namespace');
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
-  if (run.kind === 'forecast' || ages.length === 0) return [who];
-  return [who, `, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`];
+  if (run.kind === 'forecast' || ages.length === 0) return who;
+  return `${who}, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`;
 }
 
 /** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
@@ -285,15 +283,8 @@ function alsoHeldWords(cause: Cause): Words {
   const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
   const others = new Map(objects.map((words) => [toPlain(words), words]));
   for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
-  const also = [...finalizers.map((one) => phrase`finalizer ${literal(one)}`), ...others.values()];
-  return also.length === 0 ? [] : ['Also waiting for this: ', ...listWords(also, MAX_NAMED), '.'];
-}
-
-/** Returns a sentence about what will hold the same objects after the cause is fixed. */
-function nextWords([root]: Cause, { now }: Scene): Words {
-  const next = new Set(findingsWithRemedies(root).flatMap((finding) => finding.next ?? []));
-  const told = [...next].map((text): Words => [diagnosed(withAges(text, now))]);
-  return told.length === 0 ? [] : ['Next: ', ...listWords(told, MAX_NEXT), '.'];
+  const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...others.values()];
+  return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
 }
 
 function finalizersOf(cause: Cause): string[] {
@@ -305,7 +296,7 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const { code, count = 1, evidence, finalizer = '', since = '' } = link;
   const age = Date.parse(scene.now) - Date.parse(since);
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
-  const held = code === 'object-finalizer' ? phrase`, finalizer ${literal(finalizer)}` : [];
+  const held = code === 'object-finalizer' ? `, finalizer ${literal(finalizer)}` : '';
   const subject = capitalized(linkWords(link, scene.home, waits));
   // An error of an API server has its status, but not in a condition: the longer text is kept. A clue to who is ruled out may
   // be a clue to somebody else as well.
@@ -314,10 +305,10 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
       (one) =>
         !evidence.some((all) => all !== one && all.endsWith(one) && !all.startsWith('ruled out ')),
     )
-    .map((line): Words => [diagnosed(withAges(line, scene.now))]);
+    .map((line) => diagnosed(withAges(line, scene.now)));
   const examples = (link.examples ?? []).map(({ name }) => name);
-  if (count > 1 && examples.length > 1) lines.push(phrase`among them ${listExact(examples)}`);
-  return { words: phrase`${subject}${held}${duration}:`, lines };
+  if (count > 1 && examples.length > 1) lines.push(`among them ${listExact(examples)}`);
+  return { words: `${subject}${held}${duration}:`, lines };
 }
 
 /** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
@@ -352,7 +343,7 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const known = new Map<string, Action & { role: RemedyRole }>();
   if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
     const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
-    const text = phrase`Give the deletion more time${now}: raise the input ${literal('timeout')}`;
+    const text = `Give the deletion more time${now}: raise the input ${literal('timeout')}`;
     known.set('more time', { role: 'now', text, others: [] });
   }
   // The steps of an ordered deletion have these commands.
@@ -425,11 +416,11 @@ function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   const left = order.filter(({ isByHand }) => isByHand).length;
   const others = left < order.length ? 'does the other steps' : 'does not delete them';
   const does = left === 0 ? 'does these steps' : others;
-  const then = phrase`Then delete the namespace. ${literal('delete: ordered')} ${does}`;
+  const then = `Then delete the namespace. ${literal('delete: ordered')} ${does}`;
   const steps = order.map(({ why, command, isByHand }) => ({
     text: isByHand
-      ? phrase`Delete these objects yourself, and wait until they are deleted; ${diagnosed(why)}`
-      : phrase`Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
+      ? `Delete these objects yourself, and wait until they are deleted; ${diagnosed(why)}`
+      : `Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
     command,
     others: [],
   }));
@@ -563,16 +554,16 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
     case 'shrinking': {
       const counts = `${formatCount(movement.before)} objects, then ${formatCount(movement.now)}`;
       const apart = formatDuration(movement.comparedMs);
-      return [[`its content is still being deleted: ${counts}, ${apart} apart`]];
+      return [`its content is still being deleted: ${counts}, ${apart} apart`];
     }
     case 'grace-period': {
       const until = diagnosed(withAges(movement.until, run.finishedAt));
-      return [phrase`a pod may take until ${until} to end`];
+      return [`a pod may take until ${until} to end`];
     }
     case 'starting':
-      return [['Kubernetes starts 5 s after the request, and has not started yet']];
+      return ['Kubernetes starts 5 s after the request, and has not started yet'];
     case 'retrying':
-      return [['the error that Kubernetes reported is fixed; it tries again within a minute']];
+      return ['the error that Kubernetes reported is fixed; it tries again within a minute'];
     case 'none':
     case 'unknown':
       return [];
@@ -588,16 +579,16 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const titles = roots.map(({ finding }) => titleWords(finding, home));
   const [first] = roots;
   const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
-  const notRead = unread === undefined ? [] : phrase`could not read ${unread}`;
+  const notRead = unread === undefined ? '' : `could not read ${unread}`;
   const chainOf = ({ links }: Root): Words => asSentence(chainClauses(links, scene));
   const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   return {
     ...result,
     mark: outcomeSign(result.outcome, result.verdict),
     state,
-    headline: phrase`Namespace ${literal(home)} ${state}${detail}`,
+    headline: `Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence: first === undefined ? notRead : phrase`${chainOf(first)}${more}`,
+    sentence: first === undefined ? notRead : `${chainOf(first)}${more}`,
     /** The first root cause. */
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
@@ -614,7 +605,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
-  const namespaceWords: Words = ['Namespace ', literal(scene.home)];
+  const namespaceWords = `Namespace ${literal(scene.home)}`;
   const rows: Row[] = [];
   const seen = new Set<string>();
   const walk = (from: string, fromWords: Words, depth: readonly boolean[]): void => {
@@ -632,7 +623,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
         !isKnown &&
         (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
       const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
-      const reason: Words = [diagnosed(withAges(because, scene.now), names)];
+      const reason = diagnosed(withAges(because, scene.now), names);
       const message = finding === undefined ? reason : messageWords(finding, scene, waits);
       rows.push({
         from,
@@ -641,7 +632,7 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
         fromWords,
         toWords,
         label: isSelf ? continuationWords(finding, scene) : toWords,
-        message: isKnown ? ['(see above)'] : isSelf ? [] : message,
+        message: isKnown ? '(see above)' : isSelf ? '' : message,
         because: reason,
         isRootCause: roots.has(to),
         isKnown,
@@ -661,14 +652,14 @@ function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
   return [...byReason].map(([common, group]) => {
     const whats = new Map(group.map(({ what, grant }) => [what, grant]));
     // Resource types have the names that kubectl takes; other entries are phrases.
-    const list = [...whats].map(([what, grant]) => [
+    const list = [...whats].map(([what, grant]) =>
       grant === undefined ? diagnosed(what) : literal(what),
-    ]);
+    );
     const reason = group[0]?.reason ?? '';
-    if (common !== undefined) return [...listWords(list, MAX_NAMED), ': ', diagnosed(common)];
+    if (common !== undefined) return `${listWords(list, MAX_NAMED)}: ${diagnosed(common)}`;
     const example = list.length > 1 ? 'for example ' : '';
     const types = listWords(list, MAX_NAMED);
-    return phrase`${types}: permissions are missing, ${example}${literal(reason)}`;
+    return `${types}: permissions are missing, ${example}${literal(reason)}`;
   });
 }
 
@@ -690,8 +681,7 @@ function rulesFor(entries: readonly NotInspected[]): string[] {
 function queuedWords(held: readonly NamespaceResult[]): Words {
   const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
   const total = queued.reduce((sum, { count }) => sum + count, 0);
-  if (total === 0) return [];
-  return [`Not marked for deletion yet: ${counted(total, 'object')}.`];
+  return total === 0 ? '' : `Not marked for deletion yet: ${counted(total, 'object')}.`;
 }
 
 /** Technical terms that the author of a change may not know. At most one line each. */

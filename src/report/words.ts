@@ -1,60 +1,58 @@
 import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
 
 /**
- * A text in pieces, each with its origin, so that every renderer can encode it: fixed
- * words, a literal text (a name as kubectl takes it, a quotation), or a
- * sentence of the diagnosis, which has names in it.
+ * A text with marks: control characters stand around what must be written as code, around sentences of the diagnosis, in
+ * which names are searched, and around bold type. Everything else is fixed words. Text from elsewhere gets into
+ * a marked text only through `literal` and `diagnosed`, which remove control characters, so that no mark can be forged.
  */
-export type Word =
-  | string
-  | { strong: Words }
-  | { exact: string }
-  | { said: string; names: readonly string[] };
-export type Words = readonly Word[];
+export type Words = string;
 
-/** Returns fixed words in bold type. */
-export function bold(...words: Word[]): Word {
-  return { strong: words };
+const [CODE, CODE_END, SAID, SAID_END, BOLD, BOLD_END] = Array.from({ length: 6 }, (_, at) =>
+  String.fromCharCode(at + 1),
+) as [string, string, string, string, string, string];
+const MARKS = new RegExp(`[${CODE}-${BOLD_END}]`, 'g');
+const PIECES = new RegExp(
+  `${CODE}([^${CODE_END}]*)${CODE_END}|${SAID}([^${SAID_END}]*)${SAID_END}|[^${CODE}${SAID}]+`,
+  'g',
+);
+
+export function bold(words: Words): Words {
+  return `${BOLD}${words}${BOLD_END}`;
 }
 
-export function literal(text: string): Word {
-  return { exact: text };
+/** Returns a text that must be written as code: a name as kubectl takes it, or a quotation. */
+export function literal(text: string): Words {
+  return `${CODE}${plainText(text)}${CODE_END}`;
 }
 
 /** Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words. */
-export function diagnosed(text: string, names: readonly string[] = []): Word {
-  return { said: text, names };
+export function diagnosed(text: string, names: readonly string[] = []): Words {
+  const plain = plainText(text);
+  const marked =
+    names.length === 0
+      ? plain
+      : plain.replace(/\S+/g, (token) => {
+          const { open, core, close } = partsOf(token);
+          return names.includes(core) ? `${open}${literal(core)}${close}` : token;
+        });
+  return `${SAID}${marked}${SAID_END}`;
 }
 
-/**
- * Writes a template as pieces. Its text is fixed words, and so is a string among its values: a name or a sentence from a
- * cluster has to be `literal` or `diagnosed`.
- */
-export function phrase(texts: TemplateStringsArray, ...values: (Word | Words)[]): Words {
-  return texts.flatMap((text, at) => [text, values[at] ?? []].flat()).filter((one) => one !== '');
-}
-
-/** Joins pieces with `between`; empty ones are left out. */
+/** Joins texts with `between`; empty ones are left out. */
 export function joinWords(parts: readonly Words[], between: string): Words {
-  return parts
-    .filter((part) => part.length > 0)
-    .flatMap((part, at) => (at === 0 ? part : [between, ...part]));
+  return parts.filter((part) => part !== '').join(between);
 }
 
 /** Writes "a", "a and b", "a, b and c"; beyond `most` the rest is counted. */
 export function listWords(items: readonly Words[], most = items.length): Words {
   const left = items.length - most;
-  const all = left > 0 ? [...items.slice(0, most), [`${formatCount(left)} more`]] : items;
-  return all.flatMap((item, at) => {
-    if (at === 0) return item;
-    return [at === all.length - 1 ? ' and ' : ', ', ...item];
-  });
+  const all = left > 0 ? [...items.slice(0, most), `${formatCount(left)} more`] : items;
+  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
 
 /** Lists names and other literal texts as `listWords` does. */
 export function listExact(items: readonly string[], most = items.length): Words {
-  const words = items.map((item) => [literal(item)]);
-  return listWords(words, most);
+  return listWords(items.map(literal), most);
 }
 
 /** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */
@@ -69,21 +67,17 @@ export function counted(count: number, noun: string): string {
 
 /** Capitalizes the first letter of a sentence, unless the sentence starts with a name. */
 export function capitalized(words: Words): Words {
-  const [first, ...rest] = words;
-  if (typeof first === 'string') return [upperFirst(first), ...rest];
-  if (first === undefined || !('said' in first)) return words;
-  return [{ ...first, said: upperFirst(first.said) }, ...rest];
+  return words.startsWith(SAID) ? `${SAID}${upperFirst(words.slice(1))}` : upperFirst(words);
+}
+
+/** Returns the sentence with a full stop, unless it ends with one, as a quotation may. */
+export function withFullStop(words: Words): Words {
+  return toPlain(words).endsWith('.') ? words : `${words}.`;
 }
 
 /** Renders one line for logs, terminals and outputs. */
 export function toPlain(words: Words): string {
-  return words
-    .map((word) => {
-      if (typeof word === 'string') return word;
-      if ('strong' in word) return toPlain(word.strong);
-      return plainText('exact' in word ? word.exact : word.said);
-    })
-    .join('');
+  return words.replace(MARKS, '');
 }
 
 const MAX_CHARS = 300;
@@ -94,15 +88,13 @@ type Span = (text: string, maxChars: number) => string;
 /** Renders one line of Markdown that works in a sentence, a list item and a table cell. */
 export function toMarkdown(words: Words, maxChars = MAX_CHARS, span: Span = codeSpan): string {
   let line = '';
-  for (const word of words) {
+  for (const [piece, code, said] of words.matchAll(PIECES)) {
     const next =
-      typeof word === 'string'
-        ? word
-        : 'strong' in word
-          ? `**${toMarkdown(word.strong, maxChars, span)}**`
-          : 'exact' in word
-            ? span(word.exact, maxChars)
-            : prose(word, maxChars, span);
+      code !== undefined
+        ? span(code, maxChars)
+        : said !== undefined
+          ? prose(said, maxChars, span)
+          : piece.replace(MARKS, '**');
     // Two code spans side by side would be read as one with other ends.
     line += line.endsWith('`') && next.startsWith('`') ? ` ${next}` : next;
   }
@@ -120,7 +112,7 @@ export function toHtml(words: Words): string {
  * written in entities, which are decoded after Markdown was parsed.
  */
 function codeSpan(text: string, maxChars: number): string {
-  const plain = shorten(plainText(text).trim(), maxChars);
+  const plain = shorten(text.trim(), maxChars);
   if (plain === '') return EMPTY;
   if (/[|<\\]/.test(plain)) return codeHtml(plain, maxChars);
   const runs = plain.match(/`+/g) ?? [];
@@ -134,33 +126,34 @@ function codeSpan(text: string, maxChars: number): string {
  * letters, plain numbers and closing punctuation stay outside of it, no mention, reference, link or
  * mark-up can be formed, whatever name stands in the sentence.
  */
-function prose(
-  { said: text, names }: { said: string; names: readonly string[] },
-  maxChars: number,
-  span: Span,
-): string {
+function prose(text: string, maxChars: number, span: Span): string {
   const out: string[] = [];
   let run: string[] = [];
   const flush = (open = '', close = ''): void => {
     if (run.length > 0) out.push(`${open}${span(run.join(' '), maxChars)}${close}`);
     run = [];
   };
-  for (const token of shorten(plainText(text), maxChars).split(/\s+/)) {
-    // Brackets and quotation marks around a word, and the punctuation after it, are not part of a name.
-    const [, open = '', core = '', close = ''] = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token) ?? [];
-    if (isOrdinary(core, names)) {
+  for (const token of shorten(text, maxChars).split(/\s+/)) {
+    const { open, core, close } = partsOf(token);
+    if (isOrdinary(core)) {
       flush();
       // At the beginning of a paragraph, "1." and "1)" would begin a list.
       const end = out.length === 0 && /^\d/.test(core) ? close.replace(/^[.)]/, '') : close;
       if (token !== '') out.push(`${open}${core}${end}`);
     } else {
       if (open !== '') flush();
-      run.push(core);
+      run.push(core.replace(MARKS, ''));
       if (open !== '' || close !== '') flush(open, close);
     }
   }
   flush();
   return out.length === 0 ? EMPTY : out.join(' ');
+}
+
+/** Splits brackets and quotation marks around a word, and the punctuation after it, which are not part of a name. */
+function partsOf(token: string): { open: string; core: string; close: string } {
+  const [, open = '', core = '', close = ''] = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token) ?? [];
+  return { open, core, close };
 }
 
 const ORDINARY = [
@@ -170,8 +163,8 @@ const ORDINARY = [
   /^\d{4}-\d{2}-\d{2}$/,
 ];
 
-function isOrdinary(core: string, names: readonly string[]): boolean {
-  // Seven and more hexadecimal letters are linked as a commit where one has that name.
-  if (names.includes(core) || /^[0-9a-f]{7,40}$/i.test(core)) return false;
+/** Reports whether a word may stay text. Seven and more hexadecimal letters are linked as a commit of that name. */
+function isOrdinary(core: string): boolean {
+  if (/^[0-9a-f]{7,40}$/i.test(core)) return false;
   return core === '' || ORDINARY.some((ordinary) => ordinary.test(core));
 }

@@ -153,7 +153,7 @@ function wordDifferences(expected: Expectation, seen: ReportNamespace): string[]
   return uniqueLinks(expected).flatMap((link) => {
     const finding = seen.findings.find((candidate) => isIt(link, candidate));
     if (!finding) return [];
-    const said = [finding.message, ...finding.evidence, ...(finding.next ?? [])].join('\n');
+    const said = [finding.message, ...finding.evidence].join('\n');
     const advised = finding.remedies.map(({ text, command }) => `${text}\n${command}`).join('\n');
     const count = finding.count ?? 1;
     const { certainty = 'not given' } = finding;

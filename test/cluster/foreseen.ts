@@ -613,16 +613,6 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /Job apply-a/,
   ],
-  'a task that only a label connects with the object': [
-    withTask('label'),
-    'inconclusive',
-    /Job apply-a/,
-  ],
-  'permissions for pods that come and go': [
-    withPermissions(STUCK, { runsPods: true }),
-    'inconclusive',
-    /a Pod with the unused ServiceAccount run-a/,
-  ],
   'a class that no installation serves': [
     async (world) => {
       const operator = await elsewhere(world, { container: { args: ['--widget-class=blue'] } });
@@ -920,17 +910,6 @@ export const QUESTIONS: Record<string, [build: Build, says: string]> = {
       ],
     ]),
   ),
-  'a ConfigMap that the operator left for an object that is gone': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      await createGuarded(world, operator, 'a');
-      const labels = { [`${operator.group}/cleanup-of`]: 'z' };
-      await world.create(configMap(world.namespace, 'cleanup-z', { labels }), {
-        fieldManager: operator.manager,
-      });
-    },
-    'something like ConfigMap cleanup-z',
-  ],
   ...Object.fromEntries(
     Object.entries(FAILURES).map(([title, [condition, message]]) => [
       `a status of ${title}`,

@@ -64,7 +64,7 @@ const WATCHED_MS: Readonly<Record<string, number>> = { 'slow-queue': 50_000 };
 const FORETOLD = new Set([
   ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden', 'denied-by-policy'],
   ...['denied-by-webhook', 'granted-here', 'owner-not-ready', 'paused', 'two-dead-webhooks'],
-  ...['agent-lost', 'lock-of-evicted', 'between-jobs', 'ending-leads', 'who-is-asked'],
+  ...['agent-lost', 'between-jobs', 'ending-leads', 'who-is-asked'],
   ...['which-webhooks', 'which-policies', 'many-references'],
   ...['known-needs', 'addressed-service'],
 ]);

@@ -87,20 +87,6 @@ export class Situation {
     return this;
   }
 
-  /** Somebody runs in namespace ops: a bare Pod, whose container is called so. */
-  pod(name: string, program: string, account = 'default', given: JsonObject = {}): this {
-    this.cluster.put(`/api/v1/namespaces/${OPS}/pods/${name}`, {
-      metadata: { namespace: OPS, name, uid: `uid-pod-${name}`, labels: { app: name }, ...given },
-      spec: {
-        serviceAccountName: account,
-        nodeName: 'node-1',
-        containers: [{ name: program, image: `example.com/${program}:1` }],
-      },
-      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
-    });
-    return this;
-  }
-
   workload(kind: string, name: string, given: Workload = {}): this {
     const { account = 'default', replicas = 1, program = name, namespace = OPS } = given;
     const { creationTimestamp = this.at(-3_600_000) } = given;

@@ -1,7 +1,7 @@
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { orderCommand, orderOf } from '../../src/forecast/order.ts';
 import { foresee } from '../../src/forecast/predict.ts';
-import type { Diagnosis, Edge, Finding, HeldNamespace } from '../../src/model/finding.ts';
+import type { Diagnosis, Edge, Finding } from '../../src/model/finding.ts';
 import { NAMESPACE_NODE } from '../../src/model/finding.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
@@ -75,11 +75,8 @@ export const deadlock = (name?: string): NamespaceResult => recorded('S4-watched
 export function deadApiService(name = 'preview-pr-57'): NamespaceResult {
   const result = recorded('SEED-1d', name);
   const since = '2026-03-02T07:41:00Z';
-  const { findings = [], rootCauses = [] } = result.diagnosis ?? {};
-  return withDiagnosis(result, {
-    findings: findings.map((found) => ({ ...found, since })),
-    alsoHeld: heldSince(rootCauses, 'preview-pr-51', 'preview-pr-55', 'load-test'),
-  });
+  const { findings = [] } = result.diagnosis ?? {};
+  return withDiagnosis(result, { findings: findings.map((found) => ({ ...found, since })) });
 }
 /** Two things that have nothing to do with each other. */
 export const severalCauses = (name?: string): NamespaceResult => recorded('SEED-2c', name);
@@ -194,7 +191,6 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
     queued: [],
     notInspected: [],
     contradictions: [],
-    alsoHeld: [],
     namespaceUnread: false,
     movement: { kind: 'none' },
     inspectedTypes: 38,
@@ -234,11 +230,6 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
     namespaces,
     ...given,
   };
-}
-
-/** Other namespaces with the same cause, stuck since before every run. */
-function heldSince(causes: string[], ...names: string[]): HeldNamespace[] {
-  return names.map((name) => ({ name, since: '2026-02-27T08:00:00Z', causes }));
 }
 
 export function gone(name = 'preview-pr-42', elapsedMs = 38_000): NamespaceResult {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/diagnose/catalogue.ts';
-import entries from '../../src/diagnose/finalizers.json' with { type: 'json' };
+import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/model/catalogue.ts';
+import entries from '../../src/model/finalizers.json' with { type: 'json' };
 
 const CATALOGUE = entries as CatalogueEntry[];
 const core = (kind: string) => ({ kind, group: '' });

@@ -183,26 +183,3 @@ describe('an object that a status text calls missing', () => {
     expect(/cannot succeed/.test(messageFor(text))).toBe(isHere);
   });
 });
-
-describe('the cause that remains after the first one', () => {
-  const nextIn = (id: string, isAsleep: boolean): string[] => {
-    const { now, before } = readRecordedLook(id);
-    const told = JSON.stringify(now);
-    const asleep = told.replaceAll('"wanted":1,"ready":1', '"wanted":0,"ready":0');
-    const { findings } = diagnose(JSON.parse(isAsleep ? asleep : told), before);
-    return findings.flatMap(({ next = [] }) => next);
-  };
-
-  test('is what an owner scaled to zero will lack when it runs again', () => {
-    expect(nextIn('S82-silent', true).join()).toMatch(/may need Secret db-credentials .*no longer/);
-    // For a running owner the finding itself says this.
-    expect(nextIn('S82-silent', false)).toEqual([]);
-  });
-
-  test('is the object that is held behind a pod', () => {
-    expect(nextIn('S6', false).join()).toMatch(
-      /^Widget db is held by .*no controller that would remove it/,
-    );
-    expect(nextIn('S25b', false)).toEqual([]);
-  });
-});

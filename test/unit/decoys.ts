@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
 import { apiServiceFacts, definitionFacts } from '../../src/model/facts/apis.ts';
-import { attachmentFacts, leaseFacts } from '../../src/model/facts/cluster.ts';
+import { leaseFacts } from '../../src/model/facts/cluster.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { bindingFacts, roleFacts } from '../../src/model/facts/rbac.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
@@ -51,7 +51,6 @@ export function withDecoys(now: Snapshot): Snapshot {
       ),
       ...more('clusterRoleBindings', ...BINDINGS.map((binding) => bindingFacts(binding))),
       ...more('leases', leaseFacts(LEASE), ...namesakesOfLeases(cluster.leases)),
-      ...more('volumeAttachments', attachmentFacts(ATTACHMENT)),
     },
     places: Object.fromEntries(
       Object.entries(places).map(([namespace, place]) => [
@@ -67,7 +66,6 @@ export function withDecoys(now: Snapshot): Snapshot {
           }),
           ...(place.pods &&
             namespace !== now.namespace.name && { pods: besideEvicted(place.pods) }),
-          ...(place.locks && { locks: besideRunning(place.locks, place.pods) }),
           ...(place.events && {
             events: added(place.events, [
               ...held.map((object) => eventAbout(object, now.takenAt)),
@@ -94,13 +92,6 @@ function besideEvicted(pods: Read<PodFacts[]>): Read<PodFacts[]> {
       },
     }));
   return added(pods, evicted);
-}
-
-/** ConfigMaps that pods own which run: their leaders. */
-function besideRunning<R extends Read<object[]>>(locks: R, pods: Read<PodFacts[]> | undefined): R {
-  const running = (pods?.ok ? pods.value : []).filter(({ phase }) => phase === 'Running');
-  const made = running.map(({ uid, namespace }) => ({ namespace, name: 'decoy', pods: [uid] }));
-  return added(locks, made);
 }
 
 const isReplaced = ({ ready, ownerReferences: [by] }: PodFacts): boolean =>
@@ -244,16 +235,6 @@ const BINDINGS: JsonObject[] = [
 const LEASE: JsonObject = {
   metadata: { namespace: 'decoy-stays', name: 'decoy' },
   spec: { holderIdentity: 'decoy_1', renewTime: OLD, leaseDurationSeconds: 15 },
-};
-
-const ATTACHMENT: JsonObject = {
-  metadata: { name: 'decoy' },
-  spec: {
-    attacher: 'decoy.example.net',
-    source: { persistentVolumeName: 'decoy' },
-    nodeName: 'decoy',
-  },
-  status: { attached: true },
 };
 
 /** A warning about an object of another kind with the name of this one. */

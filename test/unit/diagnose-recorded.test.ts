@@ -152,13 +152,6 @@ test('no remedy starts an owner if workloads could not be read', () => {
   expect(changed.filter((text) => /: (?:Start|Bring|Install|Restart) /.test(text))).toEqual([]);
 });
 
-test('an owner counts as the leader if its ConfigMaps could not be read', () => {
-  const { now, before } = readRecordedLook('lock-of-evicted');
-  const failure = { kind: 'forbidden', message: '403' } as const;
-  for (const place of Object.values(now.places)) place.locks = { ok: false, failure };
-  expect(diagnose(now, before).findings.map(({ code }) => code)).toContain('owner-running');
-});
-
 test('the controller of the owner may undo changes by hand, and is named', () => {
   const { now, before } = readRecordedLook('S3');
   const { deployments } = now.cluster;

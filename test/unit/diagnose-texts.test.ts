@@ -375,27 +375,6 @@ test('a type whose conversion is lost has objects, so the webhook is installed a
   ]);
 });
 
-test('what holds the namespace after its pods is named once', () => {
-  const nextIn = (scenario: string, change: (now: Snapshot) => void = () => {}) => {
-    const { before, now } = readRecordedLook(scenario);
-    change(now);
-    return diagnose(now, before).findings.flatMap(({ next = [] }) => next);
-  };
-  const held = 'Widget db is held by finalizer example.com/cleanup, and ';
-  const [missing = ''] = nextIn('S6');
-  expect(missing).toContain(`${held}no controller that would remove it was found`);
-  // Without its CRD, nobody knows what is missing.
-  const [unknown = ''] = nextIn('S6', ({ definitions }) => {
-    for (const name of Object.keys(definitions)) definitions[name] = { ok: true, value: undefined };
-  });
-  expect(unknown).toContain(held);
-  expect(unknown.match(/Widget/g)).toHaveLength(1);
-  // An owner is named.
-  expect(nextIn('next-behind-pod')[0]).toMatch(
-    /, and Deployment part-system\/part-operator should/,
-  );
-});
-
 test('a finalizer of two programs is removed by hand, object by object', () => {
   const forcing = (found: Finding): boolean => advice(found).includes('Let this gate remove it');
   const owner = findingIn('S70-asleep', 'owner-scaled-to-zero', () => {});

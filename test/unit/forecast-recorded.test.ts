@@ -51,10 +51,10 @@ const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
     S100-others S100-over S42 class-of-its-own S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
     S66-this-object S67 S67-polarity S71 S80 class-in-name class-of-storage S81-awake agent-there behind-named behind-namesake
-    behind-orphan bound-as-group chain-users config-in-use definition-there entry-of-who-runs
+    behind-orphan bound-as-group chain-users config-in-use entry-of-who-runs
     lease-before-upgrade workload-paused
     awaits-what-it-names cloud-static leads-by-another leads-by-node store-awaits-it store-works S63-variable error-with-old-time event-of-others flux-suspended harmless-words impersonates keda-paused other-classes
-    lease-of-the-group lease-of-twin lock-of-nobody log-of-parent namesake-of-product one-replica
+    lease-of-the-group lease-of-twin log-of-parent namesake-of-product one-replica
     other-pause own-guard partner-partly-down paused-by-no paused-capital paused-for-flux paused-no-more
     progress-not-found progress-of-expired sibling-lease spares-the-owner writer-of-part`,
   'the cloud provider runs its owner, and its status shows that it does': `
@@ -64,7 +64,7 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    counts-no-errors fails-to-go in-use-since job-elsewhere job-elsewhere-failed job-elsewhere-remains other-language own-field
+    counts-no-errors fails-to-go in-use-since other-language own-field
     says-what-it-waits-for waits-elsewhere`,
   'the last error is of other work, and no refusal': `
     failed-before pods-are-gone result-of-ended-run sync-refused`,

@@ -32,7 +32,6 @@ describe('readInputs', () => {
       delete: false,
       orderTimeoutMs: 150_000,
       forecast: false,
-      forecastReport: '',
       timeoutMs: 300_000,
       failFast: false,
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },

@@ -269,7 +269,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     leases: [],
     clusterServiceVersions: [],
     conversions: [],
-    volumeAttachments: [],
     providerNodes: [],
   };
   const details: Everything['details'] = Object.fromEntries(

@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { renderMetrics } from '../../src/report/open-metrics.ts';
-import { buildReport } from '../../src/report/report-json.ts';
-import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { REPOSITORY } from '../stub/action-yml.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
@@ -25,8 +23,6 @@ function promtool(args: string[], input = '') {
 
 const run = runOf([deadlock('a'), deadApiService('b'), notSeen('c'), gone('d')]);
 const metricsOf = (result: typeof run): string => renderMetrics(viewOf(result));
-const statisticsOf = (result: typeof run): string =>
-  renderStatistics(summarizeReports([buildReport(result)]), 'prometheus');
 const many = runOf(Array.from({ length: 2_000 }, (_, at) => deadlock(`n-${at}`)));
 const nasty = NASTY_TEXTS.map((end) => poison(run, (text) => `${text}${end}`));
 
@@ -34,11 +30,7 @@ describe.skipIf(!isThere)(`promtool${isThere ? '' : ' (skipped: it is not on PAT
   test.each([
     { what: 'a run', texts: [metricsOf(run)] },
     { what: '2,000 namespaces', texts: [metricsOf(many)] },
-    {
-      what: 'any text in every place',
-      texts: nasty.flatMap((one) => [metricsOf(one), statisticsOf(one)]),
-    },
-    { what: 'statistics', texts: [statisticsOf(run)] },
+    { what: 'any text in every place', texts: nasty.map(metricsOf) },
   ])('reads the metrics of $what in both text formats', ({ texts }) => {
     for (const text of texts) {
       expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, said: '' });

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  Diagnosis,
-  Finding,
-  FindingCode,
-  HeldNamespace,
-  Remedy,
-} from '../../src/model/finding.ts';
+import type { Diagnosis, Finding, FindingCode, Remedy } from '../../src/model/finding.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { causesOf, rootsOf } from '../../src/report/causes.ts';
 import { buildReport } from '../../src/report/report-json.ts';
@@ -177,18 +171,15 @@ describe('where a cause lies', () => {
     const whole = runOf([namespace], { elapsedMs: 302_000, ...run });
     return first === undefined ? undefined : toPlain(attributionOf(first, whole));
   };
-  test('is reported, and whether other namespaces have waited for it longer', () =>
+  test('is reported', () =>
     expectPairs('attributions.txt', (line) => {
-      const { causes, deadlock: isDeadlock = false, alsoHeld, run } = JSON.parse(line);
+      const { causes, deadlock: isDeadlock = false, run } = JSON.parse(line);
       const findings: Finding[] = causes.map(
         ({ code, scope, ...given }: { code: FindingCode; scope: Finding['scope'] }) =>
           cause(code, scope, given),
       );
       const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
-      const ids = findings.map(({ id }) => id);
-      const others: HeldNamespace[] = alsoHeld ?? [];
-      const waiting = others.map((other) => ({ ...other, causes: other.causes ?? ids }));
-      return answer(findings, { deadlocks, alsoHeld: waiting }, run);
+      return answer(findings, { deadlocks }, run);
     }));
 });
 
@@ -240,7 +231,7 @@ describe('remedies', () => {
     const [first, second] = viewOf(runOf([recorded('S84')])).causes;
     expect(first?.remedies).not.toEqual([]);
     expect(second?.remedies).toEqual([]);
-    expect(toPlain(second?.also ?? [])).toBe('The fix of cause 1 fixes this one, too.');
+    expect(toPlain(second?.also ?? '')).toBe('The fix of cause 1 fixes this one, too.');
   });
 
   test('of equal causes are listed once, with the commands for every namespace', () => {

@@ -129,7 +129,7 @@ describe('one comment', () => {
     expect(view.causes).toHaveLength(causes);
     for (const { remedies } of view.causes) {
       const [first] = remedies[0]?.actions ?? [];
-      const told = toMarkdown(first?.text ?? ['nothing to do']);
+      const told = toMarkdown(first?.text ?? 'nothing to do');
       expect(body).toContain(first?.command ? brokenCommand(first.command).join('\n') : told);
     }
     const most = Math.max(...view.causes.map(({ namespaces }) => namespaces.length));

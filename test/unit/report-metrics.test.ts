@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { renderMetrics } from '../../src/report/open-metrics.ts';
-import { buildReport } from '../../src/report/report-json.ts';
-import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
@@ -86,33 +84,11 @@ describe('metrics.prom', () => {
     expect(mistakesIn(text)).toEqual([]);
   });
 
-  test('and statistics are valid with any text in every place', () => {
+  test('is valid with any text in every place', () => {
     const run = runOf([deadlock('a'), deadApiService('b'), notSeen('c'), gone('d')]);
     for (const nasty of [...NASTY_TEXTS, '"} 1\n# EOF\n', '\\', '\\n', '\ud800']) {
       const poisoned = poison(run, (text) => `${text}${nasty}`);
       expect(mistakesIn(renderMetrics(viewOf(poisoned)))).toEqual([]);
-      const statistics = summarizeReports([buildReport(poisoned)]);
-      expect(mistakesIn(renderStatistics(statistics, 'prometheus'))).toEqual([]);
     }
-  });
-});
-
-describe('stats --format prometheus', () => {
-  test('has counts, quantiles and causes', () => {
-    const reports = [runOf([gone('a', 38_000)]), runOf([deadApiService('b')])].map(buildReport);
-    const text = renderStatistics(summarizeReports(reports), 'prometheus');
-    expect(mistakesIn(text)).toEqual([]);
-    expect(text).toContain('teardown_reports 2\n');
-    expect(text).toContain('teardowns{outcome="stuck"} 1\n');
-    expect(text).toContain('teardown_deletion_seconds{quantile="0.5"} 38\n');
-    expect(text).toContain(
-      'teardown_cause_hangs{cause="apiservice-unavailable",what="APIService v1beta1.metrics.k8s.io"} 1\n',
-    );
-  });
-
-  test('has no quantiles without a deletion', () => {
-    const text = renderStatistics(summarizeReports([]), 'prometheus');
-    expect(text).not.toContain('quantile');
-    expect(mistakesIn(text)).toEqual([]);
   });
 });

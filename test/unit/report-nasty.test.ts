@@ -8,7 +8,6 @@ import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport, reportJson } from '../../src/report/report-json.ts';
-import { renderStatistics, summarizeReports } from '../../src/report/statistics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { diagnosed, literal, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
@@ -68,7 +67,6 @@ const WITH_EVERYTHING = namespaceResult({
       { what: 'nodes', reason: 'never' },
     ],
     contradictions: ['it says'],
-    alsoHeld: [{ name: 'other', since: FINISHED_AT, causes: [EVERYTHING.id] }],
     movement: { kind: 'grace-period', until: FINISHED_AT },
   },
 });
@@ -131,11 +129,6 @@ function history(run: RunResult): Teardown[] {
 const RENDERINGS: { what: string; runs: RunResult[]; render: (run: RunResult) => string }[] = [
   { what: 'report', runs: RUNS, render: (run) => renderMarkdownReport(viewOf(run), CONTEXT) },
   { what: 'comment', runs: [runOf([leavesBehind()])], render: comment },
-  {
-    what: 'statistics',
-    runs: RUNS,
-    render: (run) => renderStatistics(summarizeReports([buildReport(run)]), 'markdown'),
-  },
 ];
 
 describe.each(JUDGES)(
@@ -184,10 +177,7 @@ describe('names', () => {
     '$shown read on the page as they are',
     ({ text }) => {
       const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
-      const { code } = renderPage(
-        toMarkdown(['x ', literal(text), ' y']).toWellFormed(),
-        MICROMARK,
-      );
+      const { code } = renderPage(toMarkdown(`x ${literal(text)} y`).toWellFormed(), MICROMARK);
       expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
     },
   );
@@ -306,11 +296,11 @@ describe('pieces of a text', () => {
     { word: literal('`b'), is: '`` `b ``' },
     { word: literal(' '), is: '(empty)' },
   ])('$word', ({ word, is }) => {
-    expect(toMarkdown([word])).toBe(is);
+    expect(toMarkdown(word)).toBe(is);
   });
 
   test('two adjacent names stay separate', () => {
-    expect(toMarkdown([literal('a'), literal('b')])).toBe('`a` `b`');
+    expect(toMarkdown(`${literal('a')}${literal('b')}`)).toBe('`a` `b`');
   });
 });
 

@@ -9,7 +9,7 @@ import {
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
-import { literal, toMarkdown, toPlain, type Words } from '../../src/report/words.ts';
+import { literal, toMarkdown, toPlain } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
 
@@ -32,7 +32,7 @@ const HELD = {
 type Link = Pick<Finding, 'code' | 'subject' | 'message'> & Partial<Finding>;
 
 /** Each waits for the next. */
-function clauses(...links: Link[]): Words[] {
+function clauses(...links: Link[]): string[] {
   const findings = links.map((link) => finding(link));
   findings.forEach((link, at) => {
     const next = findings[at + 1];
@@ -43,7 +43,7 @@ function clauses(...links: Link[]): Words[] {
 }
 
 test('a clause with its own full stop gets no second one', () => {
-  const said: Words[] = [['it says ', literal('not allowed.')], ['so it stays']];
+  const said = [`it says ${literal('not allowed.')}`, 'so it stays'];
   expect(toPlain(asSentences(said))).toBe('It says not allowed. So it stays.');
 });
 

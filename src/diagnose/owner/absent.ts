@@ -1,11 +1,10 @@
+import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
-import { productName } from '../catalogue.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
-  detailOf,
   fateText,
   isInside,
   itemsIn,
@@ -266,7 +265,6 @@ export function unknownOwner(
       ...warnings.map(
         ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
       ),
-      ...attachments(context, held),
     ],
     scope: 'namespace',
     certainty: 'unknown',
@@ -416,15 +414,4 @@ function purposeOf(held: Held): string[] {
   return known === undefined
     ? []
     : [`${held.finalizer} protects: ${withoutPeriod(known.protects)}`];
-}
-
-/** Returns the attachments of a claim's volume, for which the claim may wait. */
-function attachments(context: Context, held: Held): string[] {
-  const named = held.objects.flatMap((object) => detailOf(context, object)?.references ?? []);
-  return itemsIn(context.now.cluster.volumeAttachments)
-    .filter(({ volume }) => named.some(({ name }) => name === volume))
-    .map(
-      ({ name, attacher, node, attached, error }) =>
-        `VolumeAttachment ${name}: attacher ${attacher}, node ${node}, attached=${attached}${error === undefined ? '' : `, ${error}`}`,
-    );
 }

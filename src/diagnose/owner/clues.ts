@@ -1,8 +1,8 @@
 import { matchesGlob } from '../../base/text.ts';
+import { domainOf, isExactWorkloadName } from '../../model/catalogue.ts';
 import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
 import { type Actor, isEndingNamespace } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
-import { domainOf, isExactWorkloadName } from '../catalogue.ts';
 import {
   type Context,
   conversionsOf,

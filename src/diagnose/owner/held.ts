@@ -1,6 +1,11 @@
+import {
+  type CatalogueEntry,
+  domainOf,
+  lookUpFinalizer,
+  productsOf,
+} from '../../model/catalogue.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type CatalogueEntry, domainOf, lookUpFinalizer, productsOf } from '../catalogue.ts';
 import {
   type Context,
   isBuiltIn,

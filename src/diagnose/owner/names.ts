@@ -1,5 +1,5 @@
+import { type CatalogueEntry, isExactWorkloadName } from '../../model/catalogue.ts';
 import type { Actor } from '../actors.ts';
-import { type CatalogueEntry, isExactWorkloadName } from '../catalogue.ts';
 
 /**
  * Decides which names belong to one program. A program writes and reports under one name (a field manager, the

@@ -1,4 +1,5 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
+import type { CleanupNeed } from '../../model/catalogue.ts';
 import { canName } from '../../model/facts/detail.ts';
 import { hasPodEnded, serviceAddresses } from '../../model/facts/workloads.ts';
 import {
@@ -9,8 +10,7 @@ import {
   type ResourceType,
   type Wanted,
 } from '../../model/snapshot.ts';
-import { type Actor, actorsOf } from '../actors.ts';
-import type { CleanupNeed } from '../catalogue.ts';
+import type { Actor } from '../actors.ts';
 import {
   type Context,
   countsOf,
@@ -59,7 +59,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ...neededCreations(context, held).map(
       (text): Need => ({ kind: 'create', text, certainty: 'likely' }),
     ),
-    ...unsure('create', possibleCreations(context, held, actor)),
+    ...unsure('create', tasksOf(context, held)),
     ...neededObjects(context, held, actor),
     ...unsure(
       'object',
@@ -440,9 +440,7 @@ export function wantedInputs(
       labelSelector: '',
       isMeant: (candidate) => {
         const { namespace, name } = candidate;
-        if (!isUnprotected(candidate, one, owner?.actor)) {
-          return isTrace(candidate, one, owner?.actor);
-        }
+        if (!isUnprotected(candidate, one, owner?.actor)) return false;
         const by = reasonToRead(context, one, candidate);
         if (by === undefined) return false;
         const named = { type, namespace, name, by };
@@ -450,21 +448,6 @@ export function wantedInputs(
       },
     };
   });
-}
-
-/**
- * Reports whether the owner made the object for another one than the held ones: it is none that the owner guards, has a
- * label of the owner's project, and neither an owner nor such a label is a held object.
- */
-function isTrace(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
-  const uids = held.objects.map(({ uid }) => uid);
-  return (
-    isMadeBy(object, held, actor) &&
-    !object.finalizers.includes(held.finalizer) &&
-    !object.ownerReferences.some(({ uid }) => uids.includes(uid)) &&
-    Object.keys(object.labels).some((key) => isKeyOfOwner(key, held)) &&
-    !isLabelledFor(held, object.labels)
-  );
 }
 
 /** Returns custom objects of the type's group that the held objects name and that do not exist. */
@@ -547,86 +530,26 @@ function isMadeBy({ managers = [] }: ObjectFacts, held: Held, actor: Actor | und
   return managers.some((name) => makers.includes(name));
 }
 
-const MAX_TASKS = 3;
-
-/**
- * Returns what the owner may create in the namespace: a pod by a template in the spec, or something like a Job or an
- * ended Pod that the held object controls, or like a bare one that the owner created, or a Pod with a ServiceAccount that it
- * made for the object and that nothing uses.
- */
-function possibleCreations(context: Context, held: Held, actor: Actor | undefined): string[] {
-  const { now } = context;
+/** Returns the pods that the owner may have to start here: by a template in the spec, or like a task that the object owns. */
+function tasksOf({ now }: Context, held: Held): string[] {
   if (knownNeeds(held) !== undefined) return [];
-  const templates = held.objects.flatMap((object) => {
-    const { endedAt, templates: some = [] } = detailOf(context, object) ?? {};
-    // Work that has ended is not run again.
-    return endedAt === undefined ? some : [];
-  });
   const uids = new Set(held.objects.map(({ uid }) => uid));
-  const jobs = itemsIn(now.cluster.jobs)
-    .filter(({ labels, namespace, owner }) =>
-      owner === undefined
-        ? isInside(context, namespace) && isLabelledFor(held, labels)
-        : uids.has(owner.uid),
-    )
-    .map(({ name }) => `Job ${name}`);
-  const pods = itemsIn(now.forecast?.present.pods)
-    // A pod that runs on is an operand; a task ends.
-    .filter(hasPodEnded)
-    .filter(({ ownerReferences, managers = [] }) => {
-      const controller = ownerReferences.find((one) => one.controller);
-      return controller === undefined
-        ? managers.some((name) => actor?.programs.includes(name))
-        : uids.has(controller.uid);
-    })
-    .map(({ name }) => `Pod ${name}`);
-  return [
-    ...[...new Set(templates)].map((field) => `a Pod (${field})`),
-    ...accountsOfTasks(context, held, actor).slice(0, MAX_TASKS),
-    ...[...jobs, ...pods]
-      .slice(0, MAX_TASKS)
-      .map((name) => `something like ${name}, which it made for this object`),
-    ...searched(now)
-      .filter((one) => isTrace(one, held, actor))
-      .slice(0, MAX_TASKS)
-      .map(({ kind, name }) => `something like ${kind} ${name}, which it made for another object`),
-  ];
-}
-
-/**
- * Returns Pods that an owner may have to create if RBAC lets it: with a ServiceAccount that it made for the object and that
- * nothing uses. Terraform operators run each change in such a Pod; other accounts are for people and for CI.
- */
-function accountsOfTasks(context: Context, held: Held, actor: Actor | undefined): string[] {
-  const { forecast, namespace, places } = context.now;
-  if (actor === undefined || !mayCreatePods(context, actor.account)) return [];
-  const uids = held.objects.map(({ uid }) => uid);
-  const used = [
-    ...actorsOf(context).flatMap(({ account }) =>
-      account.namespace === namespace.name ? account.name : [],
-    ),
-    ...itemsIn(forecast?.present.pods).map(({ account }) => account),
-  ];
-  const unused = itemsIn(places[namespace.name]?.roleBindings)
-    .filter(({ owner }) => owner !== undefined && uids.includes(owner))
-    .flatMap(({ subjects }) => subjects)
-    .filter(({ kind, name }) => kind === 'ServiceAccount' && !used.includes(name));
-  return [...new Set(unused.map(({ name }) => name))].map(
-    (name) => `a Pod with the unused ServiceAccount ${name}, which it made for this object`,
+  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
+  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
+  const jobs = itemsIn(now.cluster.jobs).filter(({ owner }) => owner && uids.has(owner.uid));
+  const pods = itemsIn(now.forecast?.present.pods).filter(
+    (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uids.has(uid)),
   );
+  const tasks = [...jobs.map((one) => `Job ${one.name}`), ...pods.map((one) => `Pod ${one.name}`)];
+  return [
+    ...[...new Set(fields)].map((field) => `a Pod (${field})`),
+    ...tasks.slice(0, 3).map((name) => `something like ${name}, which it made for this object`),
+  ];
 }
 
 /** Reports whether a label or an annotation has a domain of the owner's project. */
 function isKeyOfOwner(key: string, held: Held): boolean {
   return key.includes('/') && isAnnotationForOwner(key, held);
-}
-
-/** Reports whether a label of the owner's project names a held object: `example.com/widget: db`. */
-function isLabelledFor(held: Held, labels: Record<string, string>): boolean {
-  const names = held.objects.map(({ name }) => name);
-  return Object.entries(labels).some(
-    ([key, value]) => names.includes(value) && isKeyOfOwner(key, held),
-  );
 }
 
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */

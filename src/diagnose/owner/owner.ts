@@ -43,14 +43,12 @@ import {
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
-import { nextObstacles } from './next.ts';
 import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
 import {
   logRemedy,
   removalAsFirstStep,
   removalBeforeReach,
   removalRemedies,
-  restartCommands,
   scaleUpRemedy,
 } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
@@ -74,8 +72,6 @@ export interface OwnerResults {
   /** The findings that the held object waits for. */
   waitsFor: Link[];
   results: RuleResult[];
-  /** The obstacles that hold the object once the owner acts again. */
-  next?: string[];
   /** The removal of the finalizer, which ends a circle of objects that wait for each other. */
   wayOut?: Remedy[];
   /** No running controller will remove the finalizer: a person may. */
@@ -167,7 +163,6 @@ export function ownerResults(
   const extra = RUNNING.includes(code) ? [] : obstacles;
   const wakeless = code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   const shown = [...own, ...extra, ...wakeless];
-  const next = nextObstacles(context, held, owner, shown, obstacles);
   return {
     waitsFor: [
       ...partners,
@@ -176,7 +171,6 @@ export function ownerResults(
       ...linksTo(wakeless, 'it would refuse the pods of its owner'),
     ],
     results: shown,
-    ...(next.length > 0 && { next }),
     wayOut: removal,
     isRemovable,
     isExpected: false,
@@ -375,7 +369,6 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
   const words = `, but ${state}${why === undefined ? '' : `: ${why}`}`;
   const remedies = [
     ...(cure ? [withRole('now', cure)] : []),
-    ...(POD_SECURITY.test(refused?.message ?? '') ? [relaxRemedy(context, actor)] : []),
     ...more,
     ...(pods.length > 0 ? [logRemedy(context, actor)] : []),
     ...removal,
@@ -387,26 +380,6 @@ function notReady(ownerCase: OwnerCase): RuleResult[] {
     waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
   });
   return [sleeping, ...causes];
-}
-
-const ENFORCE = 'pod-security.kubernetes.io/enforce';
-/** The text of a refusal by Pod Security (k8s.io/pod-security-admission admission/admission.go). */
-const POD_SECURITY = /violates PodSecurity/;
-
-/** Returns the remedy to relax Pod Security. The label overrides the default of the admission plugin. */
-function relaxRemedy(context: Context, actor: Actor): Remedy {
-  const label = kubectl(
-    'label',
-    'namespace',
-    actor.namespace,
-    `${ENFORCE}=privileged`,
-    '--overwrite',
-  );
-  return withRole('or', {
-    text: `Let every pod start in Namespace ${actor.namespace}: set its label ${ENFORCE} to privileged`,
-    command: [label, ...restartCommands(context, actor)].join(' && '),
-    risk: 'no Pod Security Standard is enforced in that namespace until the label is set back',
-  });
 }
 
 /**

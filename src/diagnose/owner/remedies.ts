@@ -1,10 +1,10 @@
 import { shellQuote } from '../../base/text.ts';
+import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
 import { undoneText } from '../backends.ts';
-import { productName } from '../catalogue.ts';
 import {
   forceCommand,
   kubectl,
@@ -36,7 +36,6 @@ import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
 import { invalidity, kindOfResource, typeOfResource } from './state.ts';
 import type { Suspect } from './suspects.ts';
-import type { Sync } from './syncs.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
@@ -136,22 +135,6 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
       { op: 'replace', path, value: value === 'true' ? false : 'Managed' },
     ]),
     risk: 'what the field stops then starts again',
-  });
-}
-
-/** Ends a sync as `argocd app terminate-op` does (argo-cd server/application, TerminateOperation). */
-export function endSyncRemedy({ type, namespace, name }: Sync): Remedy {
-  const phase = '/status/operationState/phase';
-  return withRole('now', {
-    text: `End the sync of Application ${name}, as "argocd app terminate-op ${name}" does; Argo CD then removes the finalizer`,
-    command: patchCommand(
-      [typeName(type), name, '-n', namespace],
-      [
-        { op: 'test', path: phase, value: 'Running' },
-        { op: 'replace', path: phase, value: 'Terminating' },
-      ],
-    ),
-    risk: 'the sync is reported as failed, and its remaining steps do not run',
   });
 }
 

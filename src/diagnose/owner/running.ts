@@ -1,16 +1,10 @@
 import { escapeForRegExp, upperFirst } from '../../base/text.ts';
 import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
 import type { Certainty, Remedy } from '../../model/finding.ts';
-import {
-  type EventFacts,
-  type LeaseFacts,
-  type ObjectFacts,
-  partnerKey,
-  type Snapshot,
-} from '../../model/snapshot.ts';
+import type { EventFacts, LeaseFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { memoryFix } from '../backends.ts';
-import { linksInside, linksNamedIn, namedInTexts, namespacesBehind, waitTexts } from '../chains.ts';
+import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -26,7 +20,6 @@ import {
   servedType,
   shortQuote,
   typeName,
-  valueIn,
 } from '../context.ts';
 import { type ErrorOf, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead } from '../rights.ts';
@@ -40,7 +33,6 @@ import {
   absentObjects,
   type FailedObject,
   failedInputs,
-  failedObject,
   goneNeeds,
   lostService,
   type Need,
@@ -51,7 +43,6 @@ import {
 import { foregroundParts, partnerLinks } from './partners.ts';
 import {
   cureRemedies,
-  endSyncRemedy,
   installRemedy,
   logRemedy,
   orderRemedies,
@@ -62,12 +53,9 @@ import {
 } from './remedies.ts';
 import { untriedAdmission } from './removal.ts';
 import {
-  deadLeader,
-  failuresOf,
   type LostAgent,
   lastComplaint,
   lostAgent,
-  lostDefinition,
   PROGRESS,
   pausedBy,
   poorHealth,
@@ -80,7 +68,6 @@ import {
   typeOfResource,
 } from './state.ts';
 import { isMoreThanAble, type Suspect } from './suspects.ts';
-import { waitingSync } from './syncs.ts';
 
 interface Partner {
   actor: Actor;
@@ -158,17 +145,12 @@ const REASONS: readonly Reason[] = [
   reportsErrors,
   // The controller will not act.
   isPaused,
-  lostItsDefinition,
-  waitsForSync,
   // The controller cannot act.
   isRefused,
   isBeingDeleted,
   // A part of the controller is down.
   doesNotLead,
-  followsEndedPod,
   lacksAgent,
-  // The controller waits for an object that has failed.
-  waitsForFailure,
   runsBySchedule,
 ];
 /** Further reasons in a forecast: what the deletion of the namespace takes away. */
@@ -241,43 +223,6 @@ function isPaused(owner: RunningOwner): RuleResult[] | undefined {
       certainty: isUnclear ? 'likely' : common.certainty,
     }),
   ];
-}
-
-/** Finds a definition that was deleted: its product stops the controller of the type. */
-function lostItsDefinition(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, common, context, held, isSilent, removal } = owner;
-  const lost = lostDefinition(context, held);
-  if (lost === undefined) return undefined;
-  const { since, field } = lost;
-  // A definition that is terminating may still have its controller.
-  if (since !== undefined && !isSilent) return undefined;
-  const what = `${lost.type.kind} ${lost.name}`;
-  const fate = since === undefined ? 'no longer exists' : `has been terminating since ${since}`;
-  const words = ` and runs, but may no longer serve ${held.type.kind}: ${what}, which defines it, ${fate}`;
-  const text = `Create ${what} again, as it was: ${actorText(actor)} then serves ${held.type.kind} and removes the finalizer`;
-  const remedies = [
-    ...(since === undefined ? [withRole('now', { text })] : []),
-    ...removal,
-    logRemedy(context, actor),
-  ];
-  return [
-    findingAbout(owner, 'owner-not-acting', words, remedies, {
-      evidence: [`${field} names ${what}, which ${fate}`],
-      certainty: since === undefined ? common.certainty : 'likely',
-    }),
-  ];
-}
-
-function waitsForSync(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, context, held, removal } = owner;
-  const waiting = waitingSync(context, held, actor.namespace);
-  if (waiting === undefined) return undefined;
-  const { sync, hook, text } = waiting;
-  const what = `Application ${sync.namespace}/${sync.name}`;
-  const words = ` and runs, but waits until ${hook.kind} ${hook.name} completes, which the running sync of ${what} started; it cannot complete while it is being deleted`;
-  const remedies = [endSyncRemedy(sync), ...removal, logRemedy(context, actor)];
-  const more = { quote: shortQuote(text), evidence: [`status of ${what}: ${text}`] };
-  return [findingAbout(owner, 'owner-not-acting', words, remedies, more)];
 }
 
 /** Explains that requests of the owner fail: by its own words, by what refuses them, or by its permissions. */
@@ -510,20 +455,6 @@ function hasWrittenSince({ objects }: Held, actor: Actor, lease: LeaseFacts): bo
     .some(({ manager, time }) => hasProgramName(actor, manager) && Date.parse(time ?? '') > end);
 }
 
-function followsEndedPod(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, context, isSilent, removal } = owner;
-  const dead = isSilent ? deadLeader(context, actor) : undefined;
-  if (dead === undefined) return undefined;
-  const { lock, pod } = dead;
-  const what = `Pod ${pod.namespace}/${pod.name}`;
-  const words = ` and runs, but may not lead: ConfigMap ${lock.namespace}/${lock.name} belongs to ${what}, which has ended`;
-  const text = `Delete ${what}, and with it the ConfigMap; another pod of ${actorText(actor)} then leads and removes the finalizer`;
-  const command = kubectl('delete', 'pod', pod.name, '-n', pod.namespace);
-  const remedies = [withRole('now', { text, command }), ...removal, logRemedy(context, actor)];
-  const more = { certainty: 'likely', evidence: pod.troubles.slice(0, 3) } as const;
-  return [findingAbout(owner, 'owner-not-acting', words, remedies, more)];
-}
-
 function lacksAgent(owner: RunningOwner): RuleResult[] | undefined {
   const { actor, common, context, held, removal } = owner;
   const agent = lostAgent(context, held, actor);
@@ -551,25 +482,6 @@ function agentRemedies(actor: Actor, { node, pod }: LostAgent, then: string): Re
   const selector = labels.length === 0 ? '' : ` (its nodeSelector is ${labels.join(', ')})`;
   const text = `Let ${who} have a pod on node ${node}${selector}; ${then}`;
   return [withRole('now', { text }), seeRemedy(actor)];
-}
-
-/** The end of a wait for a deletion, which an object that has failed does not prevent. */
-const UNTIL_DELETED = /\b(?:deleted|removed|gone|finali[sz]ed|terminated)\b/i;
-
-/** Finds an object elsewhere that the status waits for, not for its deletion, and that has failed: a Job of the owner. */
-function waitsForFailure(owner: RunningOwner): RuleResult[] | undefined {
-  const { actor, context, held } = owner;
-  const texts = waitTexts(context, held).filter((text) => !UNTIL_DELETED.test(text));
-  for (const awaited of namedInTexts(context, texts, [actor.namespace])) {
-    const { type, name, namespace } = awaited;
-    const object = valueIn(context.now.partners[partnerKey({ ...type, namespace, name })]);
-    const failure = object && failuresOf(context, object)[0]?.text;
-    if (object === undefined || failure === undefined) continue;
-    const failed = failedObject(awaited, object, failure);
-    const named = `the status of ${held.subject.kind} ${held.subject.name} names ${failed.what}`;
-    return [failureElsewhere(owner, failed, named)];
-  }
-  return undefined;
 }
 
 /** Finds an object elsewhere that a held object names and that has failed, if the status says nothing: its credentials, say. */

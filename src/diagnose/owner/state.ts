@@ -1,15 +1,14 @@
+import { domainOf } from '../../model/catalogue.ts';
 import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
 import { forbidsDeletion } from '../../model/facts/metadata.ts';
 import {
   type Condition,
   type ObjectDetail,
   type ObjectFacts,
-  partnerKey,
   type ResourceType,
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { domainOf } from '../catalogue.ts';
 import {
   type Context,
   detailOf,
@@ -17,11 +16,8 @@ import {
   groupOf,
   isBuiltIn,
   isForeseen,
-  itemsIn,
   listNames,
-  servedType,
   shortQuote,
-  typeName,
   typesOf,
 } from '../context.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
@@ -544,69 +540,8 @@ function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | und
   return { object, by, isUnclear: true };
 }
 
-/** An object that defines the type of the held ones and starts their controller. */
-export interface Definition {
-  type: ResourceType;
-  name: string;
-  /** The field that names it. */
-  field: string;
-}
-
-/**
- * Returns the definitions that the held objects or their CRD name: the CRD's controller (a Crossplane XRD), or a label
- * `…/<kind>-name` (`kro.run/resource-graph-definition-name`).
- */
-export function definingObjects(context: Context, held: Held): Definition[] {
-  const crd = itemsIn(context.now.cluster.definitions).find(
-    ({ name }) => name === typeName(held.type),
-  );
-  const makers = [crd?.madeBy].flatMap((made): Definition[] => {
-    const type = made && servedType(context, made);
-    return type ? [{ type, name: made.name, field: `ownerReference of CRD ${crd?.name}` }] : [];
-  });
-  const labels = Object.entries({ ...crd?.labels, ...held.objects[0]?.labels });
-  const named = labels.flatMap(([label, name]): Definition[] => {
-    const [, domain = '', word = ''] = /^([^/]+)\/([a-z-]+)-name$/.exec(label) ?? [];
-    const type = typesOf(context).find(
-      ({ kind, group, namespaced }) =>
-        !namespaced && `${group}/${kebab(kind)}` === `${domain}/${word}`,
-    );
-    return type === undefined ? [] : [{ type, name, field: `label ${label}` }];
-  });
-  return [...makers, ...named];
-}
-
 function kebab(kind: string): string {
   return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
-}
-
-/**
- * Returns a definition that was deleted: its product has stopped the controller of the type. `since`: its deletion began
- * then, and the product may have stopped the controller.
- */
-export function lostDefinition(
-  context: Context,
-  held: Held,
-): (Definition & { since: string | undefined }) | undefined {
-  return definingObjects(context, held)
-    .flatMap((one) => {
-      const found = context.now.partners[partnerKey({ ...one.type, ...one, namespace: undefined })];
-      if (!found?.ok) return [];
-      return { ...one, since: found.value?.deletionTimestamp, exists: found.value !== undefined };
-    })
-    .find(({ since, exists }) => since !== undefined || !exists);
-}
-
-/**
- * Returns a ConfigMap owned by a pod that has ended: the other pods of the workload may wait until that pod is
- * deleted.
- */
-export function deadLeader({ now }: Context, { namespace, pods }: Actor) {
-  for (const lock of itemsIn(now.places[namespace]?.locks)) {
-    const pod = pods.find(({ uid, phase }) => phase === 'Failed' && lock.pods.includes(uid));
-    if (pod !== undefined) return { lock, pod };
-  }
-  return undefined;
 }
 
 /** A node without a ready pod of a DaemonSet; `pod` is the one that is not ready. */

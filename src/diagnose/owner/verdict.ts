@@ -1,7 +1,7 @@
+import { domainOf, entriesOfWorkload } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
-import { domainOf, entriesOfWorkload } from '../catalogue.ts';
 import { type Context, eventsAbout, isBuiltIn, isForeseen, isInside, itemsIn } from '../context.ts';
 import { departedGrant, isSameAccount, writersOutsideCluster } from '../rights.ts';
 import { marked, unusedAccounts } from './clues.ts';

@@ -1,5 +1,5 @@
-import { NODE_TYPE } from '../../model/facts/metadata.ts';
-import { hasPodEnded } from '../../model/facts/workloads.ts';
+import { CLAIM_PROTECTION, NODE_TYPE } from '../../model/facts/metadata.ts';
+import { hasPodEnded, isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
 import {
   type NodeFacts,
@@ -34,7 +34,7 @@ import {
   valueIn,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
-import { isInGracePeriod, isKubeletReporting, isKubeletSilent } from '../movement.ts';
+import { isKubeletReporting, isKubeletSilent } from '../movement.ts';
 import { admissionResult } from './admission.ts';
 
 /** Returns the terminating pods. */
@@ -124,15 +124,6 @@ export function podGracePeriod(context: Context): RuleResult[] {
       blocksNamespace: 'pods are deleted first, and its containers may still run',
     },
   ];
-}
-
-/**
- * Reports whether the grace period is over. Grace 0: the kubelet has confirmed; without a finalizer the pod would be
- * gone.
- */
-export function isOverdue(pod: PodFacts, nowMs: number): boolean {
-  const isConfirmed = pod.deletionGracePeriodSeconds === 0;
-  return pod.nodeName !== undefined && !isConfirmed && !isInGracePeriod(pod, nowMs);
 }
 
 /** Reports whether no kubelet shuts the pod down, whatever grace period is left. */
@@ -375,8 +366,6 @@ function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): strin
     ...flags,
   );
 }
-
-export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 
 /**
  * Finds claims in use. A claim that a scheduled pod still names keeps its protection finalizer, finished pods included

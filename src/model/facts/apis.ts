@@ -1,4 +1,4 @@
-import { conditionsOf, controllerOf, INSTALLED } from './metadata.ts';
+import { conditionsOf, INSTALLED } from './metadata.ts';
 import { caInjection, serviceRef } from './references.ts';
 import { each, ifAny, isTrue, NAME, shape, text, textIfAny, texts } from './shape.ts';
 
@@ -8,7 +8,6 @@ const DEFINITION = {
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
   /** The object that created the type: a Crossplane XRD, for example. */
-  madeBy: controllerOf,
 };
 export const definitionFacts = shape(DEFINITION);
 

@@ -1,10 +1,8 @@
-import { type Json, type JsonObject, stringAt } from '../../base/json.ts';
-import { conditionsOf, identity, lastWrite, managersOf, ownerReferences } from './metadata.ts';
+import { type JsonObject, stringAt } from '../../base/json.ts';
+import { conditionsOf, lastWrite, managersOf } from './metadata.ts';
 import {
   fieldAt,
-  isTrue,
   message,
-  NAME,
   number,
   PLACED,
   record,
@@ -13,17 +11,6 @@ import {
   textIfAny,
   textOfEach,
 } from './shape.ts';
-
-/**
- * Reads a ConfigMap that belongs to a pod: its creator leads as long as the pod exists (operator-lib,
- * leader.Become).
- */
-export function lockFacts(object: Json | undefined) {
-  const { name } = identity(object);
-  const namespace = stringAt(object, 'metadata', 'namespace') ?? '';
-  const pods = ownerReferences(object).flatMap(({ kind, uid }) => (kind === 'Pod' ? [uid] : []));
-  return pods.length === 0 ? [] : [{ name, namespace, pods }];
-}
 
 export type ServiceFacts = ReturnType<typeof serviceFacts>;
 export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
@@ -77,17 +64,6 @@ export const clusterServiceVersionFacts = shape({
   ...PLACED,
   owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
   deployments: textOfEach('spec.install.spec.deployments', 'name'),
-});
-
-export const attachmentFacts = shape({
-  ...NAME,
-  attacher: text('spec.attacher'),
-  volume: text('spec.source.persistentVolumeName'),
-  node: text('spec.nodeName'),
-  attached: isTrue('status.attached'),
-  error: (object) =>
-    stringAt(object, 'status', 'detachError', 'message') ??
-    stringAt(object, 'status', 'attachError', 'message'),
 });
 
 /**

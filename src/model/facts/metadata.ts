@@ -222,9 +222,37 @@ export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces
 /** The entry of the namespace controller in `spec.finalizers`, removed once the content is deleted. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
 export const POD_TYPE = coreType('Pod', true);
+/** The finalizer of a claim that a pod may still use. */
+export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 export const NODE_TYPE = coreType('Node', false);
 /** The part of a resource type that identifies it. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
+
+/** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
+export function isBuiltIn(group: string): boolean {
+  return !group.includes('.') || BUILT_IN.has(group);
+}
+
+const BUILT_IN: ReadonlySet<string> = new Set([
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'apiregistration.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'certificates.k8s.io',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+  'events.k8s.io',
+  'flowcontrol.apiserver.k8s.io',
+  'internal.apiserver.k8s.io',
+  'networking.k8s.io',
+  'node.k8s.io',
+  'rbac.authorization.k8s.io',
+  'resource.k8s.io',
+  'scheduling.k8s.io',
+  'storage.k8s.io',
+  'storagemigration.k8s.io',
+]);
 
 /** Returns the name that kubectl accepts on a command line: `widgets.example.com`, `configmaps`. */
 export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {

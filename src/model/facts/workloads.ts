@@ -318,6 +318,25 @@ export function hasPodEnded({ phase = '' }: Pick<PodFacts, 'phase'>): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
+/** The time after its grace period in which the kubelet should confirm the end of a pod. */
+const CONFIRMATION_MS = 5_000;
+
+/** Reports whether the kubelet still waits for the containers; with grace 0, it has confirmed that they ended. */
+export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
+  const { deletionGracePeriodSeconds = 0, deletionTimestamp = '', nodeName } = pod;
+  const isShuttingDown = nodeName !== undefined && deletionGracePeriodSeconds > 0;
+  return isShuttingDown && Date.parse(deletionTimestamp) + CONFIRMATION_MS > nowMs;
+}
+
+/**
+ * Reports whether the grace period is over. Grace 0: the kubelet has confirmed; without a finalizer the pod would be
+ * gone.
+ */
+export function isOverdue(pod: PodFacts, nowMs: number): boolean {
+  const isConfirmed = pod.deletionGracePeriodSeconds === 0;
+  return pod.nodeName !== undefined && !isConfirmed && !isInGracePeriod(pod, nowMs);
+}
+
 function falseConditionTexts(pod: Json | undefined, condition: string): string[] {
   return conditionsOf(pod)
     .filter(({ type, status }) => type === condition && status === 'False')

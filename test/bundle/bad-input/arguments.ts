@@ -8,34 +8,6 @@ function usage(what: string, args: string[], says: RegExp): TerminalCase {
 export const ARGUMENTS: readonly TerminalCase[] = [
   usage('an option that does not exist', ['demo', '--tiemout', '5m'], /'--tiemout'/),
   usage('no namespace', ['--now'], /"namespace" and "selector" are both empty/),
-  usage(
-    'statistics of a file that is not there',
-    ['stats', '/nonexistent.json'],
-    /cannot read "\/nonexistent\.json"/,
-  ),
-  usage(
-    'statistics of something else',
-    ['stats', '/etc/hostname'],
-    /cannot read "\/etc\/hostname"|is no report\.json/,
-  ),
-  {
-    what: 'statistics of another schema',
-    args: ({ bench }) => ['stats', bench.file('{"schemaVersion":99}')],
-    says: /is no report\.json of this gate, version 1/,
-    exitCode: 3,
-  },
-  {
-    what: 'statistics of any other file, which is not quoted',
-    args: ({ bench }) => ['stats', bench.file('root:x:0:0')],
-    says: /: it is no report\.json of this gate, version 1$/m,
-    exitCode: 3,
-  },
-  {
-    what: 'statistics of a pipe',
-    args: ({ bench }) => ['stats', bench.pipe()],
-    says: /it is a device or a pipe and not a file/,
-    exitCode: 3,
-  },
   {
     what: 'no namespace, with an event that is garbage',
     args: () => ['--now'],

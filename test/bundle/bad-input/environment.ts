@@ -29,6 +29,11 @@ function folder({ bench }: Bad): string {
 }
 
 export const ENVIRONMENT: readonly ActionCase[] = [
+  working(
+    'an input has left',
+    () => ({ 'INPUT_FORECAST-REPORT': 'old/report.json' }),
+    /::warning.*::input "forecast-report" no longer exists: compare the report\.json/,
+  ),
   working('GITHUB_OUTPUT is not set', () => ({ GITHUB_OUTPUT: undefined }), NOT_THERE),
   working(
     'GITHUB_OUTPUT does not exist',

@@ -109,10 +109,7 @@ export const OWNERS: readonly Situation[] = [
     recording: 'S26',
     outcome: 'stuck',
     chains: [['object-finalizer', 'owner-unknown']],
-    says: [
-      'PersistentVolumeClaim data is held by finalizer cns.vmware.com/pvc-protection',
-      'VolumeAttachment csi-attachment: attacher csi.vsphere.vmware.com, node worker-3, attached=true',
-    ],
+    says: ['PersistentVolumeClaim data is held by finalizer cns.vmware.com/pvc-protection'],
     saysNot: ['external-attacher/csi-vsphere in'],
   },
 ];

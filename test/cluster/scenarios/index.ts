@@ -26,7 +26,6 @@ import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
 import { newcomers } from './newcomers.ts';
-import { next } from './next.ts';
 import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { omnibus } from './omnibus.ts';
@@ -64,7 +63,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...notActing,
   ...beyond,
   ...chains,
-  ...next,
   ...behind,
   ...shapes,
   ...neighbours,

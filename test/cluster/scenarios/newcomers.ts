@@ -18,7 +18,7 @@ import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
-import { conditionsOf, type World } from '../world.ts';
+import type { World } from '../world.ts';
 import {
   CONTENT_FAILURE,
   DISCOVERY,
@@ -97,19 +97,6 @@ const status =
     await world.client.patchStatus(guardedRef(world, operator), words(), { fieldManager });
     await settledByFinalizer(world);
   };
-
-/** Creates a Job beside the operator. */
-const wipes =
-  (spec: JsonObject): Step =>
-  async (world, { namespace }) => {
-    const job = workload('Job', namespace, 'wipe-db');
-    await world.create({ ...job, spec: { ...(job['spec'] as JsonObject), ...spec } });
-  };
-const jobFailed: Step = async (world, { namespace }) => {
-  await world.client.waitFor(ref('batch/v1', 'Job', namespace, 'wipe-db'), 'has failed', (job) =>
-    conditionsOf(job).some(({ type, status: is }) => type === 'Failed' && is === 'True'),
-  );
-};
 
 const KRUISE = 'apps.kruise.io';
 const cloneSetRef = (world: World, { namespace, name }: Operator) =>
@@ -630,48 +617,6 @@ const scopes: Scenario[] = [
     cure: releaseGuarded,
     mayChange: () => RIGHTS,
     beyondCommands: 'whether the operator is meant to read that Secret, only a person knows',
-  }),
-  situation({
-    id: 'job-elsewhere-failed',
-    title: 'the operator waits for its Job in its own namespace, which has failed',
-    behaviour: HANGS,
-    afterwards: wipes({ activeDeadlineSeconds: 1 }),
-    settle: async (world, operator) => {
-      await jobFailed(world, operator);
-      await status(() => ({ message: 'waiting for job "wipe-db" to complete' }))(world, operator);
-    },
-    owner: {
-      code: 'owner-not-acting',
-      says: [
-        /waits for Job \S*\/wipe-db, which says: Job was active longer than specified deadline/,
-      ],
-      advises: [/Resolve what Job \S*\/wipe-db says/],
-    },
-    cure: releaseGuarded,
-    beyondCommands: 'only a person knows why the Job fails',
-  }),
-  situation({
-    id: 'job-elsewhere-remains',
-    title: 'the operator waits until its Job in its own namespace is deleted, which has failed',
-    behaviour: HANGS,
-    afterwards: wipes({ activeDeadlineSeconds: 1 }),
-    settle: async (world, operator) => {
-      await jobFailed(world, operator);
-      await status(() => ({ message: 'waiting for job "wipe-db" to be deleted' }))(world, operator);
-    },
-    owner: { code: 'owner-running', says: [/waiting for job "wipe-db"/] },
-    cure: releaseGuarded,
-    beyondCommands: 'the Job has to be deleted, which its controller does',
-  }),
-  situation({
-    id: 'job-elsewhere',
-    title: 'the same; the Job still runs',
-    behaviour: HANGS,
-    afterwards: wipes({}),
-    settle: status(() => ({ message: 'waiting for job "wipe-db" to complete' })),
-    owner: { code: 'owner-running', says: [/waiting for job "wipe-db"/] },
-    cure: releaseGuarded,
-    beyondCommands: 'the Job has to end',
   }),
 ];
 

@@ -1,22 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Json, type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
+import { type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
-import { customObject, customType, podSpec, typeRef } from '../objects.ts';
+import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, runningStatus, unready } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
-import { argo, type Operator, operatorRules, READ, rule } from './operator.ts';
+import { type Operator, operatorRules, READ, rule } from './operator.ts';
 import {
-  GUARDED,
   guardedRef,
   HANGS,
   heldBy,
   owner,
   release,
-  restart,
   type Situation,
   settledByFinalizer,
   situation,
@@ -24,125 +22,6 @@ import {
 import { createLease } from './traces.ts';
 
 /** The controller runs and will not act. */
-
-const DEFINITION = 'ResourceGraphDefinition';
-
-const definition = (world: World, operator: Operator): Ref => ({
-  apiVersion: `${operator.group}/v1`,
-  kind: DEFINITION,
-  name: world.name('web-app'),
-});
-
-async function createDefinition(world: World, operator: Operator): Promise<void> {
-  const { apiVersion, kind, name } = definition(world, operator);
-  await world.create({ apiVersion, kind, metadata: { name }, spec: {} });
-}
-
-/** As kro labels each object of a type that a definition has made: with the name of the definition. */
-const defined = (
-  id: string,
-  title: string,
-  given: Pick<Situation, 'owner' | 'behaviour' | 'cure' | 'beyondCommands'> & {
-    isGone: boolean;
-    isEnding?: true;
-    domain?: string;
-  },
-): Scenario => {
-  const { isGone, isEnding, domain, ...rest } = given;
-  return situation({
-    id,
-    title,
-    operator: (world) => {
-      const group = world.domain('example.com');
-      const rules = operatorRules({ group, kind: 'Widget' });
-      return { rules: [...rules, rule(group, ['resourcegraphdefinitions'], READ)] };
-    },
-    before: async (world, { group }) => {
-      await world.createType(customType({ group, kind: DEFINITION, scope: 'Cluster' }));
-    },
-    afterwards: async (world, operator) => {
-      const { name } = definition(world, operator);
-      const label = `${domain ?? operator.group}/resource-graph-definition-name`;
-      await world.client.patch(guardedRef(world, operator), {
-        metadata: { labels: { [label]: name } },
-      });
-      if (!isGone) await createDefinition(world, operator);
-      if (!isEnding) return;
-      const ending = definition(world, operator);
-      await world.client.patch(ending, { metadata: { finalizers: ['example.com/definition'] } });
-      await world.client.delete(ending);
-      world.atEnd(() => release(world, ending));
-    },
-    ...rest,
-  });
-};
-
-const servesDefinedTypes: Situation['behaviour'] = {
-  tells: false,
-  cleanUp: async (object, client, operator) => {
-    const label = `${operator.group}/resource-graph-definition-name`;
-    const name = stringAt(object, 'metadata', 'labels', label) ?? '';
-    const found = await client.find({ apiVersion: `${operator.group}/v1`, kind: DEFINITION, name });
-    return found === undefined ? 'not served' : undefined;
-  },
-};
-
-const application = (operator: { namespace: string }): Ref => ({
-  apiVersion: 'argoproj.io/v1alpha1',
-  kind: 'Application',
-  namespace: operator.namespace,
-  name: 'shop',
-});
-
-/** Argo CD keeps the status in the object itself: its type has no status subresource. */
-async function installApplications(world: World): Promise<void> {
-  const type = customType({ group: 'argoproj.io', kind: 'Application', versions: ['v1alpha1'] });
-  const text = JSON.stringify(type).replace(',"subresources":{"status":{}}', '');
-  await world.createType(JSON.parse(text));
-}
-
-/** A hook Job of an Argo CD sync, which removes the finalizer when the hook has completed or the sync is ended. */
-const hook = (
-  id: string,
-  title: string,
-  operationState: JsonObject,
-  given: Pick<Situation, 'owner' | 'behaviour' | 'cure'>,
-): Scenario =>
-  situation({
-    id,
-    title,
-    own: true,
-    operator: {
-      ...argo,
-      ...{ group: 'batch', version: 'v1', kind: 'Job', type: false },
-      finalizer: 'argocd.argoproj.io/hook-finalizer',
-    },
-    spec: { parallelism: 0, template: { spec: { ...podSpec(), restartPolicy: 'Never' } } },
-    before: installApplications,
-    afterwards: async (world, operator) => {
-      const { name, ...place } = application(operator);
-      await world.create({
-        ...{ apiVersion: place.apiVersion, kind: place.kind },
-        metadata: { namespace: operator.namespace, name },
-        status: { operationState },
-      });
-      const tracked = `${name}:batch/Job:${world.namespace}/${GUARDED}`;
-      await world.client.patch(guardedRef(world, operator), {
-        metadata: { annotations: { 'argocd.argoproj.io/tracking-id': tracked } },
-      });
-    },
-    mayChange: (_, operator) => [application(operator)],
-    ...given,
-  });
-
-const waitsForHooks: Situation['behaviour'] = {
-  tells: false,
-  cleanUp: async (_, client, operator) => {
-    const found = await client.find(application(operator));
-    const phase = found && stringAt(found, 'status', 'operationState', 'phase');
-    return phase === 'Terminating' ? undefined : 'not completed';
-  },
-};
 
 /** A Rack is paused, by its spec unless `pause` says more; the Widget is tied to it, or to something else. */
 const pausedBeside = (
@@ -229,72 +108,6 @@ const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario =>
         ],
       ],
       contributing: [{ code: 'crd-terminating', subject: typeRef(operator.group, 'Widget') }],
-    }),
-  });
-};
-
-/** A pod of the operator has ended; a ConfigMap belongs to it, or to nobody. */
-const ended = (id: string, title: string, isLocked: boolean): Scenario => {
-  const lock = ({ namespace, name }: Pick<Operator, 'namespace' | 'name'>): Ref =>
-    ref('v1', 'ConfigMap', namespace, `${name}-lock`);
-  return situation({
-    id,
-    title,
-    operator: (world) => {
-      const own = operatorRules({ group: world.domain('example.com'), kind: 'Widget' });
-      return { rules: [...own, rule('', ['configmaps'], READ)] };
-    },
-    behaviour: isLocked
-      ? {
-          tells: false,
-          cleanUp: async (_, client, operator) =>
-            (await client.find(lock(operator))) === undefined ? undefined : 'does not lead',
-        }
-      : { tells: false, cleanUp: () => 'hangs' },
-    afterwards: async (world, operator) => {
-      const { namespace } = operator;
-      const [pod] = await readyPods(world.client, operator);
-      if (pod === undefined) throw new Error('no pod of the operator is ready');
-      const place = ref('v1', 'Pod', namespace, pod.metadata.name);
-      const owned = {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        name: place.name,
-        uid: pod.metadata['uid'] ?? '',
-      };
-      const createLock = (uid: Json): Promise<unknown> =>
-        world.create({
-          apiVersion: 'v1',
-          kind: 'ConfigMap',
-          metadata: {
-            namespace,
-            name: lock(operator).name,
-            ownerReferences: [{ ...owned, uid }],
-          },
-        });
-      if (isLocked) await createLock(owned.uid);
-      await world.client.patchStatus(place, {
-        phase: 'Failed',
-        reason: 'Evicted',
-        conditions: null,
-      });
-      const next = await waitUntil('another pod of the operator', async () => {
-        const pods = await readyPods(world.client, operator);
-        return pods.find(({ metadata }) => metadata.name !== place.name);
-      });
-      if (!isLocked) await createLock(next.metadata['uid'] ?? '');
-    },
-    owner: isLocked
-      ? { code: 'owner-not-acting', says: [/belongs to Pod .* which has ended/] }
-      : 'owner-running',
-    mayChange: () => [{ kind: 'Pod' }],
-    ...(!isLocked && { beyondCommands: 'the stand-in of the operator hangs for ever' }),
-    ...(isLocked && {
-      cure: async (world, operator) => {
-        const pods = await world.client.list('v1', 'Pod', operator.namespace);
-        const dead = pods.find((pod) => stringAt(pod, 'status', 'phase') === 'Failed');
-        await world.client.delete(ref('v1', 'Pod', operator.namespace, dead?.metadata.name ?? ''));
-      },
     }),
   });
 };
@@ -414,12 +227,6 @@ export const notActing: Scenario[] = [
     'the object names the node on which the operator, a DaemonSet, hangs',
     false,
   ),
-  ended('lock-of-evicted', 'the lock of an operator belongs to a pod of it that was evicted', true),
-  ended(
-    'lock-of-nobody',
-    'a pod of an operator was evicted; it hangs, and its lock belongs to the pod that runs',
-    false,
-  ),
   pausedBeside(
     'paused-sibling',
     'a Widget names the Rack that it is part of, which is paused',
@@ -505,59 +312,4 @@ export const notActing: Scenario[] = [
     'the type was deleted after the object; its operator hangs',
     false,
   ),
-  hook(
-    'hook-of-a-sync',
-    'a hook Job of a running Argo CD sync, which waits until the Job completes',
-    { phase: 'Running', message: `waiting for completion of hook batch/Job/${GUARDED}` },
-    {
-      behaviour: waitsForHooks,
-      owner: {
-        code: 'owner-not-acting',
-        says: [/waits until Job db completes/],
-        advises: [/End the sync of Application shop/],
-      },
-      cure: (world, operator) =>
-        world.client.patch(application(operator), {
-          status: { operationState: { phase: 'Terminating' } },
-        }),
-    },
-  ),
-  hook(
-    'hook-of-an-ended-sync',
-    'a hook Job of an Argo CD sync that has ended; Argo CD hangs',
-    { phase: 'Succeeded', message: 'successfully synced (all tasks run)' },
-    { behaviour: HANGS, owner: 'owner-running' },
-  ),
-  defined('definition-gone', 'the definition by which the operator serves the type is gone', {
-    isGone: true,
-    behaviour: servesDefinedTypes,
-    owner: {
-      code: 'owner-not-acting',
-      says: [/ResourceGraphDefinition .* no longer exists/],
-      advises: [/Create ResourceGraphDefinition .* again/],
-    },
-    cure: createDefinition,
-  }),
-  defined('definition-there', 'the definition is there; the operator hangs', {
-    isGone: false,
-    behaviour: HANGS,
-    owner: 'owner-running',
-  }),
-  defined('definition-ending', 'the definition is being deleted; the operator does nothing', {
-    isGone: false,
-    isEnding: true,
-    behaviour: HANGS,
-    owner: {
-      code: 'owner-not-acting',
-      certainty: ['likely'],
-      says: [/ResourceGraphDefinition .* has been terminating since/],
-    },
-    cure: restart,
-  }),
-  defined('definition-of-another', 'a label of another product names a definition that is gone', {
-    isGone: true,
-    domain: 'other.example.org',
-    behaviour: HANGS,
-    owner: 'owner-running',
-  }),
 ];

@@ -248,7 +248,7 @@ export const forcesByPattern = (world: World): Record<string, string> => ({
   'force-finalizers': '*.example.com/*',
 });
 
-/** A pattern reaches no finalizer whose owner the gate did not see deleted with the namespace. */
+/** A pattern is refused, with the finalizers to write instead. */
 export const nothingForced: Pick<Expectation, 'also'> = {
   also: ({ namespace: { forced } }) => {
     if (forced === null || forced.refused.length === 0) {

@@ -194,12 +194,7 @@ const s26: Scenario = {
     );
   },
   expect: (world) =>
-    stuck([
-      objectFinalizer(claimRef(world), VSPHERE),
-      ownerUnknown(claimRef(world), VSPHERE, {
-        says: [/VolumeAttachment/, /csi\.vsphere\.vmware\.com/],
-      }),
-    ]),
+    stuck([objectFinalizer(claimRef(world), VSPHERE), ownerUnknown(claimRef(world), VSPHERE)]),
 };
 
 const s27: Scenario = {

@@ -334,8 +334,9 @@ const podless: Scenario[] = [
     owner: {
       code: 'owner-not-ready',
       says: [/violates PodSecurity/],
-      advises: [/Namespace widget-system\S*: set its label pod-security\.kubernetes\.io\/enforce/],
+      advises: [/Fix what refuses the pods/],
     },
+    beyondCommands: 'which Pod Security Standard the namespace enforces, a person decides',
     cure: async (world, operator) => {
       await labelEnforce(world, operator, null);
       await tryAgain(world, operator);

@@ -107,14 +107,6 @@ export function leakOf(finalizer: string, on: FinalizerHolder): string | undefin
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
-/** Returns what stays behind if the cleanup for a finalizer never happens; the entry stays on an object that is orphaned. */
-export function uncleanedBy(finalizer: string, on: FinalizerHolder): string {
-  return (
-    lookUpFinalizer(finalizer, on)?.protects ??
-    'What its controller would have cleaned up; the cluster does not show what.'
-  );
-}
-
 /**
  * Reports whether the workload has the name of the entry's owner. Installers put the name of a release in front of
  * a chart's own name.

@@ -1,0 +1,404 @@
+import { stringAt, valueAt } from '../base/json.ts';
+import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import { lastWrite, typeName } from '../model/facts/metadata.ts';
+import type { NotInspected } from '../model/finding.ts';
+import type { Outcome } from '../model/outcome.ts';
+import type { ForceRecord } from '../model/result.ts';
+import { inParallel } from '../observe/collections.ts';
+import { readNamespace } from '../observe/namespaces.ts';
+import { type Leftovers, listAcceptedLeftovers, listOrphans } from './leftovers.ts';
+import {
+  actionKey,
+  type ForceAction,
+  type ForcePlan,
+  isOnNamespace,
+  manyTarget,
+  namespaceTarget,
+  renderPlan,
+} from './plan.ts';
+import {
+  checkNamespace,
+  forbiddenBecause,
+  needsWrite,
+  readTargets,
+  type Target,
+  type Writing,
+  writeOf,
+} from './writes.ts';
+
+/** The time after which no write begins, so that the result can still be verified. */
+export const LAST_WRITE_MS = 105_000;
+/** The time after which the gate no longer waits if it may have to write to the namespace itself. */
+const LAST_WAIT_MS = 80_000;
+/** The greatest age of the facts of a plan when an action begins; older facts are read again first. */
+export const FRESH_MS = 30_000;
+/** The time after which the gate checks whether other objects have begun to terminate. */
+const ROUND_MS = 10_000;
+/**
+ * The time to wait after a change: most namespaces are then deleted; the controller may be in a back-off of up to
+ * 60 s.
+ */
+const SETTLE_MS = 70_000;
+/** The greatest age of facts about the namespace, which many writes share. */
+const GUARD_MS = 1_000;
+/** Pauses before a write is repeated. */
+const PAUSE_MS = { first: 1_000, most: 8_000 };
+/** The most objects with the same result that are named one by one; more are one row. */
+const ONE_BY_ONE = 10;
+
+/** A plan, and the observation on which it is based. */
+export interface CurrentPlan extends ForcePlan {
+  /** The time at which its facts were read, in ms since the epoch. */
+  readAt: number;
+  /** Whether no content is being deleted and the cause is known, so that waiting does not help. */
+  isStuck: boolean;
+}
+
+export interface ForceDeps extends Omit<Writing, 'plan'> {
+  /** The time at which forcing began, in ms since the epoch. */
+  startedAt: number;
+  /**
+   * Reads, diagnoses and plans again; undefined if the namespace was deleted or cannot be read. `compare`: compares with
+   * the observation before. Not after writes of the gate: their effects would look like the work of a controller.
+   */
+  planAgain(compare: boolean): Promise<CurrentPlan | undefined>;
+  /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
+  isDeletedBy(untilMs: number): Promise<boolean>;
+}
+
+/** What was done, as it happens. */
+interface Journal {
+  actions: ForceRecord['actions'];
+  refused: ForceRecord['refused'];
+  orphans: ForceRecord['orphans'];
+  unread: NotInspected[];
+  timeline: TimelineEntry[];
+}
+
+/** The change of one namespace. */
+interface ForceRun extends ForceDeps, Journal {
+  plan: CurrentPlan;
+  /** Actions that have results, and each object that was written to, by action and UID: nothing is tried twice. */
+  tried: Set<string>;
+  /** Writes that changed, or may have changed, the cluster, and the time of the last change by anybody. */
+  writes: number;
+  changedAt: number;
+  /** Returns why no write to the namespace may begin now. */
+  guard(): Promise<string | undefined>;
+}
+
+/**
+ * Carries out the plan in its order, and reports the results; without an outcome, the outcome of the diagnosis
+ * remains. The plan must have been logged before. Mode `plan` takes the same steps up to the first write, and stops
+ * there.
+ */
+export async function carryOut(plan: CurrentPlan, deps: ForceDeps) {
+  const run = beginForcing(plan, deps);
+  let outcome: Outcome | undefined;
+  if (plan.mode === 'plan') {
+    const lacking = await lackingRights(run);
+    const missing =
+      lacking.length > 0 ? `, but permissions are missing: ${lacking.join(', ')}` : '';
+    giveUp(run, `would be done${missing}`);
+  } else {
+    const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
+    giveUp(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
+    outcome = await outcomeOf(run, left);
+    // A finalizer that was removed must not be reported as the cause.
+    const isOutdated = outcome === undefined && run.changedAt > run.plan.readAt;
+    if (isOutdated && !(await planAgain(run, false))) outcome = await outcomeOf(run, left);
+  }
+  const { actions, orphans, timeline, unread } = run;
+  // The last plan counts: an earlier refusal may no longer apply.
+  const refused = [...run.plan.refused, ...run.refused];
+  return { outcome, forced: { mode: plan.mode, actions, orphans, refused }, timeline, unread };
+}
+
+function beginForcing(plan: CurrentPlan, deps: ForceDeps): ForceRun {
+  const { name } = plan.namespace;
+  // Several namespaces are forced side by side.
+  const log: ForceDeps['log'] = {
+    ...deps.log,
+    line: (text) => deps.log.line(`${name}: ${text}`),
+    group: (title, lines) => deps.log.group(`${name}: ${title}`, lines),
+  };
+  let last: { at: number; answer: ReturnType<typeof checkNamespace> } | undefined;
+  const guard = async (): Promise<string | undefined> => {
+    const at = run.clock.now();
+    // The removal of the label stops all later writes; without a label, writes of one moment share one answer.
+    if (last === undefined || plan.label !== undefined || at - last.at >= GUARD_MS) {
+      last = { at, answer: checkNamespace(run) };
+    }
+    const now = await last.answer;
+    const deleted = now.ok && now.value === undefined ? 'the namespace was deleted' : undefined;
+    return run.stopReason() ?? (now.ok ? deleted : now.failure.message);
+  };
+  const journal: Journal = { actions: [], refused: [], orphans: [], unread: [], timeline: [] };
+  const run: ForceRun = {
+    ...{ ...deps, ...journal, log, plan, guard },
+    ...{ tried: new Set(), writes: 0, changedAt: 0 },
+  };
+  return run;
+}
+
+function note(run: ForceRun, target: string, result: string, finalizer = ''): void {
+  run.actions.push({ target, finalizer, result });
+  const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
+  run.timeline.push({ at: serverTimestamp(run), event });
+  run.log.line(event);
+}
+
+function refuse(run: ForceRun, reason: string): void {
+  const target = namespaceTarget(run.plan.namespace.name);
+  run.refused.push({ target, reason });
+  run.log.line(`refused: ${target}: ${reason}`);
+}
+
+/** Records the result of all actions that were not tried. */
+function giveUp(run: ForceRun, result: string): undefined {
+  for (const action of run.plan.actions) {
+    if (!run.tried.has(actionKey(action))) note(run, action.target, result, action.finalizer);
+    run.tried.add(actionKey(action));
+  }
+}
+
+/**
+ * Frees the objects, and reports whether that was enough. Objects come first: those queued behind a pod, or held by
+ * another object, terminate only after it. So after each change the gate waits, and plans again.
+ */
+async function freeObjects(run: ForceRun): Promise<boolean> {
+  const { clock, startedAt } = run;
+  const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
+  for (let until = 0; ; ) {
+    let hasChanged = false;
+    if (!(await mayBegin(run))) return false;
+    for (const action of run.plan.actions.filter((one) => !isOnNamespace(one))) {
+      if (run.stopReason() !== undefined) return false;
+      hasChanged = (await perform(run, action)) || hasChanged;
+    }
+    if (hasChanged) until = Math.min(latest, clock.now() + SETTLE_MS);
+    if (clock.now() >= until || (!hasChanged && run.plan.isStuck)) return false;
+    if (await run.isDeletedBy(Math.min(until, clock.now() + ROUND_MS))) return true;
+    await planAgain(run, !hasChanged);
+  }
+}
+
+/** Removes the namespace's own entries, and returns the content of the namespace right before. */
+async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
+  const isOpen = (one: ForceAction): boolean =>
+    isOnNamespace(one) && !run.tried.has(actionKey(one));
+  if (!(await mayBegin(run)) || !run.plan.actions.some(isOpen)) return undefined;
+  const { left, refusal } = await listAcceptedLeftovers(run);
+  if (refusal !== undefined) {
+    refuse(run, refusal);
+    return giveUp(run, 'not done: content remains or could not be read');
+  }
+  for (const action of run.plan.actions.filter(isOpen)) {
+    if (run.stopReason() === undefined) await perform(run, action);
+  }
+  await run.isDeletedBy(run.clock.now() + ROUND_MS);
+  return left;
+}
+
+/** Reports whether writes may begin: there is time, the plan is fresh, and no permission is missing. */
+async function mayBegin(run: ForceRun): Promise<boolean> {
+  if (run.stopReason() !== undefined) return false;
+  if (run.clock.now() - run.plan.readAt > FRESH_MS && !(await planAgain(run, true))) {
+    giveUp(run, 'not done: it could not be examined again');
+    return false;
+  }
+  // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
+  const lacking = await lackingRights(run);
+  if (lacking.length === 0) return true;
+  refuse(run, `permissions are missing: ${lacking.join(', ')}`);
+  giveUp(run, `not done: permissions are missing: ${lacking.join(', ')}`);
+  return false;
+}
+
+async function planAgain(run: ForceRun, compare: boolean): Promise<boolean> {
+  const next = await run.planAgain(compare);
+  if (next === undefined) return false;
+  const known = new Set(run.plan.actions.map(actionKey));
+  const isNew = next.actions.some((action) => !known.has(actionKey(action)));
+  run.plan = next;
+  if (isNew) run.log.group('Examined again: the plan has changed', renderPlan(next));
+  return true;
+}
+
+/**
+ * Returns the permissions that the open actions lack according to the API server, as "patch widgets.example.com".
+ * Requests below a namespace, and those for a namespace itself, are authorized in it. If the question is not answered,
+ * the write itself shows it.
+ */
+async function lackingRights({ api, plan, signal, tried }: ForceRun): Promise<string[]> {
+  const namespace = plan.namespace.name;
+  const open = plan.actions.filter((action) => !tried.has(actionKey(action)));
+  const rights = new Map(
+    open.map(({ step, type }) => [`${VERBS[step]} ${typeName(type)}`, { step, type }]),
+  );
+  const answers = [...rights].map(async ([right, { step, type }]) => {
+    const [resource, subresource] = type.resource.split('/');
+    const name = resource === 'namespaces' ? namespace : undefined;
+    const asked = { namespace, verb: VERBS[step], group: type.group, resource, name, subresource };
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes: asked },
+    };
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const answer = await api.send({ method: 'POST', path, body: review }, { signal });
+    return answer.ok && valueAt(answer.value, 'status', 'allowed') === false ? [right] : [];
+  });
+  return (await Promise.all(answers)).flat();
+}
+
+const VERBS = {
+  'object-finalizer': 'patch',
+  'overdue-pods': 'delete',
+  'namespace-finalizer': 'patch',
+  'namespace-spec-finalizer': 'update',
+} as const satisfies Record<ForceAction['step'], string>;
+
+/**
+ * Returns the outcome: only a 404 for the name, or another UID, proves the deletion. Undefined if forcing did not
+ * change it. Records all objects that still exist.
+ */
+async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Outcome | undefined> {
+  const { name, uid } = run.plan.namespace;
+  const now = await readNamespace(name, run);
+  if (!now.ok || now.value?.uid === uid) return undefined;
+  if (run.writes === 0) return now.value === undefined ? 'deleted' : 'recreated';
+  if (left === undefined) return 'forced';
+  const { orphans, unread } = await listOrphans(run, left, now.value?.creationTimestamp);
+  run.orphans = orphans;
+  run.unread.push(...unread);
+  const count = orphans.length;
+  const rest = now.value === undefined ? RECOVERY : INHERITED;
+  if (count > 0) note(run, namespaceTarget(name), `objects left behind: ${count}; ${rest}`);
+  for (const { what, reason } of unread) {
+    note(run, what, `not searched for what is left behind: ${reason}`);
+  }
+  return 'forced';
+}
+
+/** How orphans can still be handled, also if the namespace was created again already. */
+const RECOVERY =
+  'they can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; to clean up, create the namespace, remove the finalizers, and delete it';
+const INHERITED =
+  'they now belong to the new namespace of this name; a finalizer on them will hold that one, too';
+
+/** The result for one object. */
+interface Done {
+  name: string;
+  uid: string;
+  /** Whether this run changed the cluster, or may have, and whether the object now has the intended state. */
+  wrote: boolean;
+  reached: boolean;
+  result: string;
+}
+
+/**
+ * Carries out an action: reads its objects, writes to each of them once, in parallel, and reads them again to see the
+ * results. Returns whether anything has changed.
+ */
+async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
+  const { clock, tried } = run;
+  const { target, finalizer, leaves } = action;
+  const key = actionKey(action);
+  const isFirst = !tried.has(key);
+  tried.add(key);
+  const listed = await readTargets(run, action);
+  if (!listed.ok) {
+    if (isFirst) note(run, target, `not done: ${listed.failure.message}`, finalizer);
+    return false;
+  }
+  const needy = listed.value.filter((object) => needsWrite(run, action, object));
+  if (needy.length === 0 && isFirst) {
+    run.changedAt = clock.now();
+    note(run, target, 'nothing to do: it no longer exists', finalizer);
+    return true;
+  }
+  const todo = needy.filter(({ uid }) => !tried.has(`${key} ${uid}`));
+  const done = await inParallel(todo, async (object) => {
+    tried.add(`${key} ${object.uid}`);
+    const one = await write(run, action, object);
+    if (one.wrote) run.writes++;
+    if (one.wrote || one.reached) run.changedAt = clock.now();
+    return one;
+  });
+  const mine = done.filter(({ wrote, reached }) => wrote && reached);
+  const again = mine.length > 0 ? await readTargets(run, action) : undefined;
+  for (const one of mine) {
+    if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
+    const now = again?.ok ? again.value.find(({ uid }) => uid === one.uid) : undefined;
+    if (now !== undefined && needsWrite(run, action, now)) {
+      // The whole list in the spec has one field manager; each entry in the metadata has its own.
+      const last = stringAt(lastWrite(now.object, 'f:spec', 'f:finalizers'), 'manager');
+      const isInSpec = action.step === 'namespace-spec-finalizer';
+      const mine = now.writers.find((other) => other.finalizer === finalizer)?.manager;
+      const writer = isInSpec ? last : mine;
+      one.result += `, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer}`}`;
+    } else if (leaves !== undefined) one.result += `; may be left behind: ${leaves}`;
+  }
+  for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
+    const names = group.map(({ name }) => name);
+    const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
+    for (const row of rows) note(run, manyTarget(kindOf(action), row), result, finalizer);
+  }
+  return done.some(({ wrote, reached }) => wrote || reached);
+}
+
+function kindOf(action: ForceAction): string {
+  return isOnNamespace(action) ? 'namespaces' : typeName(action.type);
+}
+
+/** Failures after which the write may have been made. */
+const UNCLEAR = /^(?:server-error|timeout|network|unreadable)$/;
+
+/**
+ * Announces and sends one write, and once more if it fails. After any answer but success the object is read again, and
+ * what is there decides. An error may be the answer to a repetition: proxies repeat requests, and servers answer 409
+ * after a success. So a change that is there after a request was sent counts as made by it.
+ */
+async function write(run: ForceRun, action: ForceAction, first: Target): Promise<Done> {
+  const { name, uid } = first;
+  const isPod = action.step === 'overdue-pods';
+  const doing = isPod ? 'deleting with grace period 0:' : `removing ${action.finalizer} from`;
+  const done = isPod ? 'deleted with grace period 0' : 'removed';
+  let object = first;
+  let wrote = false;
+  let until = '';
+  const notDone = (reason: string): Done => {
+    return { name, uid, wrote, reached: false, result: `not done: ${reason}` };
+  };
+  for (let tries = 1, pause = PAUSE_MS.first; ; pause = Math.min(2 * pause, PAUSE_MS.most)) {
+    const reason = (await run.guard()) ?? (await forbiddenBecause(run, action, object));
+    if (reason !== undefined) return notDone(`${reason}${until}`);
+    // The log has the write before it is sent, in case this process is killed now.
+    run.log.line(`${doing} ${kindOf(action)}/${name} (UID ${uid})`);
+    // No retry here: before a repetition, everything is read again.
+    const sent = await run.api.send(writeOf(run, action, object), {
+      signal: run.signal,
+      retries: 0,
+    });
+    if (sent.ok) return { name, uid, wrote: true, reached: true, result: done };
+    const { kind, message } = sent.failure;
+    if (kind === 'aborted') {
+      wrote = true;
+      return notDone('interrupted while it was being sent: it may have been done');
+    }
+    wrote ||= UNCLEAR.test(kind);
+    await run.clock.sleep(pause, run.signal);
+    const listed = await readTargets(run, action, name);
+    if (!listed.ok) return notDone(`${message}; ${listed.failure.message}`);
+    const now = listed.value.find((one) => one.uid === uid);
+    if (now === undefined || !needsWrite(run, action, now)) {
+      const result = `${done}; perhaps by another client, since the answer was: ${message}`;
+      return { name, uid, wrote: true, reached: true, result };
+    }
+    // A busy server has not begun the write: only the time limit of forcing ends these repetitions.
+    if (kind !== 'throttled' && tries++ > 1) return notDone(`${message} (tried twice)`);
+    until = `; until then: ${message}`;
+    object = now;
+  }
+}
