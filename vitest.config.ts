@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** What needs no cluster. The scenarios on a real one have a configuration of their own. */
+/** What needs no cluster; vitest.live.config.ts has the rest. */
 export default defineConfig({
   test: {
     include: ['test/{unit,stage,adapter,bundle}/**/*.test.ts'],
@@ -10,11 +10,7 @@ export default defineConfig({
     // A limit for what hangs, not a measure: machines are slow when they are busy.
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    // Real processes and sockets starve on a busy machine. What fails twice in a row is broken.
-    retry: process.env['CI'] ? 1 : 0,
-    reporters: [
-      'default',
-      ['json', { outputFile: process.env['TEST_REPORT'] ?? 'coverage/report.json' }],
-    ],
+    // .ci/run tries what failed once more, alone.
+    reporters: ['default', ['json', { outputFile: 'coverage/unit.json' }]],
   },
 });

@@ -44,7 +44,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   }
 }
 
-function looksAt(name: string): Look[] {
+export function looksAt(name: string): Look[] {
   if (name.endsWith(FORECAST)) {
     const id = name.slice(0, -FORECAST.length);
     return [

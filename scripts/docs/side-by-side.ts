@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 
-/** Both ways of deletion in the same scenarios, written by `SIDE_BY_SIDE=15 npm run test:cluster -- side-by-side`. */
+/** Both ways of deletion in the same scenarios, written by `npm run test:live -- side-by-side`. */
 export const RESULTS = 'docs/performance/side-by-side.json';
 
 export interface SideBySide {

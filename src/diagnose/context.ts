@@ -203,8 +203,8 @@ export function eventsAbout(
 ): EventFacts[] {
   const uids = new Set(objects.map(({ uid }) => uid));
   const all = Object.values(now.places).flatMap(({ events }) => itemsIn(events));
-  return [...all, ...itemsIn(now.baseline?.events)].filter(({ regarding }) =>
-    uids.has(regarding.uid),
+  return [...all, ...itemsIn(now.baseline?.events)].filter(
+    ({ regarding: { uid } }) => uid !== '' && uids.has(uid),
   );
 }
 

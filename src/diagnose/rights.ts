@@ -12,7 +12,7 @@ export interface Account {
 }
 
 export function isSameAccount(a: Account | undefined, b: Account | undefined): boolean {
-  return a?.namespace === b?.namespace && a?.name === b?.name;
+  return a !== undefined && a.namespace === b?.namespace && a.name === b?.name && a.name !== '';
 }
 
 /** The permissions that RBAC grants an account on objects of one type. Other authorizers are not visible. */

@@ -71,7 +71,7 @@ import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
 import { terminatingPods } from './rules/pods.ts';
-import { asksForVersion, isInitializing } from './rules/types.ts';
+import { isInitializing } from './rules/types.ts';
 
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
@@ -223,10 +223,8 @@ function wantForApis(context: Context, wanted: Wanted): void {
     // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
     wanted.definitions.push(...itemsIn(now.cluster.definitions).map(({ name }) => name));
   }
-  const groups = errors.flatMap(({ text }) => asksForVersion(text)?.group ?? []);
   for (const { type, read } of now.content) {
-    const isAsked = !read.ok || groups.includes(type.group);
-    if (isAsked && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
+    if (!read.ok && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
   }
   wantBackends(context, wanted, errors, failing);
 }

@@ -42,8 +42,10 @@ export async function forceAll(
   const { clock, signal: cancelled } = run;
   const policy = run.inputs.force;
   const open = waiting.filter(
-    ({ result, examinations }) =>
-      ['stuck', 'inconclusive', 'progressing'].includes(result.outcome) && examinations.length > 0,
+    ({ result, examinations, follower }) =>
+      !follower.over.aborted && // without credentials nothing can be written
+      ['stuck', 'inconclusive', 'progressing'].includes(result.outcome) &&
+      examinations.length > 0,
   );
   if (!isActive(policy) || open.length === 0 || cancelled.aborted) return;
   const isDone = new AbortController();

@@ -3,6 +3,7 @@ import { itemsIn } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import type { Inputs } from '../inputs.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
+import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readBaselines } from '../observe/observe.ts';
 import { deleteAll } from './delete.ts';
@@ -24,7 +25,7 @@ import {
   startProgressLog,
 } from './progress.ts';
 import { type GateDeps, type Run, resultOf, runResult, startRun } from './run.ts';
-import { cannotStartError, findTargets, type Target, type Waiting } from './targets.ts';
+import { findTargets, type Target, type Waiting } from './targets.ts';
 import { allOver, Follower, follow } from './wait.ts';
 
 /**
@@ -154,8 +155,7 @@ async function waitForAll(waiting: readonly Waiting[], run: Run): Promise<void> 
     await clock.sleep(Math.max(0, deadline - clock.now()), over);
     await examineOpen(open(), EXAMINE_LIMIT_MS, over, run);
   }
-  const hasDeleted = waiting.some(({ target }) => (target.ordered?.deletions.size ?? 0) > 0);
-  await Promise.all(waiting.map((one) => namespaceResult(one, hasDeleted, run)));
+  await Promise.all(waiting.map((one) => namespaceResult(one, run)));
 }
 
 /** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
@@ -187,17 +187,33 @@ async function examineOpen(
   });
 }
 
+/**
+ * Returns the diagnosis from before the namespace could no longer be read. The namespace may have been deleted unobserved:
+ * the diagnosis says when it was made, and explains no outcome. Reads that failed for the same reason show nothing.
+ */
+function lastSeen(
+  examinations: readonly Examination[],
+  failure: ReadFailure,
+): Examination | undefined {
+  const index = examinations.findLastIndex(
+    ({ snapshot: { discovery, unread } }) =>
+      discovery.ok && unread.every(({ reason }) => reason !== failure.message),
+  );
+  const last = examinations.at(index);
+  if (last === undefined) return undefined;
+  const message = `${failure.message}; the report shows what was read at ${last.snapshot.takenAt}`;
+  const snapshot = { ...last.snapshot, trouble: { ...failure, message } };
+  return { ...last, snapshot, diagnosis: diagnose(snapshot, examinations[index - 1]?.snapshot) };
+}
+
 /** Builds the result of a namespace from what was observed. */
-async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Promise<void> {
+async function namespaceResult(one: Waiting, run: Run): Promise<void> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
+  const ended = follower.over.aborted ? await follower.ended : undefined;
   const { last: namespace, trouble } = follower;
-  const last = examinations.at(-1);
-  if (last !== undefined && trouble !== undefined) {
-    // The namespace may have been deleted unobserved. Then the earlier diagnosis is no explanation.
-    last.snapshot = { ...last.snapshot, trouble };
-    last.diagnosis = diagnose(last.snapshot, examinations.at(-2)?.snapshot);
-  }
+  const failure = ended?.how === 'unauthorized' ? ended.failure : trouble;
+  const last = failure === undefined ? examinations.at(-1) : lastSeen(examinations, failure);
   const finish = (outcome: Outcome, event: string): void => {
     one.result = {
       ...resultOf(target, namespace, outcome, event, run),
@@ -208,20 +224,20 @@ async function namespaceResult(one: Waiting, hasDeleted: boolean, run: Run): Pro
         : { diagnosis: last.diagnosis, examination: last.cost }),
     };
   };
-  if (!follower.over.aborted) {
-    if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
-    const outcome = outcomeOf(last.diagnosis);
-    return finish(outcome, `still there: ${outcome}`);
-  }
-  const ended = await follower.ended;
-  switch (ended.how) {
+  switch (ended?.how) {
+    case undefined: {
+      if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
+      const outcome = outcomeOf(last.diagnosis);
+      return finish(outcome, `still there: ${outcome}`);
+    }
     case 'deleted':
     case 'recreated':
       return finish(ended.how, ended.event);
     case 'unauthorized':
-      // An error has no report, but deletions inside the namespace must be reported.
-      if (hasDeleted) return finish('inconclusive', `not known: ${ended.failure.message}`);
-      throw cannotStartError('get', `namespace "${target.name}"`, ended.failure, run.api);
+      return finish(
+        'inconclusive',
+        `its credentials ended, so the gate could read nothing more: ${ended.failure.message}`,
+      );
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }

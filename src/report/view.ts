@@ -460,7 +460,7 @@ const CURES: Record<CallFailure, string> = {
 
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
-  const { diagnosis, outcome, verdict, name, refusal } = namespace;
+  const { diagnosis, outcome, verdict, name, refusal, timeline } = namespace;
   /** `message` is a predicate about the namespace; `quote` follows it. */
   const situation = (cause: string, message: string, look?: Remedy, quote = ''): Root => {
     const finding: Finding = {
@@ -512,9 +512,11 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
         text: 'Run the gate again, or see what the namespace reports itself',
         command: `kubectl describe namespace ${name}`,
       };
+      const quote = remainingContent(namespace);
       if (diagnosis === undefined) {
-        const message = 'was not examined, because there was no time: its cause is unknown';
-        return situation('not examined', message, examine);
+        const reported = quote === '' ? '' : '. The namespace controller reports: ';
+        const message = `was not examined: ${timeline.at(-1)?.event ?? 'there was no time'}${reported}`;
+        return situation('not examined', message, examine, quote);
       }
       const { notInspected, rootCauses } = diagnosis;
       if (rootCauses.length > 0) return undefined;
@@ -524,7 +526,6 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
           : undefined;
       }
       const unread = 'may be held by objects that could not be read';
-      const quote = remainingContent(namespace);
       const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
       const grant = {
         text: 'Allow the identity of the gate to read the rest: add the permissions below to its role',

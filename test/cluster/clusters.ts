@@ -5,7 +5,7 @@ import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { Etcd, restore, type Stored, whenQuiet } from './etcd.ts';
+import { Etcd, restore, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
 import type { Scenario } from './scenario.ts';
@@ -42,7 +42,7 @@ export function skipReason(scenario: Scenario): string | undefined {
   return shown ? undefined : `only on ${scenario.versions?.join(', ')}`;
 }
 
-/** One cluster for all scenarios that do not disturb each other. */
+/** A cluster for as long as a test wants it. */
 export async function sharedCluster(): Promise<Cluster> {
   const kubeconfig = foreignKubeconfig();
   return kubeconfig === undefined
@@ -50,43 +50,9 @@ export async function sharedCluster(): Promise<Cluster> {
     : foreignCluster(kubeconfig);
 }
 
-/**
- * Shared clusters for many scenarios, a new one now and then: types that are left in a cluster make every
- * pass of its namespace controller longer.
- */
-export class SharedClusters {
-  #current:
-    | { cluster: Promise<Cluster>; users: number; served: number; retired: boolean }
-    | undefined;
-  readonly #perCluster = foreignKubeconfig() === undefined ? 20 : Number.POSITIVE_INFINITY;
-
-  async use<T>(work: (cluster: Cluster) => Promise<T>): Promise<T> {
-    this.#current ??= { cluster: sharedCluster(), users: 0, served: 0, retired: false };
-    const mine = this.#current;
-    mine.users++;
-    mine.served++;
-    if (mine.served >= this.#perCluster) {
-      mine.retired = true;
-      this.#current = undefined;
-    }
-    try {
-      return await work(await mine.cluster);
-    } finally {
-      mine.users--;
-      if (mine.retired && mine.users === 0) await (await mine.cluster).stop();
-    }
-  }
-
-  async stop(): Promise<void> {
-    const last = this.#current;
-    this.#current = undefined;
-    await (await last?.cluster)?.stop();
-  }
-}
-
 /** One for this scenario alone: names in it are as plain as in the books. */
 export async function clusterFor(
-  scenario: Scenario,
+  scenario: Pick<Scenario, 'own'>,
   version = wantedVersion(),
   say: (line: string) => void = () => {},
 ): Promise<Cluster> {
@@ -95,23 +61,34 @@ export async function clusterFor(
 }
 
 /**
- * Control planes that scenarios have for themselves, one after the other. What is stored is made as it was in between;
- * where that does not help, or a scenario went wrong, or asks for a new one, the next gets another.
+ * Clusters in which one situation has everything to itself, so that no two ever see each other. Control planes serve
+ * many of them, one after the other: what is stored is made as it was in between, and where that does not help, or a
+ * situation went wrong, the next gets another. A cluster that is there already serves one at a time as well.
  */
-export class LoneClusters {
+export class Clusters {
   readonly #idle: Lone[] = [];
+  readonly #start: () => Promise<Lone>;
+  #foreign: { cluster: Promise<Cluster>; last: Promise<unknown> } | undefined;
 
-  async use(scenario: Scenario, work: (cluster: Cluster) => Promise<string[]>): Promise<string[]> {
-    if (scenario.own !== true) return inClusterOf(scenario, work);
-    const lone = this.#idle.pop() ?? (await startLone(scenario));
+  constructor(start: () => Promise<Lone> = startLone) {
+    this.#start = start;
+  }
+
+  async use<T>(
+    work: (cluster: Cluster) => Promise<T>,
+    own: Scenario['own'] = undefined,
+  ): Promise<T> {
+    const kubeconfig = foreignKubeconfig();
+    if (kubeconfig !== undefined) return this.#inForeign(kubeconfig, work);
+    if (own !== undefined && own !== true) return inClusterOf({ own }, work);
+    const lone = this.#idle.pop() ?? (await this.#start());
     // Another client: what this one has seen of the types is true no more.
     const client = new Client(lone.cluster.client.connection);
     let isAsBefore = false;
     try {
-      const problems = await work({ ...lone.cluster, client });
-      isAsBefore =
-        problems.length === 0 && (await restore(lone.etcd, lone.stored).catch(() => false));
-      return problems;
+      const result = await work({ ...lone.cluster, client });
+      isAsBefore = await lone.restore().catch(() => false);
+      return result;
     } finally {
       await client.close();
       if (isAsBefore) this.#idle.push(lone);
@@ -119,26 +96,35 @@ export class LoneClusters {
     }
   }
 
+  async #inForeign<T>(kubeconfig: string, work: (cluster: Cluster) => Promise<T>): Promise<T> {
+    this.#foreign ??= { cluster: foreignCluster(kubeconfig), last: Promise.resolve() };
+    const { cluster, last } = this.#foreign;
+    const mine = last.then(async () => work(await cluster));
+    this.#foreign.last = mine.catch(() => undefined);
+    return mine;
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#idle.splice(0).map(({ cluster }) => cluster.stop()));
+    await (await this.#foreign?.cluster)?.stop();
   }
 }
 
-interface Lone {
+export interface Lone {
   cluster: Cluster;
-  etcd: Etcd;
-  /** Before the first scenario. */
-  stored: ReadonlyMap<string, Stored>;
+  /** Makes what is stored as it was before the first situation. Returns whether it is. */
+  restore(): Promise<boolean>;
 }
 
-async function startLone(scenario: Scenario): Promise<Lone> {
-  const cluster = await clusterFor(scenario);
+async function startLone(): Promise<Lone> {
+  const cluster = await ownCluster({ version: wantedVersion() }, true);
   const etcd = new Etcd(cluster.plane?.etcdEndpoint ?? '');
-  return { cluster, etcd, stored: await whenQuiet(etcd) };
+  const stored = await whenQuiet(etcd);
+  return { cluster, restore: () => restore(etcd, stored) };
 }
 
-export async function inClusterOf<T>(
-  scenario: Scenario,
+async function inClusterOf<T>(
+  scenario: Pick<Scenario, 'own'>,
   work: (cluster: Cluster) => Promise<T>,
 ): Promise<T> {
   const cluster = await clusterFor(scenario);

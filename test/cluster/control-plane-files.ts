@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAuthority, issueClient, issueServer } from './certificates.ts';
-import { IDENTITIES, PEOPLE } from './identities.ts';
+import { IDENTITIES, PERSON } from './identities.ts';
 import { type Connection, writeKubeconfigText } from './kubeconfig.ts';
 import { freePorts } from './processes.ts';
 
@@ -40,11 +40,11 @@ export async function prepareDataDir(): Promise<Prepared> {
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
   const server = `https://127.0.0.1:${apiServer}`;
-  const users = [CONTROLLER_MANAGER, 'admin', ...PEOPLE, ...IDENTITIES].map((name) => ({
+  const users = [CONTROLLER_MANAGER, 'admin', PERSON, ...IDENTITIES].map((name) => ({
     name,
     token: randomBytes(24).toString('hex'),
   }));
-  const mayAll = new Set(['admin', ...PEOPLE]);
+  const mayAll = new Set(['admin', PERSON]);
   const tokens = users.map(
     ({ name, token }) => `${token},${name},${name}${mayAll.has(name) ? ',system:masters' : ''}`,
   );

@@ -11,7 +11,7 @@ import {
   type Identity,
   identityObjects,
   MAY_CHANGE,
-  type Person,
+  type PERSON,
 } from './identities.ts';
 import { Server } from './processes.ts';
 import { waitUntil } from './wait-until.ts';
@@ -40,7 +40,7 @@ export interface ControlPlane {
   /** Path of a kubeconfig for this user. */
   /** Gives one of the identities its permissions. */
   bind(identity: Identity): Promise<void>;
-  kubeconfig(user: Identity | 'admin' | Person): string;
+  kubeconfig(user: Identity | 'admin' | typeof PERSON): string;
   /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
   readonly controllerManager: {
@@ -168,7 +168,7 @@ class ControlPlaneProcesses implements ControlPlane {
     for (const object of identityObjects([identity])) await this.admin.apply(object, options);
   }
 
-  kubeconfig(user: Identity | 'admin' | Person): string {
+  kubeconfig(user: Identity | 'admin' | typeof PERSON): string {
     return join(this.dataDir, `${user}.kubeconfig`);
   }
 

@@ -92,7 +92,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   }
 
-  test('a restart of the API server does not end the wait, and is not taken for the end', async () => {
+  test('a restart of the API server does not end the wait, and is not taken for the end', {
+    tags: 'core',
+  }, async () => {
     const world = await held('restart');
 
     const run = await gateOn(world, 'teardown-reader', '90s', async () => {

@@ -139,7 +139,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(await storedIn(plane, made.namespace)).toEqual([]);
     });
 
-    test('mode plan says what mode objects does, and writes nothing', async () => {
+    test('mode plan says what mode objects does, and writes nothing', {
+      tags: 'core',
+    }, async () => {
       const made = await held(['a']);
       const finalizers = { 'force-finalizers': HOLD };
       const planned = await run('objects', made, { ...finalizers, 'force-finalize': 'plan' });
@@ -152,7 +154,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(real.outcome).toBe('forced');
     });
 
-    test('only the allowed one of two finalizers is removed, also if their order changes meanwhile', async () => {
+    test('only the allowed one of two finalizers is removed, also if their order changes meanwhile', {
+      tags: 'core',
+    }, async () => {
       const made = await held(['a'], [KEEP, HOLD]);
       const ref = mapRef(made.namespace, 'a');
       const { outcome } = await run(
@@ -170,7 +174,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('objects queued behind a pod are not changed until they terminate, then freed', async () => {
+    test('objects queued behind a pod are not changed until they terminate, then freed', {
+      tags: 'core',
+    }, async () => {
       const made = world();
       await made.createNamespace();
       const { namespace } = made;
@@ -204,7 +210,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await stays.end();
     });
 
-    test('a webhook that cannot be called is said before anything is written', async () => {
+    test('a webhook that cannot be called is said before anything is written', {
+      tags: 'core',
+    }, async () => {
       const made = await held(['a']);
       await createWebhook(made, {
         operations: ['UPDATE'],
@@ -283,7 +291,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
     const pods = { 'force-pods': 'true' };
 
-    test('of a node that does not exist are deleted with grace period 0', async () => {
+    test('of a node that does not exist are deleted with grace period 0', {
+      tags: 'core',
+    }, async () => {
       const made = await lost('no-such-node');
       const refused = await run('objects', made);
       expect(refused.refusals).toMatch(/pods\/lost: .*force-pods: true/);
@@ -441,7 +451,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     await made.end();
   });
 
-  describe.concurrent('attempts to make it harm something', () => {
+  describe.concurrent('attempts to make it harm something', { tags: 'core' }, () => {
     test.each<[string, Partial<Record<InputName, string>>]>([
       ['a name that the patterns do not cover', { 'force-namespaces': 'staging-*' }],
       ['a pattern that covers everything', { 'force-namespaces': '*' }],
@@ -611,7 +621,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   describe.concurrent('rights', () => {
-    test('missing ones are named before anything is written; with them, it works', async () => {
+    test('missing ones are named before anything is written; with them, it works', {
+      tags: 'core',
+    }, async () => {
       const made = world();
       const group = made.domain('ledger.example.com');
       await made.createNamespace();
@@ -666,7 +678,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('the reader can plan and can write nothing', async () => {
+    test('the reader can plan and can write nothing', { tags: 'core' }, async () => {
       const made = await held(['a']);
       const { refusals, outcome } = await run('reader', made);
       expect(outcome).toBe('stuck');
@@ -706,7 +718,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('allowed metadata and spec entries are removed one by one, and then the namespace is deleted', async () => {
+    test('allowed metadata and spec entries are removed one by one, and then the namespace is deleted', {
+      tags: 'core',
+    }, async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [HOLD, KEEP] });
       await addSpecFinalizer(made, 'example.com/third');
@@ -753,7 +767,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('content that remains: refused; accepted: forced, and the orphans are all that etcd has', async () => {
+    test('content that remains: refused; accepted: forced, and the orphans are all that etcd has', {
+      tags: 'core',
+    }, async () => {
       const made = world();
       const group = made.domain('ledger.example.com');
       await made.createNamespace();
@@ -878,7 +894,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     );
   });
 
-  describe('the optional guard', () => {
+  describe('the optional guard', { tags: 'core' }, () => {
     beforeAll(async () => {
       const roles = ['reader', 'force-objects', 'force-namespace'];
       await createAccount(plane.admin, 'guarded', roles);
@@ -948,7 +964,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   /** Last, and alone: a dead API group disturbs every namespace. */
-  describe('a dead API group', () => {
+  describe('a dead API group', { tags: 'core' }, () => {
     test('no namespace with unread content is finalized, unless that is accepted', async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [HOLD] });

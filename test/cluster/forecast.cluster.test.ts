@@ -2,15 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { mutationsBy } from './audit.ts';
-import {
-  type Cluster,
-  foreignKubeconfig,
-  LoneClusters,
-  SharedClusters,
-  skipReason,
-} from './clusters.ts';
+import { type Cluster, Clusters, foreignKubeconfig, skipReason } from './clusters.ts';
 import { findingText } from './compare.ts';
-import { onePerCode } from './one-per-code.ts';
+import { ofThisPart } from './core.ts';
 import { dropBundle, runGate, theBundle } from './run-gate.ts';
 import { LIMIT_MS, TIMEOUT } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
@@ -46,7 +40,6 @@ const UNSEEN: Record<string, string> = {
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
   'api-keeps': 'an extension API is never sent a dry run: it may ignore that it is one',
   'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
-  'S79-elsewhere': 'what cannot be decoded in another namespace fails no page of this one',
   'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
   'behind-anchor':
@@ -88,39 +81,33 @@ const FAILS_LATER = [
 beforeAll(theBundle);
 afterAll(dropBundle);
 
-const foreseeable = SCENARIOS.filter(
-  (scenario) =>
-    scenario.delete !== false &&
-    scenario.needs === undefined &&
-    !(scenario.id in UNSEEN) &&
-    !FAILS_LATER.includes(scenario.id),
+const chosen = ofThisPart(
+  SCENARIOS.filter(
+    (scenario) =>
+      scenario.delete !== false &&
+      scenario.needs === undefined &&
+      (foreignKubeconfig() === undefined || !scenario.own) &&
+      !(scenario.id in UNSEEN) &&
+      !FAILS_LATER.includes(scenario.id),
+  ),
 );
-const chosen = process.env['FORECASTS'] === 'codes' ? onePerCode(foreseeable) : foreseeable;
 
-describe.concurrent('predicted = happened, side by side', () => {
-  const clusters = new SharedClusters();
+describe.concurrent('predicted = happened', () => {
+  const clusters = new Clusters();
   afterAll(() => clusters.stop());
-  for (const scenario of chosen.filter(({ own }) => !own)) {
-    declare(scenario, () => clusters.use((cluster) => live(scenario, cluster)));
+  for (const scenario of chosen) {
+    const title = `${scenario.id}: ${scenario.title}`;
+    const reason = skipReason(scenario);
+    if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);
+    else {
+      test(title, () =>
+        clusters.use(async (cluster) => {
+          expect(await live(scenario, cluster)).toEqual([]);
+        }, scenario.own),
+      );
+    }
   }
 });
-
-if (foreignKubeconfig() === undefined) {
-  describe.concurrent('predicted = happened, on a control plane of its own', () => {
-    const clusters = new LoneClusters();
-    afterAll(() => clusters.stop());
-    for (const scenario of chosen.filter(({ own }) => own)) {
-      declare(scenario, () => clusters.use(scenario, (cluster) => live(scenario, cluster)));
-    }
-  });
-}
-
-function declare(scenario: Scenario, run: () => Promise<string[]>): void {
-  const title = `${scenario.id}: ${scenario.title}`;
-  const reason = skipReason(scenario);
-  if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`);
-  else test(title, async () => expect(await run()).toEqual([]));
-}
 
 async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
   const world = new World({

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { createWebhook } from './admission.ts';
-import { foreignKubeconfig, SharedClusters } from './clusters.ts';
+import { Clusters, foreignKubeconfig } from './clusters.ts';
 import {
   CALM,
   guardingConfigMaps,
@@ -14,7 +14,7 @@ import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { startWebhook } from './servers/webhook.ts';
 import { inNamespace, type World } from './world.ts';
 
-const clusters = new SharedClusters();
+const clusters = new Clusters();
 /** One of them makes 5,050 objects, while the others make theirs. */
 const LIMIT_MS = 1_500_000;
 

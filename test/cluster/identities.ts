@@ -25,8 +25,7 @@ export type Identity = (typeof IDENTITIES)[number];
  * People who may do everything, as whoever follows a report may. One at a time is one scenario's, so
  * that the audit log tells what a command of that scenario has changed.
  */
-export type Person = `person-${number}`;
-export const PEOPLE = Array.from({ length: 16 }, (_, index): Person => `person-${index + 1}`);
+export const PERSON = 'person';
 
 /** Where their ServiceAccounts live on a cluster that was not started by these tests. */
 export const IDENTITY_NAMESPACE = 'teardown-gate-identities';

@@ -44,7 +44,7 @@ const client = kubeconfig === undefined ? undefined : Client.fromKubeconfig(kube
 const reason = client ? await whyNoGateImage(client) : 'CLUSTER_KUBECONFIG names no cluster';
 const title = `the container image${reason === undefined ? '' : ` (skipped: ${reason})`}`;
 
-describe.skipIf(reason !== undefined)(title, () => {
+describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
   const cluster = client as Client;
   const made: Ref[] = [];
   let node: KindNode;

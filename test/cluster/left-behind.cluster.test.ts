@@ -1,23 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type JsonObject, stringAt } from '../../src/base/json.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import type { Ref } from './client.ts';
-import type { Cluster } from './clusters.ts';
-import { foreignKubeconfig, sharedCluster } from './clusters.ts';
+import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { gate } from './foresight.ts';
 import { customType, pluralOf, volume, volumeClaim } from './objects.ts';
 import { inNamespace, namespaceRef, type World } from './world.ts';
 
-let cluster: Cluster;
+const clusters = new Clusters();
 
 describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behind', () => {
-  beforeAll(async () => {
-    cluster = await sharedCluster();
-  });
-  afterAll(() => cluster.stop());
+  afterAll(() => clusters.stop());
 
-  test('is what points into the namespace, and nothing that only looks so', async () => {
+  test('is what points into the namespace, and nothing that only looks so', {
+    tags: 'core',
+  }, async () => {
     await within('left', async (world) => {
       const { namespace } = world;
       const before = await gate(world, { forecast: 'true' });
@@ -55,7 +53,9 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
     });
   });
 
-  test('is every volume of its claims, in whatever phase, and none of an earlier claim', async () => {
+  test('is every volume of its claims, in whatever phase, and none of an earlier claim', {
+    tags: 'core',
+  }, async () => {
     await within('volumes', async (world) => {
       const { namespace } = world;
       const bind = async (claim: string, options: Parameters<typeof bound>[2]): Promise<string> =>
@@ -119,7 +119,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
 });
 
 function within(name: string, work: (world: World) => Promise<void>): Promise<void> {
-  return inNamespace({ ...cluster, namespace: `left-${name}` }, work);
+  return clusters.use((cluster) => inNamespace({ ...cluster, namespace: `left-${name}` }, work));
 }
 
 function namesOf({ leftBehind = [] }: NamespaceResult): string[] {

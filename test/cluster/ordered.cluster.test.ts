@@ -5,7 +5,7 @@ import { readFailed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
 import { byService, createPolicy, createWebhook, refusesUpdate } from './admission.ts';
 import { type KubeObject, refOf } from './client.ts';
-import { foreignKubeconfig, SharedClusters, sharedCluster } from './clusters.ts';
+import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { storedIn } from './force-world.ts';
 import { gate, guarded, inside, rootsOf } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
@@ -35,13 +35,15 @@ import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
-const clusters = new SharedClusters();
+const clusters = new Clusters();
 
 describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its own', () => {
   afterAll(() => clusters.stop());
 
   describe.concurrent('an ordered deletion', () => {
-    test('deletes the objects of an operator in the namespace first; an ordinary deletion hangs', async () => {
+    test('deletes the objects of an operator in the namespace first; an ordinary deletion hangs', {
+      tags: 'core',
+    }, async () => {
       await within('inside', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -109,13 +111,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
     }
 
     test('says that an APIService whose backend is in the namespace has to be deleted first', async () => {
-      const own = await sharedCluster(); // it disturbs every namespace
-      const world = new World({ ...own, namespace: 'books' });
-      const { namespace } = world;
-      const group = world.domain('ledger.example.com');
-      let isGoing = false;
-      try {
-        await world.createNamespace();
+      await within('books', async (world) => {
+        const { namespace } = world;
+        const group = world.domain('ledger.example.com');
+        let isGoing = false;
         const api = {
           ...{ group, namespace, entries: ['january', 'february'], deletes: true },
           // Its pod goes with the namespace: from then on nobody answers.
@@ -151,10 +150,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         });
         await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
         expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
-      } finally {
-        await world.end();
-        await own.stop();
-      }
+      });
     });
 
     test('says that a deleted object is created again, and continues', async () => {
@@ -330,7 +326,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('explains an object that remains while its operator runs, and continues', async () => {
+    test('explains an object that remains while its operator runs, and continues', {
+      tags: 'core',
+    }, async () => {
       await within('refusing', async (world) => {
         const operator = await inside(world, {}, { cleanUp: () => 'bucket shop-7 is not empty' });
         await createGuarded(world, operator, 'a');
@@ -376,7 +374,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('asks nothing of an object that was made again after it was read', async () => {
+    test('asks nothing of an object that was made again after it was read', {
+      tags: 'core',
+    }, async () => {
       await within('made-again', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -468,7 +468,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('does not wait for what this identity may not delete, and says so', async () => {
+    test('does not wait for what this identity may not delete, and says so', {
+      tags: 'core',
+    }, async () => {
       await within('forbidden', async (world) => {
         await createGuarded(world, await inside(world), 'a');
         const { result, log } = await gate(
@@ -527,7 +529,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('that is cancelled asks for nothing more', async () => {
+    test('that is cancelled asks for nothing more', { tags: 'core' }, async () => {
       await within('cancelled', async (world) => {
         const operator = await inside(world, {}, { cleanUp: () => 'not yet' });
         await createGuarded(world, operator, 'a');
@@ -654,15 +656,21 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('refuses protected namespaces; a forecast may look at them, and the server does not let them go', () =>
-      clusters.use(async (cluster) => {
-        const world = new World({ ...cluster, namespace: 'kube-system' });
-        const named = { namespace: 'kube-public' };
-        await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow('never deleted');
-        expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
-          'inconclusive',
-        );
-      }));
+    test(
+      'refuses protected namespaces; a forecast may look at them, and the server does not let them go',
+      { tags: 'core' },
+      () =>
+        clusters.use(async (cluster) => {
+          const world = new World({ ...cluster, namespace: 'kube-system' });
+          const named = { namespace: 'kube-public' };
+          await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow(
+            'never deleted',
+          );
+          expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
+            'inconclusive',
+          );
+        }),
+    );
   });
 
   describe.concurrent('a forecast foresees no hang that ends by itself:', () => {

@@ -11,6 +11,8 @@ import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { type Look, looksAt } from '../../scripts/compare/look.ts';
+import { movesBetween } from '../../scripts/compare/moves.ts';
 import { isObject, type Json } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
@@ -33,6 +35,7 @@ import {
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';
 import { FORESEEN } from './foreseen.ts';
+import { changesBetween } from './recording-changes.ts';
 import { gateInputs, prepare } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -79,7 +82,7 @@ const AHEAD: readonly Scenario[] = FORESEEN.map(({ id, title, build }) => ({
 }));
 const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */
-const AT_ONCE = 4;
+const AT_ONCE = 3;
 
 /** In the place of this machine's name and addresses. */
 const HOST = 'control-plane';
@@ -286,9 +289,23 @@ async function recordTo(scenario: Scenario, version: KubernetesVersion): Promise
   return `${Math.round(text.length / 1024)} KiB, ${scenario.title}`;
 }
 
+/** Says, where there was a recording before, what moved in its verdict and what is different in what was read. */
 async function write(name: string, text: string): Promise<void> {
   if (text.length > MAX_BYTES) throw new Error(`${text.length} bytes are too many`);
-  await writeFile(join(SNAPSHOTS_FOLDER, `${name}.json`), text);
+  const file = join(SNAPSHOTS_FOLDER, `${name}.json`);
+  const before = existsSync(file)
+    ? { looks: looksAt(name), read: unfolded(readJson(file), readJson(COMMON_FILE) as Common) }
+    : undefined;
+  await writeFile(file, text);
+  if (before === undefined) return;
+  const byId = (looks: Look[]): Map<string, Look> => new Map(looks.map((look) => [look.id, look]));
+  const lines = [
+    ...movesBetween(byId(before.looks), byId(looksAt(name))).map(
+      ({ id, kind, lines: moved }) => `${id}: ${kind}: ${moved.join('; ')}`,
+    ),
+    ...changesBetween(before.read, readJson(file)),
+  ];
+  console.log(`${name}: ${lines.length === 0 ? 'as before' : lines.join('\n  ')}`);
 }
 
 async function recordForecast(

@@ -1,18 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inClusterOf, SharedClusters, skipReason } from './clusters.ts';
-import { PEOPLE } from './identities.ts';
+import { Clusters, skipReason } from './clusters.ts';
+import { ofThisPart } from './core.ts';
 import { type Done, followRemedies, isAboutForce } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
-import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
 /** Every command that a report prints, run on a real control plane. */
 
 const TABLE = 'coverage/remedies.md';
 
-const together = SCENARIOS.filter(({ own, needs }) => !own && !needs);
-const alone = SCENARIOS.filter(({ own, needs }) => own && !needs);
+const chosen = ofThisPart(SCENARIOS.filter(({ needs }) => !needs));
 const done: Done[] = [];
 const counts = { nothingToDo: 0, beyond: [] as string[] };
 
@@ -20,47 +18,27 @@ beforeAll(theBundle);
 afterAll(dropBundle);
 afterAll(printTable);
 
-describe.concurrent('on clusters that scenarios share', () => {
-  const clusters = new SharedClusters();
-  const people = [...PEOPLE];
+describe.concurrent('each on a cluster of its own', () => {
+  const clusters = new Clusters();
   afterAll(() => clusters.stop());
-  for (const scenario of together) {
-    declare(scenario, async () => {
-      const person = people.pop();
-      if (person === undefined) throw new Error('more scenarios at once than people');
-      try {
-        return await followRemedies(scenario, (work) => clusters.use(work), person);
-      } finally {
-        people.push(person);
-      }
+  for (const scenario of chosen) {
+    const title = `${scenario.id}: ${scenario.title}`;
+    const reason =
+      skipReason(scenario) ??
+      (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
+    if (reason !== undefined) {
+      test.skip(`${title} (skipped: ${reason})`);
+      continue;
+    }
+    test(title, async () => {
+      const verdict = await followRemedies(scenario, (work) => clusters.use(work, scenario.own));
+      done.push(...verdict.done);
+      if (verdict.nothingToDo !== undefined) counts.nothingToDo++;
+      if (scenario.beyondCommands) counts.beyond.push(`${scenario.id}: ${scenario.beyondCommands}`);
+      if (verdict.problems.length > 0) expect.fail(verdict.problems.join('\n'));
     });
   }
 });
-
-describe.concurrent('on control planes of their own', () => {
-  for (const scenario of alone) {
-    declare(scenario, () =>
-      followRemedies(scenario, (work) => inClusterOf(scenario, work), 'person-1'),
-    );
-  }
-});
-
-function declare(scenario: Scenario, follow: () => ReturnType<typeof followRemedies>): void {
-  const title = `${scenario.id}: ${scenario.title}`;
-  const reason =
-    skipReason(scenario) ?? (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
-  if (reason !== undefined) {
-    test.skip(`${title} (skipped: ${reason})`);
-    return;
-  }
-  test(title, async () => {
-    const verdict = await follow();
-    done.push(...verdict.done);
-    if (verdict.nothingToDo !== undefined) counts.nothingToDo++;
-    if (scenario.beyondCommands) counts.beyond.push(`${scenario.id}: ${scenario.beyondCommands}`);
-    if (verdict.problems.length > 0) expect.fail(verdict.problems.join('\n'));
-  });
-}
 
 async function printTable(): Promise<void> {
   const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');

@@ -8,7 +8,7 @@ import { endOf, textOf, type Write, writesSince } from './audit.ts';
 import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { isExpected } from './compare.ts';
-import type { Person } from './identities.ts';
+import { PERSON } from './identities.ts';
 import { type GateRun, runGate, theBundle } from './run-gate.ts';
 import { gateInputs, goesWithin, LIMIT_MS, prepare } from './run-scenario.ts';
 import type { Expectation, Scenario } from './scenario.ts';
@@ -55,14 +55,13 @@ export interface Verdict {
 export async function followRemedies(
   scenario: Scenario,
   inCluster: <T>(work: (cluster: Cluster) => Promise<T>) => Promise<T>,
-  person: Person,
 ): Promise<Verdict> {
   const done: Done[] = [];
   const problems: string[] = [];
   let copies = 1;
   let freed = false;
   for (let copy = 0; copy < copies; copy++) {
-    const attempt = await inCluster((cluster) => follow(scenario, cluster, person, copy));
+    const attempt = await inCluster((cluster) => follow(scenario, cluster, copy));
     if (typeof attempt === 'string') return { done, problems, nothingToDo: attempt };
     if (attempt.isUpToOwner) return { ...attempt, nothingToDo: 'it is up to its owner' };
     done.push(...attempt.done);
@@ -81,10 +80,9 @@ export async function followDuties(
   scenario: Scenario,
   world: World,
   run: GateRun,
-  person: Person,
 ): Promise<string[]> {
   if (isAboutForce(scenario)) return [];
-  const shell = await openShell(world, person);
+  const shell = await openShell(world);
   try {
     const attempt = await attemptCopy(scenario, world, run, shell, 0);
     return typeof attempt === 'string' ? [] : attempt.problems;
@@ -111,12 +109,11 @@ interface Attempt {
 async function follow(
   scenario: Scenario,
   cluster: Cluster,
-  person: Person,
   copy: number,
 ): Promise<Attempt | string> {
   const world = await prepare(scenario, cluster);
   const { meanwhile } = scenario;
-  const shell = await openShell(world, person);
+  const shell = await openShell(world);
   try {
     const run = await runGate(await gateInputs(scenario, world), {
       ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
@@ -346,7 +343,7 @@ interface Shell {
 }
 
 /** A terminal of somebody who may do everything, with kubectl and an npx that starts this gate on the PATH. */
-async function openShell({ plane }: World, person: Person): Promise<Shell> {
+async function openShell({ plane }: World): Promise<Shell> {
   if (plane === undefined) throw new Error('the audit log of a control plane of our own is needed');
   const home = await mkdtemp(join(tmpdir(), 'teardown-gate-person-'));
   const bin = join(home, 'bin');
@@ -358,13 +355,13 @@ async function openShell({ plane }: World, person: Person): Promise<Shell> {
   const env = {
     PATH: `${bin}:${process.env['PATH']}`,
     HOME: home,
-    KUBECONFIG: plane.kubeconfig(person),
+    KUBECONFIG: plane.kubeconfig(PERSON),
   };
   return {
     run: async (command) => {
       const from = await endOf(plane.auditLog);
       const { exitCode, output } = await bash(command, env, home);
-      return { exitCode, output, writes: await writesSince(plane.auditLog, person, from) };
+      return { exitCode, output, writes: await writesSince(plane.auditLog, PERSON, from) };
     },
     close: () => rm(home, { recursive: true, force: true }),
   };

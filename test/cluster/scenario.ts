@@ -15,16 +15,14 @@ export interface Scenario {
   /** Base name of the namespace under test; `preview-<id>` unless given. */
   namespace?: string;
   /**
-   * Needs a control plane of its own: it disturbs other namespaces. `new`, or with options: one that nobody has used
-   * before, and nobody will, as it disturbs the servers.
+   * `true`: it disturbs other namespaces, so it is not for a cluster that is there already. `new`, or with options: it
+   * disturbs the servers, so it gets a control plane that nobody has used before, and nobody will.
    */
   own?: true | 'new' | Omit<ControlPlaneOptions, 'version'>;
   /** Needs pods that really run: on kind only, after all others and alone, for it disturbs the node. */
   needs?: 'kubelet';
   /** Versions that can show it; all unless given. */
   versions?: readonly KubernetesVersion[];
-  /** The versions show it in different ways. */
-  differs?: true;
   /** Who the gate is; `teardown-reader` unless given. */
   identity?: Identity;
   setUp(world: World): Promise<void>;

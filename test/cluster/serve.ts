@@ -110,7 +110,7 @@ function listScenarios(): void {
 function find(id: string): Scenario {
   const found = SCENARIOS.find((scenario) => scenario.id.toLowerCase() === id.toLowerCase());
   if (!found) throw new Error(`there is no scenario "${id}"; --list shows them`);
-  if (found.needs) throw new Error(`scenario "${id}" needs a ${found.needs}: npm run test:kind`);
+  if (found.needs) throw new Error(`scenario "${id}" needs a ${found.needs}: only kind has it`);
   return found;
 }
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { RESULTS, type SideBySide } from '../../scripts/docs/side-by-side.ts';
-import { type Cluster, SharedClusters, skipReason } from './clusters.ts';
+import { type Cluster, Clusters, skipReason } from './clusters.ts';
+import { isCore } from './core.ts';
 import { gate } from './foresight.ts';
-import { onePerCode } from './one-per-code.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { World } from './world.ts';
@@ -12,24 +12,19 @@ import { World } from './world.ts';
 /**
  * `delete: true` beside `delete: ordered`: each scenario is built twice and deleted in both ways. Writes the results from
  * which `npm run docs` makes the table of docs/ordered-deletion.md. `SIDE_BY_SIDE`: for how many minutes scenarios are
- * begun, one for every finding code first; or `codes` for these only.
+ * begun.
  */
 const WAYS = ['true', 'ordered'] as const;
 const TIMEOUT = '30s';
 
-const comparable = SCENARIOS.filter(
+const chosen = SCENARIOS.filter(
   (scenario) =>
     scenario.delete === undefined &&
     scenario.needs === undefined &&
     !scenario.own &&
     skipReason(scenario) === undefined,
-);
-const first = onePerCode(comparable);
-const others = comparable
-  .filter((scenario) => !first.includes(scenario))
-  .sort((a, b) => (rankOf(a) < rankOf(b) ? -1 : 1));
-const minutes = Number(process.env['SIDE_BY_SIDE']);
-const chosen = process.env['SIDE_BY_SIDE'] === 'codes' ? first : [...first, ...others];
+).sort((a, b) => Number(isCore(b)) - Number(isCore(a)) || (rankOf(a) < rankOf(b) ? -1 : 1));
+const minutes = Number(process.env['SIDE_BY_SIDE'] ?? 15);
 
 /** A part of the scenarios, whichever, has some of every file. */
 function rankOf({ id }: Scenario): string {
@@ -39,7 +34,7 @@ function rankOf({ id }: Scenario): string {
 const rows: SideBySide['rows'] = [];
 
 describe.concurrent('ordered deletion is never worse', () => {
-  const clusters = new SharedClusters();
+  const clusters = new Clusters();
   afterAll(async () => {
     await clusters.stop();
     if (rows.length > 0) await writeResults();

@@ -88,7 +88,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   let plane: ControlPlane;
   let world: World;
   const ways = Object.keys(WAYS);
-  const fleet = range(200).map((index) => `fleet-${String(index).padStart(3, '0')}`);
+  const fleet = range(40).map((index) => `fleet-${String(index).padStart(3, '0')}`);
 
   beforeAll(async () => {
     await theBundle();
@@ -120,12 +120,12 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         );
         return hanging.length === ways.length + fleet.length;
       },
-      { timeoutMs: 600_000, everyMs: 2_000 },
+      { everyMs: 2_000 },
     );
     // Its passes every few seconds would change what two runs are told about the same hang.
     await plane.controllerManager.stop();
     await plane.controllerManager.start(['*', '-namespace-controller']);
-  }, 900_000);
+  });
   afterAll(async () => {
     await plane?.stop();
     await dropBundle();
@@ -262,8 +262,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     return JSON.parse(JSON.stringify(same).replace(/(renewed at )[0-9T:.-]+Z/g, '$1…'));
   }
 
-  test('each has the report of a run for it alone', async () => {
-    const together = await gate({ namespace: [...ways, ...fleet.slice(0, 40)].join(',') });
+  test('each has the report of a run for it alone', { tags: 'core' }, async () => {
+    const together = await gate({ namespace: [...ways, ...fleet].join(',') });
     for (const name of [...ways, 'fleet-000', 'fleet-001']) {
       const alone = await gate({ namespace: name });
       expect(told(together, name), name).toEqual(told(alone, name));

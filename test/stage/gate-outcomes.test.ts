@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readFailed, readOk } from '../../src/model/read.ts';
+import { type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -398,22 +398,37 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
     expect(result.elapsedMs).toBeLessThanOrEqual(3 * MINUTES);
   });
 
-  test('401 in the middle of the wait is an error, at once', async () => {
-    const { clock, cluster, run } = stage(DEMO);
-    cluster.watchMode = 'forbidden';
-    cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? readFailed(UNAUTHORIZED) : undefined));
-    await expect(run()).rejects.toMatchObject({ code: 'kube-unauthorized' });
-    expect(clock.elapsed).toBeLessThan(30_000);
+  test.each<[string, ReadFailure, number, string[], string]>([
+    ['401 before the first look', UNAUTHORIZED, 20_000, [], ''],
+    ['401 after it', UNAUTHORIZED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
+    ['401 during the last look', UNAUTHORIZED, 119_000, ['owner-unknown'], '2026-03-02T10:01:30'],
+    ['no server after it', REFUSED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
+  ])('%s: inconclusive, with what was seen, and when', async (_, failure, fromMs, roots, at) => {
+    const { clock, cluster, runOne } = stage(DEMO);
+    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+    for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
+      cluster.answers.set(start, () => (clock.elapsed > fromMs ? readFailed(failure) : undefined));
+    }
+    clock.at(fromMs, () => cluster.closeWatches());
+    const result = await runOne({ timeout: '2m' });
+    const unread = result.diagnosis?.notInspected.map(({ what, reason }) => `${what}: ${reason}`);
+
+    expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
+    expect(causes(result)).toEqual(roots);
+    if (failure === UNAUTHORIZED) expect(events(result).at(-1)).toMatch(/credentials ended.*: 401/);
+    if (at === '') return;
+    expect(unread?.[0]).toContain(`namespace ${DEMO}: ${failure.message}; the report shows`);
+    expect(unread?.[0]).toContain(at);
+    expect(result.diagnosis?.findings[0]?.message).toContain('some.random/finalizer');
   });
 
-  test('401 for one of two namespaces ends the wait for the other as well', async () => {
+  test('401 for one of two namespaces ends its wait, and leaves nothing that still waits', async () => {
     const { clock, cluster, run } = stage(DEMO);
     cluster.namespace('preview-8');
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () => (clock.elapsed > 20_000 ? readFailed(UNAUTHORIZED) : undefined));
-    await expect(run({ namespace: `${DEMO},preview-8` })).rejects.toMatchObject({
-      code: 'kube-unauthorized',
-    });
+    const { namespaces } = await run({ namespace: `${DEMO},preview-8` });
+    expect(namespaces.map(({ outcome }) => outcome)).toEqual(['inconclusive', 'stuck']);
     const asked = cluster.requests.length;
     // Whoever still sleeps would wake up, ask, and keep the process alive.
     await clock.run(clock.sleep(10 * MINUTES));

@@ -70,8 +70,6 @@ const BEGIN_LATER: Record<string, string> = {
     failed-before pods-are-gone result-of-ended-run sync-refused`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
     SEED-4d-403 SEED-4d-500 api-keeps`,
-  'only objects of another namespace make the type unreadable, and no page of this one shows it': `
-    S79-elsewhere`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `

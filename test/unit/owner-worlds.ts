@@ -281,7 +281,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
         annotations: {},
         group: of,
         kind,
-        versions: [{ name: version, served: true, storage: true }],
         storedVersions: [version],
         conditions: [],
         conversionService: undefined,

@@ -46,13 +46,14 @@ export function isLeftOver({ now }: Context, { namespace, holder = '' }: LeaseFa
 }
 
 /**
- * Reports whether one of the workload's pods holds the Lease: client-go adds an ID to the name, cert-manager words.
+ * Reports whether one of the workload's pods holds the Lease: client-go adds `_` and an ID to the name, cert-manager
+ * `-external-` and the name of its controller.
  * Pods of a StatefulSet and static pods have the names of those before them: a Lease last renewed before is not theirs.
  */
 export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
-      new RegExp(`^${escapeForRegExp(name)}(?:[_-]|$)`).test(holder) &&
+      new RegExp(`^${escapeForRegExp(name)}(?:_|-external-|$)`).test(holder) &&
       !(
         /^(?:StatefulSet|Pod)$/.test(kind) &&
         Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
@@ -63,7 +64,7 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
 /** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
 function mayHoldByNode({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
   const [host] = holder.replace(/_[^_]*$/, '').split('.');
-  return pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
+  return host !== '' && pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
 }
 
 /** Reports whether one of its pods leads now: the others then handle no objects. */

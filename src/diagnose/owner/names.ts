@@ -55,9 +55,11 @@ export function isTaskName(name: string): boolean {
   return name.includes('/');
 }
 
-/** Reports whether a name belongs to one program: neither a tool for people nor a framework's default. */
+/** Reports whether a name belongs to one program: neither a tool for people nor a framework's default, nor empty. */
 export function identifiesProgram(name: string): boolean {
-  return !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name);
+  return (
+    name !== '' && !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name)
+  );
 }
 
 /** Reports whether a framework gives this name to every controller. */
@@ -77,13 +79,16 @@ function lettersOf(name: string): string {
     .replace(/[-_. ]/g, '');
 }
 
+/** Reports whether two names have the same letters. A name without letters, such as an Event's missing component, is none. */
 export function isSameName(a: string, b: string): boolean {
-  return lettersOf(a) === lettersOf(b);
+  const letters = lettersOf(a);
+  return letters !== '' && letters === lettersOf(b);
 }
 
 /** Reports whether a longer name contains that of a program: `widget-operator-leader-election`. */
 export function containsName(longer: string, name: string): boolean {
-  return name !== '' && lettersOf(longer).includes(lettersOf(name));
+  const letters = lettersOf(name);
+  return letters !== '' && lettersOf(longer).includes(letters);
 }
 
 /** Returns the names of the Helm release of a workload; charts put them in front of their own names. */
@@ -153,16 +158,24 @@ function isEndOfName(own: string, name: string): boolean {
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
 export function matchesReporter(actor: Actor, name: string, instance: string): boolean {
-  return hasProgramName(actor, name) || workloadsOfPod([actor], instance).length > 0;
+  return hasProgramName(actor, name) || workloadsOfPod([actor], instance, name).length > 0;
 }
 
 /**
- * Returns the workloads of a pod: controller-runtime reports `<controller>-<hostname>`, client-go the bare hostname,
- * which is the pod's name. If the pod no longer exists, generated names are compared.
+ * Returns the workloads of a pod, by the instance that a reporter gives: client-go reports the bare hostname, which is the
+ * pod's name, or `<component>-<hostname>`. If the pod no longer exists, generated names are compared.
  */
-export function workloadsOfPod(actors: readonly Actor[], instance: string): Actor[] {
-  const seen = actors.filter(({ pods }) => pods.some(({ name }) => instance.endsWith(name)));
-  return seen.length > 0 ? seen : actors.filter((actor) => isPodNameOf(actor, instance));
+export function workloadsOfPod(
+  actors: readonly Actor[],
+  instance: string,
+  component = '',
+): Actor[] {
+  const isReported = component !== '' && instance.startsWith(`${component}-`);
+  const hosts = [instance, ...(isReported ? [instance.slice(component.length + 1)] : [])];
+  const seen = actors.filter(({ pods }) => pods.some(({ name }) => hosts.includes(name)));
+  return seen.length > 0
+    ? seen
+    : actors.filter((actor) => hosts.some((host) => isPodNameOf(actor, host)));
 }
 
 /** Recognizes `widget-operator-7c9f8d6b5-x2x4z`: the workload's name and generated parts. */

@@ -156,8 +156,6 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
     return blocking(proven, 'the namespace controller cannot delete its content');
   }
-  const retired = retiredIn(context, error.text);
-  if (retired.length > 0) return retired;
   switch (error.kind) {
     case 'conversion-failed':
       return [conversionFailing(context, error)];
@@ -226,8 +224,6 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
     failing.push('unreadable', ...(context.conditions.contentFailure ? ['timeout'] : []));
   }
   if (!failing.includes(kind)) return [];
-  const retired = retiredVersion(context, type, message);
-  if (retired !== undefined) return [retired];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
     if (error.kind === 'storage') return storageResults(context, error, type);
@@ -283,62 +279,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
     blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
   });
-}
-
-/**
- * Texts about a version, from a conversion without a webhook (apiextensions-apiserver pkg/apiserver/conversion) and
- * from decoding.
- */
-const ASKED_VERSION =
-  /(?:request to convert CR (?:from|to) an invalid group\/version: |no kind "?[^"]+"? is registered for version "?)([^/\s"]+)\/(v\w+)/;
-
-export function asksForVersion(text: string): { group: string; version: string } | undefined {
-  const [, group, version] = ASKED_VERSION.exec(text) ?? [];
-  return group === undefined || version === undefined ? undefined : { group, version };
-}
-
-/** Finds the type of an error that does not name it: only one type of the group may lack the version. */
-function retiredIn(context: Context, text: string): RuleResult[] {
-  const asked = asksForVersion(text);
-  if (asked === undefined) return [];
-  const found = context.now.content
-    .filter(({ type }) => type.group === asked.group)
-    .flatMap(({ type }) => retiredVersion(context, type, text) ?? []);
-  return found.length === 1 ? found : [];
-}
-
-/**
- * Finds a version that was removed from a CRD while objects are stored in it: the API server cannot decode them.
- * The version must be added to the CRD again, and need not be served (apiextensions-apiserver, storedVersions).
- */
-function retiredVersion(
-  context: Context,
-  type: ResourceType,
-  text: string,
-): RuleResult | undefined {
-  const definition = valueIn(context.now.definitions[typeName(type)]);
-  if (definition === undefined) return undefined;
-  const known = definition.versions.map(({ name }) => name);
-  const stored = [...definition.storedVersions, asksForVersion(text)?.version ?? []].flat();
-  const retired = stored.find((version) => !known.includes(version));
-  if (retired === undefined) return undefined;
-  const sample = definition.versions.findIndex(({ storage }) => storage);
-  return {
-    code: 'api-failing',
-    subject: typeSubject(type),
-    message: `cannot be listed or deleted: objects are stored in version ${retired}, which its CRD no longer has`,
-    evidence: [
-      text,
-      `CRD ${definition.name}: versions ${known.join(', ')}; stored ${definition.storedVersions.join(', ')}`,
-    ],
-    remedies: [
-      withRole('now', {
-        text: `Add version ${retired} to CRD ${definition.name} again, with served: false: the stored objects can then be read and deleted`,
-        command: `kubectl get crd ${definition.name} -o json | jq '.spec.versions += [.spec.versions[${Math.max(0, sample)}] | .name = "${retired}" | .served = false | .storage = false]' | kubectl replace -f -`,
-      }),
-    ],
-    blocksNamespace: `${typeName(type)} cannot be deleted`,
-  };
 }
 
 /** Recognizes "storage is (re)initializing", the text of Kubernetes <= 1.32 for a dead conversion, without the type. */

@@ -1,6 +1,6 @@
 import { conditionsOf, INSTALLED } from './metadata.ts';
 import { caInjection, serviceRef } from './references.ts';
-import { each, ifAny, isTrue, NAME, shape, text, textIfAny, texts } from './shape.ts';
+import { ifAny, NAME, shape, text, textIfAny, texts } from './shape.ts';
 
 const DEFINITION = {
   /** A name such as `widgets.example.com`. */
@@ -17,7 +17,6 @@ export const definitionDetail = shape({
   ...DEFINITION,
   group: text('spec.group'),
   kind: text('spec.names.kind'),
-  versions: each('spec.versions', shape({ name: text('name'), storage: isTrue('storage') })),
   /** Versions in which objects may still be stored. */
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,

@@ -93,12 +93,30 @@ export const WAITING: readonly FaultRow[] = [
     says: /does not mean that it was deleted/,
   },
   {
-    fault: 'the token expires',
+    fault: 'the token expires before the first look',
     phase: 'waiting',
     rules: [{ request: /./, from: 8, fault: unauthorized }],
     inputs: { timeout: '10s' },
-    outcome: 'error',
-    says: /401 Unauthorized/,
+    outcome: 'inconclusive',
+    says: /was not examined: its credentials ended.*401 Unauthorized/,
+  },
+  {
+    fault: 'the token expires after the first look',
+    phase: 'waiting',
+    inputs: { timeout: '6s' },
+    during: async ({ proxy, step }) => {
+      await step.says(/no controller that was found/);
+      proxy.add({ request: /./, fault: unauthorized });
+    },
+    outcome: 'inconclusive',
+    says: /held by finalizer/,
+    notInspected:
+      /^namespace preview-pr-42: 401 Unauthorized.*; the report shows what was read at 20/,
+    rootCauses: ['owner-missing'],
+    check: ({ run: { outputs, summary, reportMarkdown = '' } }) =>
+      [summary, reportMarkdown, outputs['blocking-finalizer'] ?? ''].flatMap((text, at) =>
+        text.includes('cleanup') && (at > 1 || /401 Unauthorized/.test(text)) ? [] : [text],
+      ),
   },
   {
     fault: 'another namespace has the name',

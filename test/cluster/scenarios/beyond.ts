@@ -437,8 +437,7 @@ async function knowVersionAgain({ client }: World): Promise<void> {
   await client.patch(typeRef(GADGETS, 'Gadget'), { spec: { versions: known } });
 }
 
-/** The remedy that works: the version is known again, and served to nobody. */
-const UNREAD = { advises: [/served/], says: [/v1alpha1/] };
+const UNREAD = { says: [/v1alpha1/] };
 const gadgetsFail: Link[] = [
   {
     code: 'api-failing',
@@ -464,27 +463,6 @@ const s79: Scenario = {
   }),
   cure: knowVersionAgain,
   mayChange: () => [{ kind: 'CustomResourceDefinition', name: `gadgets.${GADGETS}` }],
-};
-
-const s79Elsewhere: Scenario = {
-  ...s79,
-  id: 'S79-elsewhere',
-  title: 'the same, and the object is in another namespace',
-  versions: ['1.36.3'], // 1.32.2 does not say which version it cannot read
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.createNamespace('elsewhere');
-    await dropStoredVersion(world, 'elsewhere');
-  },
-  // Pages of a namespace without such objects can be read.
-  expect: () => ({
-    outcome: 'stuck',
-    scope: 'cluster',
-    anyOf: gadgetsFail.flatMap((link) => [
-      { chains: [[link]] },
-      { chains: [[link]], notInspected: [`gadgets.${GADGETS}`] },
-    ]),
-  }),
 };
 
 const SNAPSHOTS = 'snapshot.storage.k8s.io';
@@ -785,7 +763,6 @@ export const beyond = [
   s78,
   s78Queue,
   s79,
-  s79Elsewhere,
   s83,
   s83Asleep,
   s83Controller,

@@ -303,7 +303,6 @@ const s4Queued: Scenario = {
   id: 'S4-queued',
   title: 'the same, and its finalizer is on a pod too: 40 other objects are queued',
   own: true, // programs of the same name in other scenarios could have been the owner
-  differs: true,
   inputs: { timeout: '15s' }, // the grace period of the pod has to end
   setUp: async (world) => {
     const operator = await setUpPreview(world, 'cluster');

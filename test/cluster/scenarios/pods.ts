@@ -11,7 +11,6 @@ const DUAL_PODS = 'dual-pods.llm-d.ai/provider';
 const s5: Scenario = {
   id: 'S5',
   title: 'a pod with a finalizer whose controller was removed; all conditions are green',
-  differs: true,
   setUp: createHeldPod,
   settle: settledWithPod,
   expect: (world) => ({ outcome: 'stuck', chains: [heldPod(world)] }),
@@ -20,7 +19,6 @@ const s5: Scenario = {
 const s6: Scenario = {
   id: 'S6',
   title: 'the same, with a ConfigMap, a Secret and a custom resource queued behind the pod',
-  differs: true,
   setUp: async (world) => {
     const group = world.domain('example.com');
     await createHeldPod(world);

@@ -86,7 +86,6 @@ function bothChains(world: World) {
 const s25a: Scenario = {
   id: 'S25a',
   title: 'a claim, deleted before the namespace, is in use by a pod with a finalizer',
-  differs: true,
   setUp: async (world) => {
     await createUsedClaim(world);
     await world.client.delete(claimRef(world));
@@ -100,7 +99,6 @@ const s25a: Scenario = {
 const s25b: Scenario = {
   id: 'S25b',
   title: 'a claim, not deleted by anybody, is in use by a pod with a finalizer',
-  differs: true,
   setUp: createUsedClaim,
   settle: settledWithPod,
   expect: async (world) =>
