@@ -13,7 +13,6 @@ import { sourceRules } from './rights.ts';
 import { sideBySide } from './side-by-side.ts';
 import {
   clueTable,
-  doubtList,
   exclusionList,
   findingTable,
   inputTable,
@@ -35,7 +34,7 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/examples.md': exampleBlocks(),
-    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
+    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
     'docs/measurements.md': performancePages().blocks,
     'docs/ordered-deletion.md': { 'side-by-side': sideBySide() },
   };

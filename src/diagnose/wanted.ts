@@ -104,7 +104,6 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
     definitions: [],
     details: [],
     partners: [],
-    siblings: [],
     behind: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],

@@ -27,7 +27,9 @@ import {
   identifiesController,
   isControllerOfType,
   isOfNoDomain,
+  isSetByHand,
   knownFinalizer,
+  lateWriters,
   lateWrites,
   specificFieldManager,
   statusManagers,
@@ -137,6 +139,12 @@ export const CLUES = [
     pointsTo: namesakes,
   },
   {
+    kind: 'part',
+    weight: 'supports',
+    text: 'an RBAC rule lets it change the status or finalizers of the type, and not the objects',
+    pointsTo: halfMarked,
+  },
+  {
     kind: 'permission',
     weight: 'supports',
     text: 'an RBAC rule that names the type lets it change the objects',
@@ -175,10 +183,12 @@ function finalizerWriters(question: OwnerQuestion): Pointer[] {
   const detail = `field manager "${manager}"`;
   const named = actors.filter((actor) => hasProgramName(actor, manager));
   const found = pointers(withoutTools(question, named), detail);
-  if (found.length > 0) return found;
-  const accounts = unusedAccounts(question).filter(({ name }) => isSameName(name, manager));
-  if (accounts.length > 0)
-    return accounts.map((account) => ({ actor: undefined, account, detail }));
+  const isAble = ({ account }: Actor): boolean => question.rightsOf(account).change !== undefined;
+  if (named.some(isAble) || (named.length > 0 && found.length === 0)) return found;
+  const accounts = unusedAccounts(question)
+    .filter(({ name }) => isSameName(name, manager))
+    .map((account) => ({ actor: undefined, account, detail }));
+  if (found.length + accounts.length > 0) return [...found, ...accounts];
   const isPart =
     isControllerOfType(held, manager) ||
     authors(question).length + knownWorkloads(question).length > 0;
@@ -245,6 +255,17 @@ export function marked(question: OwnerQuestion): Pointer[] {
       ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]
       : [];
   });
+}
+
+/** Returns those that have lost the other half of the marks. Many write the status of built-in types. */
+function halfMarked(question: OwnerQuestion): Pointer[] {
+  const { held, actors } = question;
+  if (isSetByHand(held) || !typesToMark(question).includes(held.type)) return [];
+  const half = actors.filter(({ account }) => {
+    const { change, isHalfMarked } = question.rightsOf(account);
+    return change === undefined && isHalfMarked;
+  });
+  return pointers(half);
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
@@ -407,14 +428,16 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 
 /**
  * Returns workloads with a container or command of the name of the finalizer's writer, which many programs have: a framework
- * (`kopf run handlers.py`), or `manager` where its permissions are for nothing else.
+ * (`kopf run handlers.py`), or `manager` if it still writes the status and its permissions are for nothing else.
  */
-function namesakes({ held, actors, rightsOf }: OwnerQuestion): Pointer[] {
+function namesakes({ context, held, actors, rightsOf }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   if (!isFrameworkName(manager)) return [];
+  const isLate = lateWriters(context, held).some((one) => one.manager === manager);
   const alike = actors.filter(
     ({ programs, account }) =>
-      programs.includes(manager) && (FRAMEWORKS.test(manager) || !rightsOf(account).worksElsewhere),
+      programs.includes(manager) &&
+      (FRAMEWORKS.test(manager) || (isLate && !rightsOf(account).worksElsewhere)),
   );
   return pointers(alike, `field manager "${manager}"`);
 }

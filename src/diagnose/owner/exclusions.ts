@@ -101,7 +101,8 @@ function mayAct(suspect: Suspect, actor: Actor, question: OwnerQuestion): boolea
   return (
     (rights.change !== undefined && isAtHome) ||
     rights.impersonates ||
-    hasClue(suspect, 'log', 'said') ||
+    departedGrant(context, actor.account, held.type) !== undefined ||
+    hasClue(suspect, 'log', 'said', 'part') ||
     leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease)) ||
     (isDecided(suspect) && isNamed && hadRights(context, actor.account, held.type)) ||
     ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup)

@@ -88,12 +88,18 @@ function judge(question: OwnerQuestion): Ownership {
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
+    excluded.every(({ suspect }) => !isDecided(suspect)) &&
     tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
-    const certainty = isOnly && unread.length === 0 && !isOfShare(best) ? 'proven' : 'likely';
+    const certainty =
+      isOnly && unread.length === 0 && shareNames(best).length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const others = othersAlive(question, best, excluded);
+  const seen = [...tied, ...excluded.map(({ suspect }) => suspect)];
+  const able = lastResorts(question).filter(({ actor }) =>
+    seen.every((one) => one.actor !== actor),
+  );
+  const others = othersAlive(question, best, able, excluded);
   // Beside an account that nobody uses any more, a permission alone makes nobody the controller.
   const isAccount = best !== undefined && best.actor === undefined && best.account !== undefined;
   const rivals = isAccount ? suspects.filter(isMoreThanAble) : suspects;
@@ -106,8 +112,7 @@ function judge(question: OwnerQuestion): Ownership {
     return { ...answer, ...common, wasDeletedWithNamespace: isProven };
   }
   const owner = best ?? tied.find((one) => one.account !== undefined && !workloadExists(one));
-  const able = isBuiltIn(question.held.type.group) ? [] : lastResorts(question);
-  const more = able.filter(({ actor }) => tied.every((one) => one.actor !== actor));
+  const more = isBuiltIn(question.held.type.group) ? [] : able;
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', owner, others, ...common },
     suspects: [...suspects, ...more],
@@ -123,17 +128,33 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
     if (better.length > 0) left = better;
   };
   // Its log shows who works on the object, where nothing here has the name of the writer.
-  prefer(({ program }) => program === undefined);
-  prefer(({ rights }) => rights.change !== undefined || rights.impersonates);
+  prefer(
+    ({ program, rights, ...one }) =>
+      program === undefined &&
+      (rights.change === 'named' || !one.clues.some(({ kind }) => kind === 'log')),
+  );
+  prefer(
+    ({ rights, program }) =>
+      program !== undefined || rights.change !== undefined || rights.impersonates,
+  );
   prefer((one) => hasClue(one, 'marks'));
+  const most = Math.max(...left.map(decisionsOf));
+  prefer((one) => decisionsOf(one) === most);
   // Of several workloads of one installation, the name tells.
   if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
     prefer(({ actor }) => actor !== undefined && hasWorkloadName(actor, manager));
   }
   const [best, ...more] = left;
-  const isIdle =
-    best?.actor?.ready === 0 && tied.some((one) => one !== best && isActive(question, one));
-  return more.length > 0 || isIdle ? undefined : best;
+  if (best === undefined || more.length > 0) return undefined;
+  const rivals = tied.filter((one) => one !== best && hasClue(one, 'marks'));
+  const isOfOther =
+    (best.actor?.ready === 0 && rivals.some((one) => isActive(question, one))) ||
+    rivals.some((one) => shareNames(one).some((name) => shareNames(best).includes(name)));
+  return isOfOther ? undefined : best;
+}
+
+function decisionsOf({ clues }: Suspect): number {
+  return clues.filter(({ weight }) => weight === 'decides').length;
 }
 
 /** Reports whether it has written to the object since the deletion began. */
@@ -157,12 +178,13 @@ function leading(
   const marked = tied.filter((one) => hasClue(one, 'marks'));
   const weightOf = ({ clues }: Suspect): number =>
     clues.filter(({ kind }) => marked.length === 0 || kind !== 'container').length;
+  const permitted = tied.filter((one) => hasClue(one, 'permission'));
   const able =
     marked.length > 0
       ? marked
-      : tied.filter((one) =>
-          hasClue(one, 'permission') ? one.clues.length > 1 : one.rights.change === undefined,
-        );
+      : permitted.length > 0
+        ? permitted.filter(({ clues }) => clues.length > 1)
+        : tied.filter(({ rights }) => rights.change === undefined);
   const most = Math.max(...able.map(weightOf));
   const [best, ...more] = able.filter((one) => weightOf(one) === most);
   if (best === undefined || more.length > 0) return undefined;
@@ -171,8 +193,10 @@ function leading(
     isOneDownBeside(question, best) ||
     isOfUnknownClass(question, best) ||
     excluded.some(
-      ({ suspect }) =>
-        isDecided(suspect) || (hasClue(suspect, 'installation') && !hasClue(best, 'installation')),
+      ({ suspect, by }) =>
+        !by.isRestriction &&
+        (isDecided(suspect) ||
+          (hasClue(suspect, 'installation') && !hasClue(best, 'installation'))),
     );
   return isContradicted ? undefined : best;
 }
@@ -210,9 +234,11 @@ function isOfUnknownClass(
 const SHARE =
   /^(?:--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)|(?:\w+_)?(?:SHARD(?:_\w+)?|CONTROLLER_ID))=/;
 
-/** Reports whether its arguments may leave the object to another installation. */
-function isOfShare({ actor }: Suspect): boolean {
-  return (actor?.selectors ?? []).some((argument) => SHARE.test(argument));
+/** Returns the names of such arguments: the object may be left to another installation. */
+function shareNames({ actor }: Suspect): string[] {
+  return (actor?.selectors ?? []).flatMap((one) =>
+    SHARE.test(one) ? (one.split('=')[0] ?? []) : [],
+  );
 }
 
 /**
@@ -264,26 +290,29 @@ function lastResorts(question: OwnerQuestion): Suspect[] {
 function othersAlive(
   question: OwnerQuestion,
   best: Suspect | undefined,
+  lastResort: readonly Suspect[],
   excluded: readonly Excluded[],
 ): string[] {
   const wasHere = isInside(question.context, best?.account?.namespace);
-  const able = lastResorts(question)
-    .filter(({ rights }) =>
-      rights.change === 'everything'
-        ? !wasHere
-        : best === undefined || isBuiltIn(question.held.type.group),
-    )
+  const able = lastResort
+    .filter(({ rights }) => !wasHere || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
+  const known = knownFinalizer(question.held);
+  const provider =
+    wasHere && known !== undefined && isProviderManaged(known)
+      ? ['the provider of the cluster usually runs the controller of this finalizer']
+      : [];
   const ruledOut = excluded.flatMap(({ suspect, by }) =>
     !wasHere &&
     workloadExists(suspect) &&
-    (isDecided(suspect) || hasClue(suspect, 'marks', 'status', 'installation'))
+    (isDecided(suspect) || hasClue(suspect, 'marks', 'status', 'installation', 'author'))
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
   return [
     ...new Set([
       ...able,
+      ...provider,
       ...ruledOut,
       ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
     ]),
