@@ -20,7 +20,7 @@ const USAGE = `npm run verify                    every suite that .ci/run leaves
    --only A,B         these suites, or parts of them (scenarios, scenarios-2)
    --changed BASE     those that the changes since BASE can touch
    --again            also what has a result for this commit
-   --list             only says what there is; --names: as JSON, for a workflow`;
+   --list             only says which these are; --names: as JSON, for a workflow`;
 
 /** Results by commit, by part. */
 const RESULTS = join('coverage', 'verify.json');
@@ -72,15 +72,19 @@ const ALL: Part[] = SUITES.flatMap((suite) =>
   })),
 );
 
-if (values.help) console.log(USAGE);
-else if (values.names) console.log(JSON.stringify(ALL.map(({ name }) => name)));
-else if (values.list) list();
-else await verify(chosen());
+try {
+  if (values.help) console.log(USAGE);
+  else if (values.names) console.log(JSON.stringify(chosen().map(({ name }) => name)));
+  else if (values.list) list(chosen());
+  else await verify(chosen());
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 3;
+}
 
-function list(): void {
-  for (const { name, about, parts } of SUITES) {
-    const count = parts === undefined ? '' : ` (${parts.length} parts)`;
-    console.log(`${name}${count}: ${about}`);
+function list(parts: readonly Part[]): void {
+  for (const [{ name, about }, all] of Map.groupBy(parts, ({ suite }) => suite)) {
+    console.log(`${name}${all.length > 1 ? ` (${all.length} parts)` : ''}: ${about}`);
   }
 }
 

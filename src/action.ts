@@ -5,6 +5,7 @@ import * as core from '@actions/core';
 import { describeError, describeFailure } from './base/errors.ts';
 import { onCancel } from './base/process.ts';
 import { createRedactor, redactDeep } from './base/redact.ts';
+import { upperFirst } from './base/text.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
 import {
@@ -18,7 +19,7 @@ import {
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { createActionLog, Publisher } from './publish/publish.ts';
-import { readWorkflowRun, secretsHint } from './publish/workflow-run.ts';
+import { readWorkflowRun, restriction } from './publish/workflow-run.ts';
 import { logReport } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
@@ -69,7 +70,11 @@ export async function runAction(): Promise<number> {
   /** Reports that the gate could not work: one sentence, a hint, and all outputs. */
   const fail = async (error: unknown): Promise<number> => {
     const { message, hint, frames } = describeFailure(error);
-    const hints = [hint, run && secretsHint(run)].filter((text) => text !== undefined);
+    const restricted = run && restriction(run);
+    const noSecrets =
+      restricted &&
+      `${upperFirst(restricted)}, which gets no secrets: a kubeconfig from one is empty.`;
+    const hints = [hint, noSecrets].filter((text) => text !== undefined);
     log.error(message, 'Namespace Teardown Gate could not work');
     for (const text of hints) log.line(text);
     for (const frame of frames) log.debug(frame);
@@ -84,7 +89,6 @@ export async function runAction(): Promise<number> {
     publisher = createPublisher(inputs);
     const announce = async (planned: View): Promise<void> => {
       await publisher.files(planned);
-      await publisher.comment(planned, true);
     };
     const noFiles = { reportJsonPath: '', reportMarkdownPath: '' };
     const concluded = (view: View): void => setOutputs(outputsOf(view, noFiles, elapsedMs()));

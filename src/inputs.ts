@@ -121,8 +121,7 @@ export const INPUTS = {
   },
   'github-token': {
     fromRunner: 'github.token',
-    description:
-      'Token for the comment; needs pull-requests write (on Gitea and Forgejo: write:issue, read:repository)',
+    description: 'Token for the comment; needs pull-requests write',
     onlyInAction: true,
   },
   'pr-number': {
@@ -131,7 +130,7 @@ export const INPUTS = {
   },
   'comment-key': {
     description:
-      'Jobs, workflows and clusters with the same key share one comment; by default each job has its own',
+      'Tells two gates of one job apart; each job and matrix entry has a comment of its own anyway',
     onlyInAction: true,
   },
   matrix: {

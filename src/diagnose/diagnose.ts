@@ -1,6 +1,7 @@
 import type { Diagnosis, Movement, QueuedContent } from '../model/finding.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
+import { openQuestions } from './admission/foreseen.ts';
 import {
   apiVersionOf,
   behindId,
@@ -24,7 +25,6 @@ import {
   unexplainedHang,
   unprocessedNamespace,
 } from './rules/controller.ts';
-import { openQuestions } from './rules/foreseen-admission.ts';
 import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 

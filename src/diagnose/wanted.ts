@@ -17,6 +17,14 @@ import type {
   Wanted,
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import { collectSamples, wantedSamples } from './admission/foreseen.ts';
+import {
+  ADMISSION_SOURCES,
+  closedWebhooks,
+  guardsAsked,
+  matchesRule,
+  oneForEachGuard,
+} from './admission/guards.ts';
 import {
   namedInTexts,
   namedOutside,
@@ -40,13 +48,6 @@ import {
   webhooksOf,
 } from './context.ts';
 import { type ContentError, isAdmissionError } from './error-texts.ts';
-import {
-  ADMISSION_SOURCES,
-  closedWebhooks,
-  guardsAsked,
-  matchesRule,
-  oneForEachGuard,
-} from './guards.ts';
 import { placesOfServers } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import {
@@ -69,7 +70,6 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
-import { collectSamples, wantedSamples } from './rules/foreseen-admission.ts';
 import { terminatingPods } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
 

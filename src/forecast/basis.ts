@@ -1,7 +1,8 @@
 import { actorText } from '../diagnose/actors.ts';
+import { collectSamples } from '../diagnose/admission/foreseen.ts';
+import { guardsAsked } from '../diagnose/admission/guards.ts';
 import { type Context, contextOf, countsOf, itemsIn } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { guardsAsked } from '../diagnose/guards.ts';
 import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
 import { isHolder } from '../diagnose/owner/leases.ts';
@@ -9,7 +10,6 @@ import { isOfTheCloud } from '../diagnose/owner/owner.ts';
 import { unreadSettings } from '../diagnose/owner/running.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
-import { collectSamples } from '../diagnose/rules/foreseen-admission.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ForecastBasis } from '../model/result.ts';
 import { type Snapshot, trialKey } from '../model/snapshot.ts';

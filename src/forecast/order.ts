@@ -1,4 +1,5 @@
 import { actorText, isAlive } from '../diagnose/actors.ts';
+import { closedWebhooks } from '../diagnose/admission/guards.ts';
 import { kubectl, nameArgs } from '../diagnose/commands.ts';
 import {
   type Context,
@@ -16,7 +17,6 @@ import {
   serviceText,
   willBeDeleted,
 } from '../diagnose/context.ts';
-import { closedWebhooks } from '../diagnose/guards.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';

@@ -1,25 +1,18 @@
 import { ActionError } from '../base/errors.ts';
-import { serverTimestamp } from '../base/time.ts';
-import { classifyErrorText, isAdmissionError } from '../diagnose/error-texts.ts';
-import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
-import { collectItems, type Mutation } from '../kubernetes/api.ts';
-import { collectionPath, deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
-import { apiVersionOf, namespaceFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
+import type { Mutation } from '../kubernetes/api.ts';
+import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
+import { namespaceFacts } from '../model/facts/metadata.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
+import { ADMISSION } from '../model/read.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { isDeletedOrReplaced } from '../observe/objects.ts';
-import { MISTAKE, readBaselines } from '../observe/observe.ts';
-import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
-import { causeText } from './progress.ts';
-import type { Run } from './run.ts';
-import type { Ordered, Target } from './targets.ts';
+import { readBaselines } from '../observe/observe.ts';
+import { deleteInOrder } from './order.ts';
+import type { Existing, Run, Target } from './run.ts';
 
-/**
- * Requests the deletion of all namespaces that are not terminating yet. The results are stored in the targets.
- */
-export async function deleteAll(targets: readonly Target[], run: Run): Promise<void> {
+/** Requests the deletion of all namespaces that are not terminating yet. Returns the targets with the results. */
+export async function deleteAll(targets: readonly Target[], run: Run): Promise<Target[]> {
   const { api, inputs, log } = run;
   const asked = targets.filter(isDeletable);
   // A run that may not delete all of its namespaces deletes none.
@@ -34,16 +27,29 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<v
   const names = asked.map(({ name }) => name);
   // After the deletion, the workloads of the namespace can no longer be read.
   const baselines = await readBaselines(names, run);
-  for (const target of asked) target.baseline = baselines.get(target.name);
+  const all = new Map(targets.map((target) => [target.name, target]));
+  const update = (changed: readonly Target[]): void => {
+    for (const target of changed) all.set(target.name, target);
+  };
   // All deletions are tried before the first one. If one is refused, the others continue.
-  const answers = await inParallel(asked, (target) => isAccepted(target, run));
-  const accepted = asked.filter((_, index) => answers[index]);
-  if (inputs.delete === 'ordered') await deleteInOrder(accepted, run);
+  const tried = await inParallel(asked, async (target) => {
+    const baseline = baselines.get(target.name);
+    return { ...target, baseline, ...(await tryDeletion(target, run)) };
+  });
+  update(tried.map(({ isAccepted: _, ...target }) => target));
+  if (inputs.delete === 'ordered') {
+    update(
+      await deleteInOrder(
+        tried.filter(({ isAccepted }) => isAccepted),
+        run,
+      ),
+    );
+  }
   // Deletions inside the namespace do not change the Namespace object itself.
-  await inParallel(asked.filter(isDeletable), (target) => requestDeletion(target, run));
+  const open = [...all.values()].filter(isDeletable);
+  update(await inParallel(open, (target) => requestDeletion(target, run)));
+  return [...all.values()];
 }
-
-type Existing = Target & { first: NamespaceFacts };
 
 /** Reports whether the namespace exists, is not terminating, and its deletion is not refused. */
 function isDeletable(target: Target): target is Existing {
@@ -60,27 +66,27 @@ function deletionOf({ name, uid }: NamespaceFacts): Mutation {
 }
 
 /**
- * Sends the deletion of the namespace as a dry run, and reports whether it was accepted. An answer that the real
- * request would get too is a refusal. Before an ordered deletion an unclear answer is a refusal as well:
- * otherwise the namespace might remain without its content.
+ * Sends the deletion of the namespace as a dry run. An answer that the real request would get too is a refusal. Before
+ * an ordered deletion an unclear answer is a refusal as well: otherwise the namespace might remain without its content.
  */
-async function isAccepted(target: Existing, run: Run): Promise<boolean> {
-  const { api, clock, inputs, signal } = run;
+async function tryDeletion(
+  { first }: Existing,
+  { api, clock, inputs, signal }: Run,
+): Promise<{ isAccepted: boolean; refusal?: string }> {
   for (let attempt = 1; ; attempt++) {
-    const request = { ...deletionOf(target.first), dryRun: true };
-    const sent = await api.send(request, { signal, retries: 0 });
-    if (sent.ok) return true;
+    const sent = await api.send({ ...deletionOf(first), dryRun: true }, { signal, retries: 0 });
+    if (sent.ok) return { isAccepted: true };
     const { kind, message } = sent.failure;
     // The namespace was deleted or replaced. The real request will report that.
-    if (signal.aborted || kind === 'not-found' || kind === 'conflict') return false;
-    const errors = classifyErrorText(message);
-    const isUntried = errors.some((error) => error.kind === 'dry-run-unsupported');
-    const isRefused = !isUntried && (kind === 'forbidden' || errors.some(isAdmissionError));
-    if (isRefused) target.refusal = message;
-    if (isRefused || inputs.delete !== 'ordered') return false;
+    if (signal.aborted || kind === 'not-found' || kind === 'conflict') return { isAccepted: false };
+    // A webhook with side effects refuses every dry run, which proves nothing about the real request.
+    const isUntried = message.includes('does not support dry run');
+    const isRefused = !isUntried && (kind === 'forbidden' || ADMISSION.test(message));
+    if (isRefused) return { isAccepted: false, refusal: message };
+    if (inputs.delete !== 'ordered') return { isAccepted: false };
     if (attempt === MAX_DELETE_TRIES || isUntried) {
-      target.refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
-      return false;
+      const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
+      return { isAccepted: false, refusal };
     }
     await clock.sleep(RETRY_MS, signal);
   }
@@ -98,258 +104,45 @@ const UNSURE = /^(?:server-error|timeout|network)$/;
  * Requests the deletion of exactly the namespace that was read. The answer to the DELETE does not mean that the
  * namespace is deleted: the wait decides that.
  */
-async function requestDeletion(target: Existing, run: Run): Promise<void> {
+async function requestDeletion(target: Existing, run: Run): Promise<Target> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
-  if (signal.aborted) return;
-  let event = 'requested its deletion';
+  if (signal.aborted) return target;
+  const said = (event: string, result: Target): Target => {
+    log.line(`${name}: ${event}`);
+    return result;
+  };
+  const requested = 'requested its deletion';
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
     const sent = await api.send(deletionOf(first), { signal });
     // The answer may have been lost, the namespace replaced, or (before 1.20) the 409 means "is being deleted
     // already".
     const now = await readNamespace(name, { api, signal });
-    if (signal.aborted) break;
+    if (signal.aborted) return said(requested, target);
     if (now.ok) {
       // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
-      if (now.value?.uid !== first.uid) {
-        target.isAsked = true;
-        break;
-      }
-      target.first = now.value;
-      if (sent.ok) break;
+      if (now.value?.uid !== first.uid) return said(requested, { ...target, isAsked: true });
+      const read = { ...target, first: now.value };
+      if (sent.ok) return said(requested, read);
       const { kind, message } = sent.failure;
       if (now.value.deletionTimestamp !== undefined) {
-        if (kind === 'conflict') event = 'another client has requested its deletion';
-        break;
+        const isOthers = kind === 'conflict';
+        return said(isOthers ? 'another client has requested its deletion' : requested, read);
       }
-      const isPassing =
-        UNSURE.test(kind) &&
-        !classifyErrorText(message).some(isAdmissionError) &&
-        clock.now() < startedAt + inputs.timeoutMs;
-      if (attempt >= MAX_DELETE_TRIES || !isPassing) {
-        target.refusal = message;
-        return;
-      }
+      const isLate = attempt >= MAX_DELETE_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
+      if (isLate || !UNSURE.test(kind) || ADMISSION.test(message))
+        return { ...read, refusal: message };
     } else {
       const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
-      if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined) {
-        target.first = answered;
-        break;
-      }
+      if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined)
+        return said(requested, { ...target, first: answered });
       // A second DELETE has the same precondition as the first, so it does no harm.
       if (attempt === MAX_DELETE_TRIES) {
-        event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
-        target.isAsked = true;
-        break;
+        const event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
+        return said(event, { ...target, isAsked: true });
       }
     }
     await clock.sleep(RETRY_MS, signal);
   }
-  log.line(`${name}: ${event}`);
-}
-
-const MAX_ROUNDS = 3;
-const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
-
-/** The run, and the state of an ordered deletion in one namespace. */
-interface OrderedRun extends Run, Ordered {
-  namespace: NamespaceFacts;
-  /** Types whose failed reads were logged. */
-  unread: Set<string>;
-  /** Logs an event and records it. */
-  note(event: string): void;
-  /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
-  timeLeft(): number;
-}
-
-/**
- * Deletes the objects that need a running controller, inside these namespaces only, and waits until they are deleted.
- * Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a precondition.
- * Objects that remain are explained while their controller still runs, and the teardown continues.
- */
-async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<void> {
-  const { clock, inputs, signal, startedAt } = run;
-  const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
-  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, {
-    isPodsFirst: deletesPodsFirst(run),
-  });
-  const deadline = Math.min(
-    clock.now() + inputs.orderTimeoutMs,
-    startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
-  );
-  const timeLeft = (): number => (signal.aborted ? 0 : Math.max(0, deadline - clock.now()));
-  await inParallel([...targets.entries()], async ([index, target]) => {
-    const { snapshot, diagnosis } = seen[index] as Examination;
-    const { namespace } = snapshot;
-    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
-    if (mistake !== undefined) {
-      target.refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
-      return;
-    }
-    const ordered: Ordered = { deletions: new Map(), timeline: [] };
-    target.ordered = ordered;
-    const note = (event: string): void => {
-      run.log.line(`${namespace.name}: ${event}`);
-      ordered.timeline.push({ at: serverTimestamp(run), event });
-    };
-    for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
-      note(`not done, because it is cluster-scoped: ${command} (${why})`);
-    }
-    for (const { command, why } of commandsElsewhere(snapshot)) {
-      note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
-    }
-    const state = { ...ordered, namespace, unread: new Set<string>(), note, timeLeft };
-    await runOrderSteps(orderOf(snapshot), { ...run, ...state });
-  });
-}
-
-async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
-  if (steps.length === 0) run.note('no object in it has to be deleted first');
-  // Objects that were created again meanwhile are deleted in the next round.
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    let isDone = true;
-    for (const together of Map.groupBy(steps, (step) => step.place).values()) {
-      if (run.timeLeft() === 0) {
-        const types = together.map(({ type }) => typeName(type)).join(', ');
-        return run.note(`no time is left to delete ${types} first`);
-      }
-      const end = await deleteObjectsOf(together, round > 0, run);
-      if (end === 'stayed') return;
-      isDone &&= end === 'nothing';
-    }
-    if (isDone) return;
-  }
-  run.note('the objects are created again each time they are deleted; the teardown continues');
-}
-
-/**
- * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
- * repeated, because a webhook may be restarting.
- */
-async function deleteObjectsOf(
-  steps: readonly OrderStep[],
-  isAgain: boolean,
-  run: OrderedRun,
-): Promise<'nothing' | 'gone' | 'stayed'> {
-  /** UIDs of the objects that are deleted; undefined in the first round. */
-  let deleting: ReadonlySet<string> | undefined;
-  for (let pause = POLL_MS.first; ; ) {
-    const now = await readNamespace(run.namespace.name, run);
-    // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
-    if (now.ok && now.value?.uid !== run.namespace.uid) {
-      run.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
-      return 'stayed';
-    }
-    const left: ObjectFacts[] = [];
-    let forbidden = 0;
-    let isKnown = now.ok;
-    for (const step of steps) {
-      const there = await listObjects(step, run);
-      isKnown &&= there !== undefined;
-      const mine = (there ?? []).filter((one) => deleting?.has(one.uid) ?? step.matches(one));
-      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      if (deleting === undefined && mine.length > 0) {
-        const what = `${asked.length || mine.length} ${typeName(step.type)}`;
-        run.note(
-          asked.length === 0
-            ? `waiting for ${what}, which are being deleted already`
-            : isAgain
-              ? `${what} were created again, and are deleted again: delete what creates them first`
-              : `first ${what}, because ${step.why}`,
-        );
-      }
-      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
-      if (now.ok) forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
-      left.push(...mine);
-    }
-    const isFirst = deleting === undefined;
-    if (isFirst && left.length === 0) return 'nothing';
-    if (forbidden > 0 && forbidden === left.length) {
-      run.note(
-        'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
-      );
-      return 'nothing';
-    }
-    if (isKnown && left.length === 0) {
-      run.note('they were deleted');
-      return 'gone';
-    }
-    if (isFirst || (isKnown && left.length < (deleting?.size ?? 0))) {
-      if (!isFirst) run.note(`${left.length} of them are left`);
-      deleting = new Set(left.map(({ uid }) => uid));
-    }
-    if (isFirst) continue;
-    if (run.timeLeft() === 0) {
-      await explainRemaining(left, run);
-      return 'stayed';
-    }
-    await run.clock.sleep(Math.min(pause, run.timeLeft()), run.signal);
-    pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
-  }
-}
-
-/**
- * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
- */
-async function listObjects(
-  { type }: OrderStep,
-  { api, namespace, note, signal, unread }: OrderedRun,
-): Promise<ObjectFacts[] | undefined> {
-  const path = collectionPath(type, namespace.name);
-  const begin = collectItems((item) => objectFacts(item, type));
-  const listed = await api.list(path, begin, { signal, metadataOnly: true });
-  if (listed.ok) return listed.value.kept;
-  if (!signal.aborted && !unread.has(typeName(type))) {
-    note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
-    unread.add(typeName(type));
-  }
-  return undefined;
-}
-
-/** Requests the deletion of one object, and reports whether this identity lacks the permission. */
-async function requestObjectDeletion(
-  { name, uid }: ObjectFacts,
-  { type }: OrderStep,
-  { api, deletions, log, namespace, note, signal }: OrderedRun,
-): Promise<boolean> {
-  if (signal.aborted) return false;
-  const { kind } = type;
-  // The log has the deletion before it is sent, because the run may end before the answer arrives.
-  log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
-  const before = deletions.get(uid)?.result;
-  const result = 'deletion requested, without an answer';
-  const entry = { apiVersion: apiVersionOf(type), kind, name, uid, result };
-  deletions.set(uid, entry);
-  const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-  const path = objectPath(type, namespace.name, name);
-  // The next round repeats a deletion that failed.
-  const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
-  if (sent.ok) entry.result = 'deletion requested';
-  else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
-  else if (!signal.aborted) {
-    entry.result = sent.failure.message;
-    if (before !== entry.result) note(`${kind} ${name} cannot be deleted: ${entry.result}`);
-    // A webhook may accept a second request; a missing permission does not change.
-    const isByAdmission = classifyErrorText(entry.result).some(isAdmissionError);
-    return sent.failure.kind === 'forbidden' && !isByAdmission;
-  }
-  return false;
-}
-
-/** Logs why objects remain, while their controller still runs and its log can be read. */
-async function explainRemaining(
-  [first, ...others]: readonly ObjectFacts[],
-  run: OrderedRun,
-): Promise<void> {
-  if (run.signal.aborted) return;
-  const more = others.length > 0 ? ` and ${others.length} more` : '';
-  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-  // The deletion of the namespace was not requested yet. The diagnosis treats it as requested, because it is
-  // about the objects.
-  const namespace = { ...run.namespace, deletionTimestamp: serverTimestamp(run) };
-  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, run);
-  const cause = seen && causeText(seen.diagnosis);
-  const why = cause === undefined ? '' : `: ${cause}`;
-  run.note(`${which} could not be deleted in time${why}; the teardown continues`);
 }

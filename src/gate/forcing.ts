@@ -8,11 +8,12 @@ import {
 import { readMachinery } from '../force/machinery.ts';
 import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
-import type { RunResult } from '../model/result.ts';
+import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
+import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
-import type { Waiting } from './targets.ts';
+import type { Waited } from './wait.ts';
 
 /** Time for all namespaces together, planning and verification included. */
 const BUDGET_MS = 120_000;
@@ -30,24 +31,25 @@ interface Forcing extends Pick<ForceDeps, 'startedAt' | 'stopReason'> {
   examine(one: Examined): Promise<Examination>;
 }
 
+/** A namespace to force. */
+interface Forced extends Waited {
+  follower: Follower;
+}
+
 /**
  * Forces all namespaces at the same time, within one budget. All plans are made, logged and reported before the
- * first change.
+ * first change. Returns the results of all namespaces.
  */
 export async function forceAll(
-  waiting: readonly Waiting[],
+  waited: readonly Waited[],
   run: Run,
-  conclude: () => RunResult,
-): Promise<void> {
+  conclude: (results: NamespaceResult[]) => RunResult,
+): Promise<NamespaceResult[]> {
   const { clock, signal: cancelled } = run;
   const policy = run.inputs.force;
-  const open = waiting.filter(
-    ({ result, examinations, follower }) =>
-      !follower.over.aborted && // without credentials nothing can be written
-      ['stuck', 'inconclusive', 'progressing'].includes(result.outcome) &&
-      examinations.length > 0,
-  );
-  if (!isActive(policy) || open.length === 0 || cancelled.aborted) return;
+  const results = waited.map(({ result }) => result);
+  const open = waited.filter(isOpen);
+  if (!isActive(policy) || open.length === 0 || cancelled.aborted) return results;
   const isDone = new AbortController();
   const isOver = new AbortController();
   const startedAt = clock.now();
@@ -61,24 +63,37 @@ export async function forceAll(
   };
   const together = examinerFor(bounded);
   const forcing = { run: bounded, cancelled, policy, startedAt, stopReason, examine: together };
+  const replaced = (changed: readonly NamespaceResult[]): NamespaceResult[] =>
+    results.map((result) => changed.find(({ name }) => name === result.name) ?? result);
   try {
     const machineryOf = await readMachinery(bounded);
     const planned = await Promise.all(
       open.map((one) => planOne(one, machineryOf(one.result.name), forcing)),
     );
-    if (policy.mode !== 'plan' && !signal.aborted) await run.announce?.(conclude());
-    await Promise.all(planned.map((carryOut) => carryOut()));
+    if (policy.mode !== 'plan' && !signal.aborted)
+      await run.announce?.(conclude(replaced(planned.map(({ result }) => result))));
+    return replaced(await Promise.all(planned.map(({ carryOut }) => carryOut())));
   } finally {
     isDone.abort();
   }
 }
 
-/** Makes and logs the plan for one namespace. Returns a function that carries it out. */
+/** Without credentials, or an examination, nothing can be written. */
+function isOpen(one: Waited): one is Forced {
+  const { result, examinations, follower } = one;
+  return (
+    follower?.over.aborted === false &&
+    ['stuck', 'inconclusive', 'progressing'].includes(result.outcome) &&
+    examinations.length > 0
+  );
+}
+
+/** Makes and logs the plan for one namespace. Returns its result with the plan, and a function that carries it out. */
 async function planOne(
-  one: Waiting,
+  one: Forced,
   machinery: string[],
   forcing: Forcing,
-): Promise<() => Promise<void>> {
+): Promise<{ result: NamespaceResult; carryOut: () => Promise<NamespaceResult> }> {
   const { run, policy, examine } = forcing;
   const { api, clock, log, signal } = run;
   const { name, uid } = one.result;
@@ -120,19 +135,19 @@ async function planOne(
   }
   if (isUnsure || clock.now() - first.readAt > FRESH_MS) first = (await planAgain(true)) ?? first;
   for (const line of renderPlan(first)) log.line(line);
-  one.result = { ...one.result, forced: recordPlan(first) };
-  return async () => {
+  const result = { ...one.result, forced: recordPlan(first) };
+  const carryOutPlan = async (): Promise<NamespaceResult> => {
     const done = await carryOut(first, { ...run, ...forcing, planAgain, isDeletedBy });
-    const { result } = one;
     // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
     const diagnosis = done.outcome === undefined ? last.diagnosis : result.diagnosis;
     const seen = diagnosis === undefined ? result.outcome : outcomeOf(diagnosis);
     const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : seen);
-    one.result = {
+    const ended = one.follower.over.aborted ? await one.follower.ended : undefined;
+    return {
       ...result,
       outcome,
       verdict: verdictOf(outcome, run.inputs.policy),
-      elapsedMs: (one.endedAt ?? clock.now()) - run.startedAt,
+      elapsedMs: (ended?.at ?? clock.now()) - run.startedAt,
       conditions: one.follower.last.conditions,
       diagnosis: diagnosis && {
         ...diagnosis,
@@ -142,6 +157,7 @@ async function planOne(
       forced: done.forced,
     };
   };
+  return { result, carryOut: carryOutPlan };
 }
 
 const GATHER_MS = 200;

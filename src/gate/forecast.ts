@@ -6,8 +6,7 @@ import type { NamespaceResult } from '../model/result.ts';
 import type { Identity, Snapshot } from '../model/snapshot.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { addLeftBehind } from './left-behind.ts';
-import { type Run, resultOf } from './run.ts';
-import type { Target } from './targets.ts';
+import { type Run, resultOf, type Target } from './run.ts';
 
 /**
  * Reports what would hold these namespaces if they were deleted now. It deletes and changes nothing and does not
@@ -31,12 +30,7 @@ export async function forecastAll(
   const claims = new Map(
     found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)]),
   );
-  await addLeftBehind(
-    results.filter(({ uid }) => uid !== ''),
-    claims,
-    run,
-  );
-  return results;
+  return addLeftBehind(results, ({ uid }) => uid !== '', claims, run);
 }
 
 /**

@@ -10,15 +10,17 @@ const LIMIT_MS = 10_000;
 const SECOND_SEARCH_MS = 4_000;
 
 /**
- * Finds objects outside of these namespaces that still point, or would point, into them. They are read once for
- * all namespaces. `claims`: the known PersistentVolumeClaims, by the name of the namespace.
+ * Finds objects outside of those of these namespaces that are meant that still point, or would point, into them. They
+ * are read once for all. `claims`: the known PersistentVolumeClaims, by the name of the namespace. Returns all results.
  */
 export async function addLeftBehind(
-  results: readonly NamespaceResult[],
+  all: readonly NamespaceResult[],
+  isMeant: (result: NamespaceResult) => boolean,
   claims: ReadonlyMap<string, readonly Identity[]>,
   { api, clock, inputs, signal }: Run,
-): Promise<void> {
-  if (results.length === 0 || signal.aborted) return;
+): Promise<NamespaceResult[]> {
+  const results = all.filter(isMeant);
+  if (results.length === 0 || signal.aborted) return [...all];
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
   const deps = { api, signal: limited };
   const search = async () => {
@@ -43,11 +45,12 @@ export async function addLeftBehind(
     const second = await search();
     if (!limited.aborted) ({ left, unread } = second);
   }
-  results.forEach((result, index) => {
-    const mine = left[index] ?? [];
-    result.leftBehind = mine;
-    result.leftBehindUnread = unread;
-    if (inputs.failOnLeftBehind && mine.some(({ isGoing }) => !isGoing)) result.verdict = 'fail';
+  return all.map((result) => {
+    if (!isMeant(result)) return result;
+    const leftBehind = left[results.indexOf(result)] ?? [];
+    const hasFailed = inputs.failOnLeftBehind && leftBehind.some(({ isGoing }) => !isGoing);
+    const verdict = hasFailed ? 'fail' : result.verdict;
+    return { ...result, leftBehind, leftBehindUnread: unread, verdict };
   });
 }
 
@@ -69,6 +72,6 @@ function pointsInto(
 /** Returns the leftovers, the worst first, each object once. */
 function worstFirst(left: readonly LeftBehind[]): LeftBehind[] {
   const sorted = left.toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
-  const byObject = Map.groupBy(sorted, ({ kind, name }) => `${kind} ${name}`);
+  const byObject = Map.groupBy(sorted, ({ kind, name, why }) => `${kind} ${name} ${why}`);
   return Array.from(byObject.values(), ([first]) => first as LeftBehind);
 }

@@ -1,137 +1,40 @@
 import type { Log } from '../base/log.ts';
 import {
-  type Clock,
   type Clocks,
   formatClock,
   formatDuration,
   serverTimestamp,
   type TimelineEntry,
 } from '../base/time.ts';
-import { parseConditions } from '../diagnose/conditions.ts';
-import { isBuiltIn, listNames } from '../diagnose/context.ts';
-import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, POD_TYPE, typeName } from '../model/facts/metadata.ts';
+import { namespaceConditions } from '../model/conditions.ts';
+import { isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts, WatchedFinalizer } from '../model/snapshot.ts';
-import { MAX_SINGLE_READS } from '../observe/collections.ts';
-import type { Run } from './run.ts';
-import type { Follower } from './wait.ts';
 
 /**
  * Time without a change after which the log says that the gate still waits. The following intervals are longer.
  */
 const QUIET_MS = 60_000;
-const MAX_LISTED = 20;
-
-/**
- * Logs a pod that is left when nothing has changed for a while. It is not a diagnosis and decides nothing. It ends
- * with the follower and never rejects.
- */
-export async function logRemainingWhenQuiet(
-  follower: Follower,
-  progress: Progress,
-  nextAt: number,
-  { api, clock, startedAt }: Pick<Run, 'api' | 'clock' | 'startedAt'>,
-): Promise<void> {
-  for (let quietMs = QUIET_MS; ; ) {
-    const newsAt = progress.newsAt();
-    await clock.sleep(Math.max(0, newsAt + quietMs - clock.now()), follower.over);
-    if (follower.over.aborted) return;
-    if (progress.newsAt() !== newsAt) {
-      quietMs = QUIET_MS;
-      continue;
-    }
-    const left = await describeHeldPod(follower, api);
-    if (follower.over.aborted) return;
-    const quiet = formatDuration(clock.now() - newsAt);
-    const next =
-      nextAt > clock.now() ? `; next examination at ${formatClock(nextAt - startedAt)}` : '';
-    progress.note(`no change for ${quiet}${left === undefined ? '' : `: ${left}`}${next}`);
-    quietMs *= 2;
-  }
-}
-
-/**
- * Describes the first terminating pod and what holds it. Kubernetes deletes pods first and does not count them in
- * the namespace's conditions, whose counts the log already has.
- */
-async function describeHeldPod(
-  { name, over: signal }: Follower,
-  api: KubernetesApi,
-): Promise<string | undefined> {
-  const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
-  const begin = collectItems((item) => objectFacts(item, POD_TYPE));
-  const listed = await api.list(collectionPath(POD_TYPE, name), begin, options);
-  const pods = listed.ok ? listed.value.kept : [];
-  const held = pods.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
-  const finalizers = held?.finalizers.join(', ');
-  const how = finalizers === '' ? 'still terminating' : `held by ${finalizers}`;
-  return held && `Pod ${held.name} is ${how}`;
-}
-
 /** Limit for the timeline, so that the report remains readable when a namespace changes often. */
 const MAX_TIMELINE = 50;
 const MAX_TYPES_IN_A_LINE = 4;
 /** Number of changes that are kept of each finalizer's count. */
 const MAX_COUNTS = 50;
 
-/** Time within which equal changes of several namespaces share a line of the log. */
-const MOMENT_MS = 1_000;
-const MAX_LINES = 5;
-
-/** Log of the progress of a run. Each change is a line; equal changes of many namespaces share one line. */
-export type ProgressLog = ReturnType<typeof startProgressLog>;
-
-export function startProgressLog(
-  startedAt: number,
-  namespaces: number,
-  { clock, log }: { clock: Clock; log: Log },
-) {
-  const waiting = new Map<string, string[]>();
-  let moment = new AbortController();
-  const line = (text: string): void =>
-    log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${text}`);
-  /** Writes pending changes before any other line. */
-  const flush = (): void => {
-    const groups = [...waiting].sort(([, a], [, b]) => b.length - a.length);
-    waiting.clear();
-    moment.abort();
-    moment = new AbortController();
-    for (const [text, names] of groups.slice(0, MAX_LINES)) line(sentence(names, text));
-    const others = [...new Set(groups.slice(MAX_LINES).flatMap(([, names]) => names))];
-    if (others.length > 0) line(sentence(others, 'changed as well'));
-  };
-  const say = (name: string, text: string): void => {
-    if (namespaces <= MAX_SINGLE_READS) {
-      line(`${name}: ${text}`);
-      return;
-    }
-    if (waiting.size === 0) void clock.sleep(MOMENT_MS, moment.signal).then(flush);
-    waiting.set(text, [...(waiting.get(text) ?? []), name]);
-  };
-  return { say, flush };
-}
-
-function sentence(names: readonly string[], text: string): string {
-  const many = `${names.length} namespaces: ${text} (${listNames(names, 2)})`;
-  return names.length === 1 ? `${names[0]}: ${text}` : many;
-}
-
 export type Progress = ReturnType<typeof startProgress>;
 
 /** Writes a line per change, not per poll, into the log and the timeline. */
 export function startProgress(
   start: NamespaceFacts,
-  log: ProgressLog,
-  deps: Clocks,
+  deps: Clocks & { log: Pick<Log, 'line'>; startedAt: number },
   earlier: readonly TimelineEntry[] = [],
 ) {
+  const { clock, log, startedAt } = deps;
   const timeline = earlier.slice(0, MAX_TIMELINE - 2);
   let shown = '';
   let news = '';
-  let newsAt = deps.clock.now();
+  let newsAt = clock.now();
   const record = (event: string): void => {
     // The last entry always has a place.
     if (timeline.length >= MAX_TIMELINE) timeline.splice(MAX_TIMELINE - 1, 1);
@@ -140,13 +43,13 @@ export function startProgress(
   const note = (text: string): void => {
     if (text === shown) return;
     shown = text;
-    log.say(start.name, text);
+    log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${start.name}: ${text}`);
     record(text);
   };
   const watched = new Map<string, WatchedFinalizer['counts']>();
   let watchedGroups: string[] = [];
   const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
-    const { finalizersRemaining, remaining } = parseConditions(last.conditions);
+    const { finalizersRemaining, remaining } = namespaceConditions(last.conditions);
     const groups = remaining.map(({ group }) => group).filter((group) => !isBuiltIn(group));
     // The counts add up all types. When an API group is finished, the remaining objects may wait for another
     // controller.
@@ -165,15 +68,34 @@ export function startProgress(
         : `cannot be read at the moment, which does not mean that it was deleted: ${trouble.message}`;
     if (text === undefined || text === news) return;
     news = text;
-    newsAt = deps.clock.now();
+    newsAt = clock.now();
     note(text);
   };
   record(describeStart(start));
   changed(start, undefined);
+  /** Notes from time to time that the gate still waits, and what is left, until the signal aborts. Never rejects. */
+  const noteWhenQuiet = async (
+    nextAt: number,
+    whatIsLeft: () => Promise<string | undefined>,
+    over: AbortSignal,
+  ): Promise<void> => {
+    for (let quietMs = QUIET_MS; ; ) {
+      const before = newsAt;
+      await clock.sleep(Math.max(0, newsAt + quietMs - clock.now()), over);
+      const isQuiet = newsAt === before;
+      const left = isQuiet && !over.aborted ? await whatIsLeft() : undefined;
+      if (over.aborted) return;
+      quietMs = isQuiet ? 2 * quietMs : QUIET_MS;
+      if (!isQuiet) continue;
+      const isAhead = nextAt > clock.now();
+      const next = isAhead ? `; next examination at ${formatClock(nextAt - startedAt)}` : '';
+      const what = left === undefined ? '' : `: ${left}`;
+      note(`no change for ${formatDuration(clock.now() - newsAt)}${what}${next}`);
+    }
+  };
   return {
-    /** Time of the last change, in milliseconds since the epoch. */
-    newsAt: () => newsAt,
     changed,
+    noteWhenQuiet,
     /** Number of objects that each finalizer has held while the same API groups remained. */
     watched: (): WatchedFinalizer[] =>
       [...watched].map(([finalizer, counts]) => ({ finalizer, counts })),
@@ -210,7 +132,7 @@ export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
  * remain on Kubernetes >= 1.33, and for types that fail.
  */
 export function describeRemaining(namespace: NamespaceFacts): string | undefined {
-  const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = parseConditions(
+  const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = namespaceConditions(
     namespace.conditions,
   );
   const parts: string[] = [];

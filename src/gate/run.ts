@@ -1,14 +1,13 @@
 import { stringAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
-import { type Clock, serverTimestamp } from '../base/time.ts';
+import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
-import type { NamespaceResult, RunResult } from '../model/result.ts';
-import type { NamespaceFacts } from '../model/snapshot.ts';
+import type { Deletion, NamespaceResult, RunResult } from '../model/result.ts';
+import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
-import type { Target } from './targets.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -23,20 +22,37 @@ export interface GateDeps {
 }
 
 /** A run of the gate, with everything that its namespaces share. */
-export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor' | 'marks'> {
+export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
   /** Start of the run, in milliseconds since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
-  /** Namespaces that a limit excludes from the run. */
-  leftOut: NotInspected[];
 }
+
+/** A namespace to wait for. */
+export interface Target {
+  name: string;
+  /** The namespace before the wait; undefined if it did not exist. */
+  first: NamespaceFacts | undefined;
+  /** Whether its deletion was requested, so that the wait must find out the result. */
+  isAsked?: boolean;
+  /** Why its deletion was refused. Then its deletion was not requested. */
+  refusal?: string;
+  /** With `delete: ordered`: deletions inside it before its own, and their log messages. */
+  deletions?: Deletion[];
+  timeline?: TimelineEntry[];
+  /** Workloads and permissions, read before the content was deleted. */
+  baseline?: Baseline | undefined;
+}
+
+/** A target that existed at the start. */
+export type Existing = Target & { first: NamespaceFacts };
 
 export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const startedAt = deps.clock.now();
   const [version, anchor] = await Promise.all([
     deps.api.get('/version', { signal: deps.signal, timeoutMs: 5_000, retries: 0 }),
-    readAnchor(deps),
+    readAnchor({ ...deps, untilMs: startedAt + inputs.timeoutMs }),
   ]);
   const cluster = {
     server: deps.api.target.server,
@@ -44,12 +60,12 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
     uid: anchor?.name === ANCHOR_NAMESPACES[0] ? anchor?.uid : undefined,
     ...(anchor?.createdAt === undefined ? {} : { createdAt: anchor.createdAt }),
   };
-  return { ...deps, inputs, startedAt, anchor, cluster, marks: new Set(), leftOut: [] };
+  return { ...deps, inputs, startedAt, anchor, cluster };
 }
 
 /** Returns the result of a namespace without an examination. What was deleted inside of it is always reported. */
 export function resultOf(
-  { name, ordered, refusal }: Omit<Target, 'first'>,
+  { name, deletions, timeline = [], refusal }: Omit<Target, 'first'>,
   facts: NamespaceFacts | undefined,
   outcome: Outcome,
   event: string,
@@ -65,16 +81,21 @@ export function resultOf(
     verdict: verdictOf(outcome, run.inputs.policy),
     elapsedMs: run.clock.now() - run.startedAt,
     diagnosis: undefined,
-    timeline: [...(ordered?.timeline ?? []), { at: serverTimestamp(run), event }],
+    timeline: [...timeline, { at: serverTimestamp(run), event }],
     forced: null,
-    ...(ordered === undefined ? {} : { deletions: [...ordered.deletions.values()] }),
+    ...(deletions === undefined ? {} : { deletions }),
     ...(refusal === undefined ? {} : { refusal }),
   };
 }
 
-export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
-  const { clock, cluster, gateVersion, inputs, leftOut, startedAt } = run;
-  const outcome = worstOfRun(namespaces, run);
+/** `leftOut`: namespaces that a limit excludes from the run. */
+export function runResult(
+  namespaces: NamespaceResult[],
+  leftOut: NotInspected[],
+  run: Run,
+): RunResult {
+  const { clock, cluster, gateVersion, inputs, startedAt } = run;
+  const outcome = worstOfRun(namespaces, leftOut, run);
   return {
     kind: inputs.forecast ? 'forecast' : 'teardown',
     gateVersion,
@@ -96,8 +117,11 @@ export function runResult(namespaces: NamespaceResult[], run: Run): RunResult {
  * Returns the worst outcome. A selector without matches is "not found": it may be a typo, or every namespace was
  * deleted.
  */
-function worstOfRun(namespaces: readonly NamespaceResult[], run: Run): Outcome {
-  const { inputs, leftOut, signal } = run;
+function worstOfRun(
+  namespaces: readonly NamespaceResult[],
+  leftOut: readonly NotInspected[],
+  { inputs, signal }: Run,
+): Outcome {
   if (namespaces.length === 0 && signal.aborted) return 'cancelled';
   const { selector, terminating } = inputs;
   const isWholeCluster = terminating?.forMs === 0 && selector === '';

@@ -1,118 +1,62 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
-import { formatDuration, serverTime, type TimelineEntry } from '../base/time.ts';
+import { formatDuration, serverTime } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import { type CallOptions, collectItems, type KubernetesApi } from '../kubernetes/api.ts';
+import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts/metadata.ts';
-import {
-  type FailureKind,
-  type Read,
-  type ReadFailure,
-  readOk as readValue,
-} from '../model/read.ts';
-import type { Deletion, NamespaceResult } from '../model/result.ts';
-import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
+import type { NotInspected } from '../model/finding.ts';
+import { type FailureKind, type Read, type ReadFailure, readOk } from '../model/read.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
-import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS, readAnchor } from './confirm.ts';
-import type { Examination } from './examine.ts';
-import type { Progress } from './progress.ts';
-import type { Run } from './run.ts';
-import type { Follower } from './wait.ts';
-
-/** Deletions inside a namespace before its own deletion, and their log messages. */
-export interface Ordered {
-  /** Deletions by the UID of the object. */
-  deletions: Map<string, Deletion>;
-  timeline: TimelineEntry[];
-}
-
-/** A namespace to wait for. */
-export interface Target {
-  name: string;
-  /** The namespace before the wait; undefined if it did not exist. */
-  first: NamespaceFacts | undefined;
-  /** Whether its deletion was requested, so that the wait must find out the result. */
-  isAsked?: boolean;
-  /** Why its deletion was refused. Then its deletion was not requested. */
-  refusal?: string;
-  /** Deletions inside it, with `delete: ordered`. */
-  ordered?: Ordered;
-  /** Workloads and permissions, read before the content was deleted. */
-  baseline?: Baseline | undefined;
-}
-
-/** A target whose deletion the gate waits for. */
-export interface Waiting {
-  target: Target;
-  result: NamespaceResult;
-  follower: Follower;
-  progress: Progress;
-  examinations: Examination[];
-  /** Time of the deletion, in milliseconds since the epoch. */
-  endedAt?: number;
-}
+import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS, readPatiently } from './confirm.ts';
+import type { Run, Target } from './run.ts';
 
 /** Limit for namespaces in a run, so that the report remains readable. */
 const MAX_TARGETS = 1_000;
 
 /**
  * Finds the namespaces: those named by the input, and those that match the selector and `terminating` (both must
- * match). Each is read once, which fixes its UID. A run that was cancelled meanwhile has no targets.
+ * match). Each is read once, which fixes its UID. A run that was cancelled meanwhile has no targets. `leftOut`: those
+ * beyond the limit.
  */
-export async function findTargets(run: Run): Promise<Target[]> {
-  const { api, clock, inputs, leftOut, log, marks, signal, startedAt } = run;
-  const onAnswer = (mark: string | undefined): unknown => mark !== undefined && marks.add(mark);
-  const selected = await selectNamespaces(run, onAnswer);
+export async function findTargets(
+  run: Run,
+): Promise<{ targets: Target[]; leftOut: NotInspected[] }> {
+  const { api, inputs, log, signal, startedAt } = run;
+  const selected = await selectNamespaces(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  const readAll = () => readNamespaces(wanted, { ...run, onAnswer });
-  let read = await readAll();
-  const isBusy = (): boolean =>
-    read.values().some((got) => !got.ok && got.failure.kind === 'throttled');
-  // A server that is too busy exists, and answers later.
-  while (isBusy() && !signal.aborted && clock.now() < startedAt + inputs.timeoutMs) {
-    await clock.sleep(BUSY_PAUSE_MS, signal);
-    read = await readAll();
-  }
-  // The server may have been too busy for this read at the start.
-  run.anchor ??= await readAnchor(run);
+  const read = await readPatiently(
+    () => readNamespaces(wanted, run),
+    (answers) => answers.values().some((got) => !got.ok && got.failure.kind === 'throttled'),
+    { ...run, untilMs: startedAt + inputs.timeoutMs },
+  );
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);
     return got?.ok && got.value === undefined;
   });
   for (const [name, got] of await confirmEnds(missing, run)) read.set(name, got);
-  if (signal.aborted) return [];
+  if (signal.aborted) return { targets: [], leftOut: [] };
   const named = [...read].map(([name, got]): Target => {
     if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, api);
     return { name, first: got.value };
   });
-  if (run.anchor === undefined && marks.size === 0) {
-    log.warning(
-      `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read, and the API server names no FlowSchema; allow this identity to get one of these namespaces`,
-    );
-  }
   if (inputs.terminating !== undefined && selected.length === 0) {
     log.notice(`${describedSelection(inputs)} were not found: there is nothing to do`);
   }
   const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
-  if (all.length > MAX_TARGETS) {
-    const what = `${all.length - MAX_TARGETS} more namespaces`;
-    const reason = `of ${all.length} only ${MAX_TARGETS} are examined in one run`;
-    log.warning(`${what}: ${reason}`);
-    leftOut.push({ what, reason });
-  }
-  return all.slice(0, MAX_TARGETS);
+  const targets = all.slice(0, MAX_TARGETS);
+  if (targets.length === all.length) return { targets, leftOut: [] };
+  const what = `${all.length - MAX_TARGETS} more namespaces`;
+  const reason = `of ${all.length} only ${MAX_TARGETS} are examined in one run`;
+  log.warning(`${what}: ${reason}`);
+  return { targets, leftOut: [{ what, reason }] };
 }
-
-const BUSY_PAUSE_MS = 2_000;
 
 /**
  * Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second
  * time.
  */
-async function selectNamespaces(
-  run: Run,
-  onAnswer: NonNullable<CallOptions['onAnswer']>,
-): Promise<NamespaceFacts[]> {
+async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   const { anchor, api, clock, inputs, signal } = run;
   const { selector, terminating } = inputs;
   if (selector === '' && terminating === undefined) return [];
@@ -121,9 +65,9 @@ async function selectNamespaces(
     terminating === undefined ||
     (deletionTimestamp !== undefined && now - Date.parse(deletionTimestamp) >= terminating.forMs);
   const list = async (labelSelector: string): Promise<Read<NamespaceFacts[]>> => {
-    const options = { signal, onAnswer, ...(labelSelector === '' ? {} : { labelSelector }) };
+    const options = { signal, ...(labelSelector === '' ? {} : { labelSelector }) };
     const listed = await api.list(NAMESPACES_PATH, collectItems(namespaceFacts), options);
-    return listed.ok ? readValue(listed.value.kept) : listed;
+    return listed.ok ? readOk(listed.value.kept) : listed;
   };
   const isAnchor = ({ name, uid }: NamespaceFacts): boolean =>
     anchor === undefined

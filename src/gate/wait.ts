@@ -1,266 +1,261 @@
-import { stringAt } from '../base/json.ts';
-import { unlessAborted } from '../base/time.ts';
-import type { WatchEvent } from '../kubernetes/api.ts';
-import { namespaceFacts } from '../model/facts/metadata.ts';
-import type { Read, ReadFailure } from '../model/read.ts';
-import type { NamespaceFacts } from '../model/snapshot.ts';
-import { MAX_SINGLE_READS } from '../observe/collections.ts';
-import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
-import { type ConfirmDeps, confirmEnds } from './confirm.ts';
+import { formatDuration, serverTime } from '../base/time.ts';
+import { diagnose } from '../diagnose/diagnose.ts';
+import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
+import { objectFacts, POD_TYPE } from '../model/facts/metadata.ts';
+import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
+import type { ReadFailure } from '../model/read.ts';
+import type { NamespaceResult } from '../model/result.ts';
+import type { Baseline } from '../model/snapshot.ts';
+import { readBaselines } from '../observe/observe.ts';
+import {
+  EXAMINE_LIMIT_MS,
+  type Examination,
+  examinationTimes,
+  examine,
+  isProvenPermanent,
+} from './examine.ts';
+import { allOver, type Follower, follow } from './follow.ts';
+import { describeStart, type Progress, startProgress } from './progress.ts';
+import { type Existing, type Run, resultOf, type Target } from './run.ts';
 
-/** Interval of GETs while a watch is open. A watch may be dropped without notice, and only a GET decides. */
-const POLL_WITH_WATCH_MS = 30_000;
-/** Interval of GETs without a watch. It is short at first and then longer. */
-const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
-/** Limit for the GET before a verdict, retries included. */
-const CONFIRM_MS = 10_000;
-const REFUSED_PAUSE_MS = 2_000;
-/** Pause before a watch is opened again after it ended or failed. */
-const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
-/** Duration after which a watch counts as working. Others end at once every time. */
-const LASTING_MS = 10_000;
-
-export type WaitEnd =
-  | { how: 'deleted' | 'recreated'; event: string }
-  /** The credentials are refused for good, so nothing more can be read. */
-  | { how: 'unauthorized'; failure: ReadFailure }
-  | { how: 'stopped' };
-
-/** Called when the namespace has changed, or when reading starts or stops working. */
-type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
-
-interface FollowDeps extends ConfirmDeps {
-  /** Whether only `confirm` reads. Then no watch and no polling are needed, because nothing waits. */
-  idle?: boolean;
+/** A target and its result after the wait; `follower` and `examinations` if the gate had to wait for it. */
+export interface Waited {
+  target: Target;
+  result: NamespaceResult;
+  follower?: Follower;
+  examinations: readonly Examination[];
 }
 
-/** Follows one namespace, by the UID that was read first, until it is deleted or the wait is stopped. */
-export class Follower {
-  readonly name: string;
-  readonly uid: string;
-  /** The namespace as last read. */
-  last: NamespaceFacts;
-  /** Whether a watch has reported that this UID was deleted. */
-  isDeletionWatched = false;
-  /** Why the last GET failed; undefined while reading works. */
-  trouble: ReadFailure | undefined;
-  private readonly end = new AbortController();
-  private readonly ending = Promise.withResolvers<WaitEnd>();
-  private readonly onChange: OnChange;
-  /** Settles once and never rejects. */
-  readonly ended = this.ending.promise;
-  /** Aborts as soon as `ended` settles, so that the reads of a diagnosis stop as well. */
-  readonly over = this.end.signal;
-  /** Reads the namespace once more before a verdict; concurrent calls share the read. */
-  confirm: () => Promise<void> = async () => undefined;
-
-  constructor(start: NamespaceFacts, onChange: OnChange, signal: AbortSignal) {
-    this.name = start.name;
-    this.uid = start.uid;
-    this.last = start;
-    this.onChange = onChange;
-    signal.addEventListener('abort', () => this.stop(), { once: true });
-    if (signal.aborted) this.stop();
-  }
-
-  settle(ended: WaitEnd): void {
-    this.ending.resolve(ended);
-    this.end.abort();
-  }
-
-  stop(): void {
-    this.settle({ how: 'stopped' });
-  }
-
-  /** Processes the answer of a read: it ends the wait, updates `last`, or records the failure. */
-  handleRead(now: Read<NamespaceFacts | undefined>): void {
-    if (this.over.aborted) return;
-    if (!now.ok) {
-      const late = `no answer within ${CONFIRM_MS / 1_000} s`;
-      const { kind, message } = now.failure;
-      this.update(this.last, { ...now.failure, message: kind === 'aborted' ? late : message });
-    } else if (now.value === undefined) {
-      this.settle({ how: 'deleted', event: 'deleted' });
-    } else if (now.value.uid !== this.uid) {
-      const event = `deleted; a new namespace with the same name has UID ${now.value.uid}`;
-      this.settle({ how: 'recreated', event });
-    } else this.update(now.value, undefined);
-  }
-
-  /** Processes an event of a watch. Returns true if the namespace has to be read. */
-  handleEvent({ type, object }: WatchEvent): boolean {
-    const uid = stringAt(object, 'metadata', 'uid');
-    if (type === 'DELETED' && uid === this.uid) this.isDeletionWatched = true;
-    if (type === 'DELETED' || (uid !== undefined && uid !== this.uid)) return true;
-    if (type === 'MODIFIED' && uid !== undefined) this.update(namespaceFacts(object), this.trouble);
-    return false;
-  }
-
-  private update(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
-    const isNews =
-      this.trouble?.message !== trouble?.message ||
-      now.resourceVersion !== this.last.resourceVersion;
-    this.trouble = trouble;
-    this.last = now;
-    if (isNews) this.onChange(now, trouble);
-  }
+/** A namespace that the gate waits for. */
+interface Case {
+  target: Existing;
+  follower: Follower;
+  progress: Progress;
+  examinations: Examination[];
 }
 
-/** Followers that share one watch, and one list for each poll. */
-interface Group extends Omit<ConfirmDeps, 'signal'> {
-  followers: readonly Follower[];
-  /** Aborts when the last of them has ended. */
-  running: AbortSignal;
-  watched: Set<Follower>;
-  /**
-   * Followers that have to be read again. The set is also the wake-up: news during a read must cause another
-   * read.
-   */
-  due: Set<Follower>;
-  wake: () => void;
-  /** The current read. */
-  busy: Promise<void>;
-}
+/** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
+const LATE_MS = 5_000;
+/**
+ * Number of namespaces above which the log has no line for each of them that nothing has changed. Changes are always
+ * logged.
+ */
+const MAX_QUIET_NOTES = 8;
 
 /**
- * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require a second
- * GET that answers 404 or another UID, from the same cluster. An error, timeout or 403 never counts as deleted.
- * Each namespace ends by itself.
+ * Waits for all namespaces at the same time and examines them together. A namespace that is deleted gets its
+ * result without the others. Those that remain are followed further, until the signal aborts.
  */
-export function follow(all: readonly Follower[], deps: FollowDeps): void {
-  const { idle, signal } = deps;
-  for (const followers of all.length > MAX_SINGLE_READS ? [all] : all.map((one) => [one])) {
-    const running = AbortSignal.any([signal, allOver(followers)]);
-    const state = { watched: new Set<Follower>(), due: new Set<Follower>(), wake: () => undefined };
-    const group: Group = { ...deps, followers, running, ...state, busy: Promise.resolve() };
-    // Both end when `running` aborts; neither rejects, since reads are values.
-    if (idle !== true) void Promise.all([pollGroup(group), watchGroup(followers, group)]);
-    let confirming: Promise<void> | undefined;
-    const confirm = async (): Promise<void> => {
-      const limit = (): AbortSignal => AbortSignal.any([running, AbortSignal.timeout(CONFIRM_MS)]);
-      confirming ??= readInTurn(openFollowers(followers), group, limit());
-      await confirming;
-      confirming = undefined;
-    };
-    for (const one of followers) one.confirm = confirm;
-  }
-}
-
-/** Returns a signal that aborts when the last of these followers has ended. */
-export function allOver(followers: readonly Follower[]): AbortSignal {
-  const controller = new AbortController();
-  void Promise.all(followers.map(({ ended }) => ended)).then(() => controller.abort());
-  return controller.signal;
-}
-
-function openFollowers(some: Iterable<Follower>): Follower[] {
-  return [...some].filter(({ over }) => !over.aborted);
-}
-
-/**
- * Reads after all earlier reads. Otherwise an answer between the two reads that confirm a deletion could be
- * lost.
- */
-async function readInTurn(
-  some: readonly Follower[],
-  group: Group,
-  signal = group.running,
-): Promise<void> {
-  const turn = unlessAborted(group.busy, signal)
-    .catch(() => undefined)
-    .then(() => readFollowed(some, group, signal));
-  group.busy = turn;
-  await turn;
-}
-
-async function readFollowed(
-  some: readonly Follower[],
-  group: Group,
+export async function waitForAll(
+  targets: readonly Target[],
+  run: Run,
   signal: AbortSignal,
-  isSecond = false,
-): Promise<void> {
-  const { api, clock, running } = group;
-  const now = await readNamespaces(some, { api, signal });
-  const ended = some.filter(({ name, uid }) => {
-    const got = now.get(name);
-    return got?.ok && got.value?.uid !== uid;
+): Promise<Waited[]> {
+  const results = targets.map((target) => settledResult(target, run));
+  const open = targets.filter((_, index) => results[index] === undefined) as Existing[];
+  const cases = startFollowing(open, run, signal);
+  const baselines = await waitFor(cases, run);
+  const ended = await Promise.all(cases.map((one) => resultAfter(one, run)));
+  return targets.map((target, index) => {
+    const result = results[index];
+    if (result !== undefined) return { target, result, examinations: [] };
+    const at = open.indexOf(target as Existing);
+    const { follower, examinations } = cases[at] as Case;
+    const baseline = target.baseline ?? baselines.get(target.name);
+    const known = { ...target, baseline };
+    return { target: known, result: ended[at] as NamespaceResult, follower, examinations };
   });
-  const sure = await confirmEnds(ended, { ...group, signal });
-  for (const [name, got] of sure) now.set(name, got);
-  if (running.aborted) return;
-  const refused = some.filter((one) => {
-    const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
-    if (got.ok || got.failure.kind !== 'unauthorized') one.handleRead(got);
-    else if (isSecond && !sure.has(one.name))
-      one.settle({ how: 'unauthorized', failure: got.failure });
-    else return true;
-    return false;
-  });
-  if (refused.length === 0) return;
-  // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
-  // answer came between the two.
-  await clock.sleep(REFUSED_PAUSE_MS, running);
-  await readFollowed(refused, group, signal, true);
 }
 
-async function pollGroup(group: Group): Promise<void> {
-  const { clock, due, followers, running, watched } = group;
-  let pause = POLL_WITHOUT_WATCH_MS.first;
-  let checkedAt = clock.now();
-  while (!running.aborted) {
-    const woken = new AbortController();
-    group.wake = () => woken.abort();
-    const isWatched = openFollowers(followers).every((one) => watched.has(one));
-    const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
-    const signal = AbortSignal.any([running, woken.signal]);
-    if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
-    if (running.aborted) return;
-    const some = openFollowers(clock.now() >= nextAt ? followers : due);
-    due.clear();
-    pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
-    await readInTurn(some, group);
-    if (some.length >= openFollowers(followers).length) checkedAt = clock.now();
+/** Returns the result if it is already known. */
+function settledResult(target: Target, run: Run): NamespaceResult | undefined {
+  const { first, refusal, isAsked } = target;
+  const settled = (outcome: Outcome, event: string) => resultOf(target, first, outcome, event, run);
+  if (first === undefined) return settled('not-found', 'it does not exist');
+  if (first.deletionTimestamp !== undefined || isAsked === true) return undefined;
+  if (run.signal.aborted) return settled('cancelled', 'the run was cancelled');
+  return settled(
+    'not-terminating',
+    refusal === undefined
+      ? 'it exists and its deletion was not requested'
+      : `its deletion was refused: ${refusal}`,
+  );
+}
+
+function startFollowing(targets: readonly Existing[], run: Run, signal: AbortSignal): Case[] {
+  const { inputs, log } = run;
+  const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
+  const all = targets.map(({ name, first, timeline }) => {
+    log.line(`${name}: ${describeStart(first)}${wait}`);
+    return startProgress(first, run, timeline);
+  });
+  const starts = targets.map(({ first }, index) => {
+    return { first, onChange: (all[index] as Progress).changed };
+  });
+  const idle = inputs.timeoutMs === 0 && !isActive(inputs.force);
+  const followers = follow(starts, { ...run, signal, idle });
+  return targets.map((target, index) => {
+    const follower = followers[index] as Follower;
+    const progress = all[index] as Progress;
+    void follower.ended.then((ended) => 'event' in ended && progress.note(ended.event));
+    return { target, follower, progress, examinations: [] };
+  });
+}
+
+/** Waits until all are deleted or the timeout is over, and examines meanwhile. Returns baselines that were read early. */
+async function waitFor(
+  cases: readonly Case[],
+  run: Run,
+): Promise<ReadonlyMap<string, Baseline | undefined>> {
+  const { clock, inputs, startedAt } = run;
+  const baselines = readEarlyBaselines(cases, run);
+  if (cases.length === 0) return baselines;
+  const deadline = startedAt + inputs.timeoutMs;
+  const over = allOver(cases.map(({ follower }) => follower));
+  const times = examinationTimes(inputs, startedAt);
+  for (const { follower, progress } of cases.length <= MAX_QUIET_NOTES ? cases : []) {
+    const whatIsLeft = () => describeHeldPod(follower, run.api);
+    void progress.noteWhenQuiet(times[0] ?? deadline, whatIsLeft, follower.over);
   }
+  const done = new Set<Case>();
+  const open = () => cases.filter((one) => !done.has(one) && !one.follower.over.aborted);
+  for (const at of times) {
+    await clock.sleep(Math.max(0, at - clock.now()), over);
+    if (open().length === 0) break;
+    const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now());
+    if (latest > 0) await examineOpen(open(), baselines, latest, over, run);
+    for (const one of open()) {
+      const last = one.examinations.at(-1);
+      if (last !== undefined) one.progress.examined(last.diagnosis);
+      if (!inputs.failFast || !isProvenPermanent(one.examinations)) continue;
+      one.progress.note('the hang is proven permanent: fail-fast ends the wait');
+      done.add(one);
+    }
+  }
+  if (open().length > 0) {
+    await clock.sleep(Math.max(0, deadline - clock.now()), over);
+    await examineOpen(open(), baselines, EXAMINE_LIMIT_MS, over, run);
+  }
+  return baselines;
 }
 
-async function watchGroup(some: readonly Follower[], group: Group): Promise<void> {
-  const { api, clock, running, watched } = group;
-  const pollNow = (followers: readonly Follower[]): void => {
-    for (const one of followers) group.due.add(one);
-    group.wake();
-  };
-  const byName = new Map(some.map((one) => [one.name, one]));
-  const [only] = some.length === 1 ? some : [];
-  const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
-  let pause = REWATCH_MS.first;
-  while (!signal.aborted) {
-    let openedAt = Number.POSITIVE_INFINITY;
-    const result = await api.watch(NAMESPACES_PATH, {
-      ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-      signal,
-      onOpen: () => {
-        for (const one of some) watched.add(one);
-        openedAt = clock.now();
-        // Changes before the watch was open are not in it.
-        pollNow(openFollowers(some));
-      },
-      onEvent: (event) => {
-        const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one]);
-      },
-    });
-    for (const one of some) watched.delete(one);
-    if (signal.aborted) return;
-    // The end of the watch may hide the deletion of a namespace.
-    pollNow(openFollowers(some));
-    const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-    // An identity that may not watch all namespaces may be allowed to watch a single one.
-    if (isForbidden && only === undefined) {
-      await Promise.all(some.map((one) => watchGroup([one], group)));
-      return;
+const MAX_LISTED = 20;
+
+/**
+ * Describes the first terminating pod and what holds it. Kubernetes deletes pods first and does not count them in
+ * the namespace's conditions, whose counts the log already has. It is not a diagnosis and decides nothing.
+ */
+async function describeHeldPod(
+  { name, over: signal }: Follower,
+  api: KubernetesApi,
+): Promise<string | undefined> {
+  const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
+  const begin = collectItems((item) => objectFacts(item, POD_TYPE));
+  const listed = await api.list(collectionPath(POD_TYPE, name), begin, options);
+  const pods = listed.ok ? listed.value.kept : [];
+  const held = pods.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+  const finalizers = held?.finalizers.join(', ');
+  return (
+    held && `Pod ${held.name} is ${finalizers ? `held by ${finalizers}` : 'still terminating'}`
+  );
+}
+
+/** Age up to which a deletion may still have its workloads. */
+const YOUNG_MS = 30_000;
+
+/** Begins to read baselines of namespaces whose deletion was requested elsewhere a moment ago, into the map. */
+function readEarlyBaselines(
+  cases: readonly Case[],
+  run: Run,
+): ReadonlyMap<string, Baseline | undefined> {
+  const found = new Map<string, Baseline | undefined>();
+  const young = cases.filter(
+    ({ target: { baseline, first } }) =>
+      baseline === undefined &&
+      !(serverTime(run) - Date.parse(first.deletionTimestamp ?? '') >= YOUNG_MS),
+  );
+  if (run.inputs.timeoutMs === 0 || young.length === 0) return found;
+  const names = young.map(({ target }) => target.name);
+  void readBaselines(names, run).then((baselines) => {
+    for (const [name, baseline] of baselines) found.set(name, baseline);
+  });
+  return found;
+}
+
+async function examineOpen(
+  open: readonly Case[],
+  baselines: ReadonlyMap<string, Baseline | undefined>,
+  limitMs: number,
+  over: AbortSignal,
+  run: Run,
+): Promise<void> {
+  const found = await examine(
+    open.map(({ target, follower, progress, examinations }) => ({
+      namespace: follower.last,
+      before: examinations.at(-1)?.snapshot,
+      watched: progress.watched(),
+      baseline: target.baseline ?? baselines.get(target.name),
+    })),
+    limitMs,
+    { ...run, signal: AbortSignal.any([run.signal, over]) },
+  );
+  open.forEach(({ follower, examinations }, index) => {
+    // The namespace was deleted during the reads, so the snapshot is a mixture of two states.
+    if (!follower.over.aborted) examinations.push(found[index] as Examination);
+  });
+}
+
+/**
+ * Returns the diagnosis from before the namespace could no longer be read. The namespace may have been deleted unobserved:
+ * the diagnosis says when it was made, and explains no outcome. Reads that failed for the same reason show nothing.
+ */
+function lastSeen(
+  examinations: readonly Examination[],
+  failure: ReadFailure,
+): Examination | undefined {
+  const index = examinations.findLastIndex(
+    ({ snapshot: { discovery, unread } }) =>
+      discovery.ok && unread.every(({ reason }) => reason !== failure.message),
+  );
+  const last = examinations.at(index);
+  if (last === undefined) return undefined;
+  const message = `${failure.message}; the report shows what was read at ${last.snapshot.takenAt}`;
+  const snapshot = { ...last.snapshot, trouble: { ...failure, message } };
+  return { ...last, snapshot, diagnosis: diagnose(snapshot, examinations[index - 1]?.snapshot) };
+}
+
+/** Builds the result of a namespace from what was observed. */
+async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
+  const { target, follower, progress, examinations } = one;
+  if (!follower.over.aborted) await follower.confirm();
+  const ended = follower.over.aborted ? await follower.ended : undefined;
+  const { last: namespace, trouble } = follower;
+  const failure = ended?.how === 'unauthorized' ? ended.failure : trouble;
+  const last = failure === undefined ? examinations.at(-1) : lastSeen(examinations, failure);
+  const finish = (outcome: Outcome, event: string): NamespaceResult => ({
+    ...resultOf(target, namespace, outcome, event, run),
+    elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,
+    timeline: progress.end(event),
+    ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
+      ? {}
+      : { diagnosis: last.diagnosis, examination: last.cost }),
+  });
+  switch (ended?.how) {
+    case undefined: {
+      if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
+      const outcome = outcomeOf(last.diagnosis);
+      return finish(outcome, `still there: ${outcome}`);
     }
-    if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-    await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
-    pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
+    case 'deleted':
+    case 'recreated':
+      return finish(ended.how, ended.event);
+    case 'unauthorized':
+      return finish(
+        'inconclusive',
+        `its credentials ended, so the gate could read nothing more: ${ended.failure.message}`,
+      );
+    case 'stopped':
+      return finish('cancelled', 'the run was cancelled');
   }
 }

@@ -64,12 +64,6 @@ export interface CallOptions {
   timeoutMs?: number;
   /** Number of retries; by default 3 (GET only), and 8 while the server answers 429. */
   retries?: number;
-  /**
-   * Called for each answer with a mark of its cluster: the UIDs of the FlowSchema and the
-   * PriorityLevelConfiguration that the API server applied (KEP-1040, `X-Kubernetes-Pf-*`). Undefined if the
-   * server names neither.
-   */
-  onAnswer?: (mark: string | undefined) => void;
 }
 
 export interface ListOptions extends CallOptions {

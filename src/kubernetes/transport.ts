@@ -86,7 +86,7 @@ export function openTransport(
 
   const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
     const { method, path, accept, body, isWatch, options, readBody } = call;
-    const { signal, onAnswer, timeoutMs = TIMEOUT_MS } = options;
+    const { signal, timeoutMs = TIMEOUT_MS } = options;
     const ending = new AbortController();
     const timer = setTimeout(() => ending.abort(TOO_LATE), timeoutMs);
     // AbortSignal.any() would take a tenth of the time of a short request.
@@ -118,7 +118,6 @@ export function openTransport(
         body: content,
       } = await unlessAborted(sent, ending.signal);
       const answer = { server: access.server, path, status, headers };
-      onAnswer?.(markOf(answer));
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
       if (status >= 200 && status < 300) return await readBody(content, answer);
@@ -256,12 +255,6 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
     stringAt(answer, 'apiVersion') === version &&
     (name === undefined || stringAt(answer, 'metadata', 'name') === name)
   );
-}
-
-function markOf(answer: Answer): string | undefined {
-  const names = ['flowschema', 'prioritylevel'].map((kind) => `x-kubernetes-pf-${kind}-uid`);
-  const uids = names.flatMap((name) => headerOf(answer, name) ?? []);
-  return uids.length === 0 ? undefined : uids.join(' ');
 }
 
 /**

@@ -44,6 +44,10 @@ export interface ReadFailure {
   message: string;
 }
 
+/** Recognizes the message of a request that a webhook or a policy refused, or that a webhook did not answer. */
+export const ADMISSION =
+  /failed calling webhook |admission webhook .* (?:denied the request|attempted to modify)|olicy '.*' denied request|forbidden: expression '/s;
+
 export function readOk<T>(value: T): Read<T> {
   return { ok: true, value };
 }

@@ -1,4 +1,4 @@
-import { type CallOptions, collectItems } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
@@ -9,13 +9,12 @@ export const NAMESPACES_PATH = '/api/v1/namespaces';
 /** Reads the namespace; `undefined` if the API server answers that the name does not exist. */
 export async function readNamespace(
   name: string,
-  { api, signal, onAnswer }: Reading & Pick<CallOptions, 'onAnswer'>,
+  { api, signal }: Reading,
 ): Promise<Read<NamespaceFacts | undefined>> {
   // Callers that wait poll again anyway, and need an answer soon.
   const got = await api.get(namespacePath(name), {
     signal,
     retries: 3,
-    ...(onAnswer && { onAnswer }),
   });
   if (!got.ok) return got.failure.kind === 'not-found' ? readOk(undefined) : got;
   const facts = namespaceFacts(got.value);
@@ -27,7 +26,7 @@ export async function readNamespace(
 /** Reads many namespaces, by name; `uid` is the UID of the expected one, if known. */
 export async function readNamespaces(
   wanted: readonly { name: string; uid?: string }[],
-  deps: Reading & Pick<CallOptions, 'onAnswer'>,
+  deps: Reading,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
   const begin = collectItems((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));

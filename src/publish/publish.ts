@@ -10,17 +10,14 @@ import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { CommentInputs } from '../inputs.ts';
 import type { RunResult } from '../model/result.ts';
-import { isStillHeld } from '../report/causes.ts';
-import { failureSection, sectionOf } from '../report/comment.ts';
-import { isPassed, storedResult, type Teardown } from '../report/comment-state.ts';
+import { type Entry, failureSection, isPassed, resultOf, sectionOf } from '../report/comment.ts';
 import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
 import { type RenderContext, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
-import { commentTrouble } from './advice.ts';
-import { type ApiFailure, connectHost, type HostApi } from './host-api.ts';
+import { CALL_TIMEOUT_MS, connectHost, failureOf, isPassing } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
-import { putComment } from './put-comment.ts';
-import { commentKey, hash, namedAfterFile, runUrl, type WorkflowRun } from './workflow-run.ts';
+import { commentTrouble, putComment } from './put-comment.ts';
+import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /**
  * Limit for the job summary. GitHub discards a summary above 1 MiB, and one just below it may disappear without
@@ -32,13 +29,11 @@ const MAX_SUMMARY_BYTES = 900 * 1024;
  * the limit.
  */
 const PUBLISHING_MS = 24_000;
-/**
- * Time for the requests about the comment that announces forcing. It is a part of PUBLISHING_MS, because the result
- * has to be published as well.
- */
-const ANNOUNCING_MS = 10_000;
 /** Time for the requests about the comment of a cancelled run, which has to end within 7 s of the signal. */
-const CANCELLED_MS = 5_000;
+const CANCELLED_MS = 4_000;
+/** Number of attempts to write the comment. The n-th pause is n squared times RETRY_PAUSE_MS. */
+const MAX_TRIES = 3;
+const RETRY_PAUSE_MS = 250;
 const MAX_ABOUT_CHARS = 80;
 
 export interface PublisherDeps {
@@ -66,9 +61,6 @@ export class Publisher {
   readonly #deps: PublisherDeps;
   readonly #clock: Clock;
   readonly #context: RenderContext;
-  #leftMs = PUBLISHING_MS;
-  /** The time at which the run was cancelled, in milliseconds since the epoch. */
-  #cancelledAt: number | undefined;
   /** Length of the summary before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
   /** Whether the job summary has the report: its file may be full, or not writable. */
@@ -78,12 +70,7 @@ export class Publisher {
     const { clock = systemClock, run } = deps;
     this.#deps = deps;
     this.#clock = clock;
-    this.#context = { runUrl: run && runUrl(run), runLabel: run?.label };
-    const cancelled = (): void => {
-      this.#cancelledAt = this.#clock.now();
-    };
-    if (deps.cancelled.aborted) cancelled();
-    else deps.cancelled.addEventListener('abort', cancelled, { once: true });
+    this.#context = { runUrl: run && runUrl(run, run), runLabel: run?.label };
   }
 
   /**
@@ -105,8 +92,8 @@ export class Publisher {
   }
 
   /** Writes the pull request comment. Returns its address, or an empty text. */
-  async comment(ending: Ending, isAnnouncement = false): Promise<string> {
-    const { comment, run, cancelled } = this.#deps;
+  async comment(ending: Ending): Promise<string> {
+    const { comment, run, cancelled, log } = this.#deps;
     // A cancelled run knows less than an existing comment.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
@@ -115,26 +102,48 @@ export class Publisher {
         run === undefined
           ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
           : 'the input "github-token" is empty';
-      if (mayCreate(ending, comment) && !isAnnouncement) {
-        this.#deps.log.line(`no pull request comment: ${missing}`);
-      }
+      if (mayCreate(ending, comment)) log.line(`no pull request comment: ${missing}`);
       return '';
     }
-    const startedAt = this.#clock.now();
-    const unhurried = isAnnouncement ? ANNOUNCING_MS : PUBLISHING_MS;
-    const most =
-      this.#cancelledAt === undefined
-        ? unhurried
-        : Math.max(0, CANCELLED_MS - (startedAt - this.#cancelledAt));
-    const limit = AbortSignal.timeout(Math.min(most, this.#leftMs));
+    const limit = AbortSignal.timeout(cancelled.aborted ? CANCELLED_MS : PUBLISHING_MS);
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
-    try {
-      return await this.#writeComment(ending, comment, run, isAnnouncement, signal);
-    } catch (error) {
-      this.#warn(`no pull request comment: ${describeError(error)}; ${this.#reportPlace(run)}`);
-      return '';
-    } finally {
-      this.#leftMs = Math.max(0, this.#leftMs - (this.#clock.now() - startedAt));
+    let tried = 'find the pull request';
+    for (let tries = 1; ; tries++) {
+      try {
+        const { apiUrl, event } = run;
+        const { connect = connectHost } = this.#deps;
+        const { repository } = event;
+        const api = await connect({ apiUrl, token: comment.token, repository, signal });
+        const found = await findPullRequest(event, comment.prNumber, api);
+        if ('reason' in found) {
+          log.notice(`no pull request comment: ${found.reason}`);
+          return '';
+        }
+        tried = `comment on pull request ${found.number}`;
+        return await putComment({
+          key: hash([run.job, comment.key]),
+          job: this.#deps.redactor.redact(run.where),
+          own: this.#entry(ending, comment, run),
+          section: (maxChars) => sectionOf(ending, this.#context, maxChars),
+          linkTo: ({ run: id, attempt }) => runUrl(run, { id, attempt }),
+          issue: found.number,
+          mayCreate: mayCreate(ending, comment),
+          ...{ api, clock: this.#clock, signal },
+        });
+      } catch (error) {
+        const failure = failureOf(error, signal);
+        const { kind, retryAfterMs = Number.POSITIVE_INFINITY } = failure;
+        const pause = kind === 'throttled' ? retryAfterMs : tries ** 2 * RETRY_PAUSE_MS;
+        const mayPass = kind === 'throttled' ? pause <= CALL_TIMEOUT_MS : isPassing(failure);
+        if (tries < MAX_TRIES && mayPass && !signal.aborted) {
+          await this.#clock.sleep(pause, signal);
+          continue;
+        }
+        const restricted = restriction(run);
+        const trouble = commentTrouble(tried, failure, restricted, this.#reportPlace());
+        if (kind !== 'aborted') log[restricted === undefined ? 'warning' : 'notice'](trouble);
+        return '';
+      }
     }
   }
 
@@ -146,7 +155,7 @@ export class Publisher {
       await writeFile(path, text());
       return path;
     } catch (error) {
-      this.#warn(
+      this.#deps.log.warning(
         `could not write ${path}: ${describeError(error)}; give another folder as "report-dir"`,
       );
       return '';
@@ -172,98 +181,37 @@ export class Publisher {
       if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
       this.#isInSummary = text !== '';
       if (text === '')
-        this.#warn('the job summary of this step is full; the report is only in its files');
+        this.#deps.log.warning(
+          'the job summary of this step is full; the report is only in its files',
+        );
     } catch (error) {
-      this.#warn(`could not write the job summary: ${describeError(error)}`);
+      this.#deps.log.warning(`could not write the job summary: ${describeError(error)}`);
     }
-  }
-
-  async #writeComment(
-    ending: Ending,
-    inputs: CommentInputs,
-    run: WorkflowRun,
-    isAnnouncement: boolean,
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { host, event } = run;
-    const { token, prNumber } = inputs;
-    const { connect = connectHost } = this.#deps;
-    const clock = this.#clock;
-    const api = await connect({ host, token, repository: event.repository, signal, clock });
-    const found = await findPullRequest(event, host.kind, prNumber, api);
-    if (found.kind === 'none') {
-      this.#deps.log.notice(`no pull request comment: ${found.reason}`);
-      return '';
-    }
-    const tell = (tried: string, failure: ApiFailure): string => {
-      const trouble = commentTrouble(tried, failure, run, this.#reportPlace(run));
-      if (trouble?.level === 'notice') this.#deps.log.notice(trouble.message);
-      else if (trouble !== undefined) this.#warn(trouble.message, trouble.fix);
-      return '';
-    };
-    if (found.kind === 'failed') return tell(`could not read ${found.what}`, found.failure);
-    const named = await withWorkflowName(run, api);
-    const own = this.#teardown(ending, inputs, named);
-    const isGuarded = inputs.key !== '' && !own.isPass && !isAnnouncement;
-    const namespaces = 'run' in ending ? ending.run.namespaces : [];
-    const end = await putComment({
-      key: commentKey(inputs.key, named),
-      own,
-      gone: namespaces.flatMap((one) => (isStillHeld(one) ? [] : one.name)),
-      section: (maxChars) => sectionOf(ending, this.#context, maxChars),
-      linkTo: ({ run: id, number, attempt }) => runUrl({ host, event, id, number, attempt }),
-      issue: found.number,
-      mayCreate: mayCreate(ending, inputs),
-      ...{ isGuarded, token, host, api, clock, signal },
-    });
-    if ('url' in end) return end.url;
-    return tell(`could not ${end.what} the comment on pull request ${found.number}`, end.failure);
   }
 
   /** Returns where the report can be read without the comment. */
-  #reportPlace({ host }: WorkflowRun): string {
-    return host.hasSummary && this.#isInSummary
-      ? 'the job summary has the report'
-      : 'the step log has the report';
+  #reportPlace(): string {
+    return this.#isInSummary ? 'the job summary has the report' : 'the step log has the report';
   }
 
-  #teardown(ending: Ending, inputs: CommentInputs, run: WorkflowRun): Teardown {
-    const { namespaces, selector } = inputs;
-    const { id, attempt, number, workflow, job, where, startedAt } = run;
+  #entry(ending: Ending, { namespaces, selector }: CommentInputs, run: WorkflowRun): Entry {
     const isKnown = namespaces.length > 0 || selector !== '';
     const { redact } = this.#deps.redactor;
     const about = redact([...namespaces, selector].filter(Boolean).join(', '));
+    const isReached = 'run' in ending && !isClusterOfJob(ending.run, run.startedAt);
     return {
-      ...storedResult(ending),
-      ...{ run: id, attempt, number, workflow, job },
-      where: redact(where),
+      ...resultOf(ending),
+      ...{ run: run.id, attempt: run.attempt, number: run.number },
       scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
       about: shorten(about, MAX_ABOUT_CHARS),
-      address: 'run' in ending ? hash(ending.run.cluster.server) : '',
-      isOwnCluster: 'run' in ending && isClusterOfJob(ending.run, startedAt),
+      cluster: isReached ? hash(ending.run.cluster.uid ?? ending.run.cluster.server) : '',
     };
-  }
-
-  #warn(message: string, fix: readonly string[] = []): void {
-    this.#deps.log.warning(message);
-    for (const line of fix) this.#deps.log.line(`    ${line}`);
   }
 }
 
 /** Reports whether a new comment may be created. */
 function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
   return mode === 'always' || !('run' in ending) || !isPassed(ending.run);
-}
-
-/**
- * Returns the run with the name of its workflow. Otherwise two workflows without a name and with equal job names
- * would be the same.
- */
-async function withWorkflowName(run: WorkflowRun, api: HostApi): Promise<WorkflowRun> {
-  const { host, id, names } = run;
-  if (names.workflow !== '' || host.kind === 'github' || id === '') return run;
-  const file = await api.workflowFile(id);
-  return file.ok ? namedAfterFile(file.value, run) : run;
 }
 
 /**

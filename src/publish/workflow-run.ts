@@ -4,10 +4,6 @@ import { isObject, type Json, parseObject, stringAt, valueAt } from '../base/jso
 import { type Environment, readRegularFile } from '../base/process.ts';
 import { shorten } from '../base/text.ts';
 
-export type HostKind = 'github' | 'gitea' | 'forgejo';
-
-/** The host on which the workflow runs, read from the environment. */
-export type Host = ReturnType<typeof readHost>;
 /** An attempt of a job in a workflow run. */
 export type WorkflowRun = NonNullable<ReturnType<typeof readWorkflowRun>>;
 /** The event that started the workflow. */
@@ -19,205 +15,100 @@ export function readWorkflowRun(env: Environment, matrix: string) {
   const name = env['GITHUB_EVENT_NAME'] ?? '';
   if (!/^[^/\s]+\/[^/\s]+$/.test(repository) || name === '') return undefined;
   const eventPath = env['GITHUB_EVENT_PATH'] ?? '';
-  const [id, number] = [digits(env['GITHUB_RUN_ID']), digits(env['GITHUB_RUN_NUMBER'])];
-  const attempt = Number(digits(env['GITHUB_RUN_ATTEMPT'])) || 1;
+  const [workflow, jobId] = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''];
+  const values = Object.entries(parseObject(matrix) ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  const [id, number] = [wholeNumber(env['GITHUB_RUN_ID']), wholeNumber(env['GITHUB_RUN_NUMBER'])];
+  const attempt = wholeNumber(env['GITHUB_RUN_ATTEMPT']) || 1;
+  const serverUrl = address(env['GITHUB_SERVER_URL'], 'https://github.com');
+  const isGithub = serverUrl === 'https://github.com';
   return {
-    host: readHost(env),
+    serverUrl,
+    /** Runners name it; without it, no token may go to another host than the server. */
+    apiUrl: address(
+      env['GITHUB_API_URL'],
+      isGithub ? 'https://api.github.com' : `${serverUrl}/api/v3`,
+    ),
     event: {
-      /** Name of the workflow. In a called workflow it is that of the caller, or "workflow_call" on Gitea. */
+      /** Name of the event. In a called workflow it is that of the caller. */
       name,
       payload: readPayload(eventPath),
       sha: env['GITHUB_SHA'] ?? '',
-      ref: env['GITHUB_REF'] ?? '',
       actor: env['GITHUB_ACTOR'] ?? '',
       /** Repository as "owner/name". */
       repository,
     },
-    /**
-     * Id of the run in digits, ascending in time; empty if the host does not say it. The number of a run is
-     * unique only per workflow.
-     */
+    /** Id of the run, ascending in time. The number of a run is unique only per workflow. */
     id,
     attempt,
     number,
     /** Label such as "run 812, attempt 1". */
-    label: `run ${number === '' ? '?' : number}, attempt ${attempt}`,
-    ...identity({
-      workflow: env['GITHUB_WORKFLOW'] ?? '',
-      job: env['GITHUB_JOB'] ?? '',
-      matrix: matrixValues(matrix),
-    }),
+    label: `run ${number || '?'}, attempt ${attempt}`,
+    /** Name of the job, such as "preview / teardown (eu)", as GitHub names checks. */
+    where: describeJob(
+      workflow,
+      jobId,
+      values.map(([, value]) => value),
+    ),
+    /** Hash of the job, because its name may contain any text. */
+    job: hash([workflow, jobId, values]),
     /** Start of the job, in milliseconds since the epoch. */
     startedAt: startOf(eventPath),
   };
 }
 
-function identity(names: { workflow: string; job: string; matrix: readonly string[] }) {
-  const { workflow, job, matrix } = names;
-  return {
-    /** Name of the job, such as "preview / teardown (eu)", as GitHub names checks. */
-    where: describeJob(workflow, job, matrix),
-    /** Hashes, because the name of a job may contain any text. */
-    workflow: hash(workflow),
-    job: hash([workflow, job, matrix]),
-    /**
-     * The names from which the three above are built. Gitea's runner sends none for a workflow without a name.
-     */
-    names,
-  };
-}
-
-/** Returns the run of a workflow without a name, named after its file as on GitHub. */
-export function namedAfterFile(file: string, run: WorkflowRun): WorkflowRun {
-  return { ...run, ...identity({ ...run.names, workflow: file }) };
-}
-
-function readHost(env: Environment) {
-  // Forgejo's runner also says that it is Gitea's (forgejo/runner, internal/app/run/runner.go).
-  const isForgejo = env['FORGEJO_ACTIONS'] === 'true';
-  const isGitea = env['GITEA_ACTIONS'] === 'true';
-  const kind: HostKind = isForgejo ? 'forgejo' : isGitea ? 'gitea' : 'github';
-  const isGithub = kind === 'github';
-  return {
-    kind,
-    /** Name of the host in a sentence. */
-    name: NAMES[kind],
-    /** Both addresses have no slash at the end. */
-    serverUrl: baseUrl(env['GITHUB_SERVER_URL'], isGithub ? 'https://github.com' : ''),
-    apiUrl: baseUrl(env['GITHUB_API_URL'], apiOf(kind, env['GITHUB_SERVER_URL'] ?? '')),
-    /** Whether people can read what a step writes into GITHUB_STEP_SUMMARY. */
-    hasSummary: isGithub && Boolean(env['GITHUB_STEP_SUMMARY']),
-  };
-}
-
-const NAMES = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
-
-/** Returns the usual address of the API of a server; empty if that is unknown, so that no token goes to another host. */
-function apiOf(kind: HostKind, server: string): string {
-  const isGithub = kind === 'github';
-  const own = baseUrl(server, isGithub ? 'https://github.com' : '');
-  // GitHub itself, and GitHub Enterprise Cloud with data residency, have a host for the API.
-  const [, host] = /^https:\/\/(github\.com|[\w-]+\.ghe\.com)$/.exec(own) ?? [];
-  if (isGithub && host !== undefined) return `https://api.${host}`;
-  return own === '' ? '' : `${own}/api/${isGithub ? 'v3' : 'v1'}`;
-}
-
 /** Returns the configured address or its fallback, without a slash at the end. */
-function baseUrl(given: string | undefined, fallback: string): string {
+function address(given: string | undefined, fallback: string): string {
   return (given || fallback).replace(/\/+$/, '');
 }
 
-/**
- * Returns the page of the run; `undefined` if its address is unknown. Gitea used the number of the run until
- * 1.25 and uses its id since then. With `by_index` later versions also accept the number, and earlier ones
- * ignore the parameter (routers/web/repo/actions/view.go, resolveCurrentRunForView).
- */
+/** Returns the page of a run; `undefined` if its address is unknown. */
 export function runUrl(
-  run: Pick<WorkflowRun, 'host' | 'event' | 'id' | 'number' | 'attempt'>,
+  { serverUrl, event }: WorkflowRun,
+  { id, attempt }: { id: number; attempt: number },
 ): string | undefined {
-  const { host, id, number, event } = run;
-  if (!/^https?:\/\//.test(host.serverUrl)) return undefined;
-  const base = `${host.serverUrl}/${event.repository}/actions/runs`;
-  switch (host.kind) {
-    case 'github':
-      return id === '' ? undefined : `${base}/${id}/attempts/${run.attempt}`;
-    case 'gitea':
-      return number === '' ? undefined : `${base}/${number}?by_index=1`;
-    case 'forgejo':
-      return number === '' ? undefined : `${base}/${number}`;
+  if (!/^https?:\/\//.test(serverUrl) || id === 0) return undefined;
+  return `${serverUrl}/${event.repository}/actions/runs/${id}/attempts/${attempt}`;
+}
+
+/** Returns why a run of this event has no secrets and a token that cannot write; undefined if it may have both. */
+export function restriction({ event }: WorkflowRun): string | undefined {
+  const { actor, name, payload, repository } = event;
+  if (actor === 'dependabot[bot]' && /^(push|pull_request)$/.test(name)) {
+    return 'Dependabot started this run';
   }
-}
-
-/** Returns why a run of this event has a token that cannot write, whatever its permissions say. */
-export function readOnlyReason({ event, host }: WorkflowRun): string | undefined {
-  if (isOfDependabot(event))
-    return `${host.name} gives a run that Dependabot started a read-only token`;
-  return isOfFork(event)
-    ? `${host.name} gives a run for a pull request from a fork a read-only token`
-    : undefined;
-}
-
-/** Returns why a run of this event may have no kubeconfig. */
-export function secretsHint({ event, host }: WorkflowRun): string | undefined {
-  if (isOfDependabot(event)) {
-    return `Dependabot started this run, and ${host.name} gives it no secrets but those of Dependabot: a kubeconfig from another one is empty.`;
-  }
-  return isOfFork(event)
-    ? `This run is for a pull request from a fork, and ${host.name} gives it no secrets: a kubeconfig from one is empty.`
-    : undefined;
-}
-
-/**
- * Reports whether the run has Dependabot's restrictions, which apply only to these events (docs.github.com,
- * "Dependabot on Actions").
- */
-function isOfDependabot({ actor, name }: HostEvent): boolean {
-  return actor === 'dependabot[bot]' && DEPENDABOT_EVENTS.includes(name);
-}
-
-const DEPENDABOT_EVENTS = [
-  'pull_request',
-  'pull_request_review',
-  'pull_request_review_comment',
-  'push',
-  'create',
-  'deployment',
-  'deployment_status',
-];
-
-/** Reports whether the run belongs to a fork, also if the fork was deleted. */
-function isOfFork({ name, payload, repository }: HostEvent): boolean {
-  if (!name.startsWith('pull_request') || name === 'pull_request_target') return false;
+  // A fork that was deleted has no repository.
   const head = valueAt(payload, 'pull_request', 'head');
   const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
-  return isObject(head) && from !== repository.toLowerCase();
+  const isOfFork = isObject(head) && from !== repository.toLowerCase();
+  return name === 'pull_request' && isOfFork
+    ? 'this run is for a pull request from a fork'
+    : undefined;
 }
 
-function describeJob(workflow: string, job: string, values: readonly string[]): string {
+function describeJob(workflow: string, job: string, values: readonly unknown[]): string {
   // A workflow without a name has that of its file.
   const name = workflow.replace(/^.*\//, '');
-  const shown = values.map((entry) =>
-    entry.slice(entry.indexOf('=') + 1).replace(/^"(.*)"$/, '$1'),
-  );
+  const shown = values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)));
   const matrix = shown.length === 0 ? '' : ` (${shown.join(', ')})`;
   return shorten(`${name === '' ? '' : `${name} / `}${job || 'job'}${matrix}`, MAX_WHERE_CHARS);
 }
 
 const MAX_WHERE_CHARS = 120;
 
-/** Returns "key=value" per dimension, in order; none if the job has no matrix or the host does not pass it. */
-function matrixValues(matrix: string): string[] {
-  return Object.entries(parseObject(matrix) ?? {})
-    .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
-    .sort();
-}
-
-/**
- * Returns the key of the comment that a run writes into. Jobs, workflows and clusters with the same given key
- * share a comment; otherwise each job has its own.
- */
-export function commentKey(given: string, run: Pick<WorkflowRun, 'job'>): string {
-  return given === '' ? hash(['job', run.job]) : hash(['key', given]);
-}
-
 /** Returns 16 hexadecimal characters, which can stand in an HTML comment and reveal nothing. */
 export function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }
 
-function digits(value: string | undefined): string {
-  return /^\d{1,19}$/.test(value ?? '') ? (value as string) : '';
+function wholeNumber(value = ''): number {
+  return /^\d{1,15}$/.test(value) ? Number(value) : 0;
 }
 
 /** Returns the start of the job: runners write the file of the event when a job begins. */
 function startOf(eventPath: string): number | undefined {
-  try {
-    const at = statSync(eventPath).mtimeMs;
-    // Files in a container may be dated 1970.
-    return Date.now() - at < MAX_JOB_MS ? at : undefined;
-  } catch {
-    return undefined;
-  }
+  const at = statSync(eventPath, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  // Files in a container may be dated 1970.
+  return Date.now() - at < MAX_JOB_MS ? at : undefined;
 }
 
 const MAX_JOB_MS = 5 * 24 * 3_600_000;

@@ -86,8 +86,4 @@ describe('the terminal', () => {
       expect(run.stderr).not.toMatch(/^\s+at |\binternal error: |\[object Object\]/m);
     },
   );
-
-  test('has, with the action, at least fifty cases', () => {
-    expect(ACTION.length + ARGUMENTS.length).toBeGreaterThanOrEqual(50);
-  });
 });

@@ -22,12 +22,7 @@ interface Phase {
   plugin?: boolean;
   hangingGithub?: boolean;
   /** Resolves when the gate is in that phase. */
-  reached: (at: {
-    proxy: FaultProxy;
-    github: Github;
-    step: RunningStep;
-    pidFile: string;
-  }) => Promise<unknown>;
+  reached: (at: { proxy: FaultProxy; github: Github; step: RunningStep }) => Promise<unknown>;
   outcome: 'cancelled' | 'stuck';
 }
 
@@ -42,7 +37,7 @@ const PHASES: readonly Phase[] = [
     phase: 'connecting, with a plugin that waits for somebody',
     plugin: true,
     // A shell creates the file before it writes.
-    reached: ({ pidFile }) => until(() => existsSync(pidFile) && statSync(pidFile).size > 0),
+    reached: () => until(() => existsSync(PID_FILE) && statSync(PID_FILE).size > 0),
     outcome: 'cancelled',
   },
   {
@@ -97,16 +92,16 @@ const PHASES: readonly Phase[] = [
     outcome: 'cancelled',
   },
 ];
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-const ROWS = PHASES.flatMap((phase) => SIGNALS.map((signal) => ({ ...phase, signal })));
+/** Both signals have one handler: the second one is tried in one phase. */
+const ROWS = PHASES.flatMap((phase) => {
+  const both = phase.phase === 'waiting' ? (['SIGINT', 'SIGTERM'] as const) : (['SIGINT'] as const);
+  return both.map((signal) => ({ ...phase, signal }));
+});
 
 const bench = new Bench();
-/** Of the plugins that were started, and of what they started. */
-const pids = (): number[] =>
-  SIGNALS.flatMap((signal) =>
-    readFileSync(pidFileOf(signal), 'utf8').trim().split(/\s+/).map(Number),
-  );
-const pidFileOf = (signal: string): string => join(bench.folder, `${signal}.pids`);
+/** Of the plugin that was started, and of what it started. */
+const pids = (): number[] => readFileSync(PID_FILE, 'utf8').trim().split(/\s+/).map(Number);
+const PID_FILE = join(bench.folder, 'pids');
 
 interface Cancelled {
   run: StepRun;
@@ -122,7 +117,6 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
     recording: readRecording('S4'),
     tokens: { [token]: admin },
   });
-  const pidFile = pidFileOf(row.signal);
   const proxy = await startFaultProxy({ target: server.url, rules: row.rules ?? [] });
   const github = await startGithub();
   if (row.hangingGithub === true) github.fail({ request: /./, answer: 'hang' });
@@ -133,7 +127,7 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
         timeout: '1s',
         kubeconfig: bench.kubeconfig({
           server: proxy.url,
-          user: row.plugin === true ? hangingPlugin(pidFile) : { token },
+          user: row.plugin === true ? hangingPlugin() : { token },
         }),
         ...row.inputs,
       },
@@ -144,7 +138,7 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
     const early = step.ended.then((run) => {
       throw new Error(`it ended before:\n${run.stdout}${run.stderr}`);
     });
-    await Promise.race([row.reached({ proxy, github, step, pidFile }), early]);
+    await Promise.race([row.reached({ proxy, github, step }), early]);
     early.catch(() => undefined);
     const seen = proxy.lines.length;
     step.send(row.signal);
@@ -157,8 +151,8 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
 }
 
 /** Starts a helper of its own, as wrappers do. */
-function hangingPlugin(pidFile: string): { exec: Record<string, string> } {
-  const command = bench.file(`#!/bin/sh\nsleep 600 &\necho "$! $$" >> ${pidFile}\nwait\n`);
+function hangingPlugin(): { exec: Record<string, string> } {
+  const command = bench.file(`#!/bin/sh\nsleep 600 &\necho "$! $$" >> ${PID_FILE}\nwait\n`);
   chmodSync(command, 0o700);
   return {
     exec: {
@@ -220,7 +214,7 @@ describe('a run that is cancelled', () => {
   test('leaves no process behind', async () => {
     await Promise.allSettled(results);
 
-    expect(pids()).toHaveLength(2 * SIGNALS.length);
+    expect(pids()).toHaveLength(2);
     expect(pids().filter(isAlive)).toEqual([]);
   });
 

@@ -228,6 +228,8 @@ describe('a secret', () => {
       });
       const env = { RUNNER_DEBUG: '1', ...planting.env?.() };
 
+      const isInTerminal = /^(a token|the errors of a plugin)$/.test(planting.form);
+      const args = [NAME, '--now', '--kubeconfig', kubeconfig];
       const [run, terminal] = await Promise.all([
         runStep({
           inputs: { namespace: NAME, timeout: '1s', comment: 'always', kubeconfig },
@@ -236,7 +238,7 @@ describe('a secret', () => {
           token: github.token,
           env,
         }),
-        runTerminal([NAME, '--now', '--kubeconfig', kubeconfig], env),
+        isInTerminal ? runTerminal(args, env) : undefined,
       ]);
 
       expect(run.outputs['outcome'], run.stdout).toBe(planting.outcome);
@@ -244,6 +246,7 @@ describe('a secret', () => {
       expect(github.commentsOn(5)).toHaveLength(1);
       expect(misdeeds(run, [github.token])).toEqual([]);
       expect(leaksIn(everythingWritten(run, github, 5), [github.token])).toEqual([]);
+      if (terminal === undefined) return;
       expect(terminal.exitCode).toBe(planting.outcome === 'stuck' ? 1 : 2);
       expect(leaksIn(terminal.stdout + terminal.stderr, [github.token])).toEqual([]);
     },

@@ -100,9 +100,19 @@ export async function refusesDeletion(world: World, ref: Ref, options = ''): Pro
 }
 
 /** The same for updates. */
-export async function refusesUpdate(world: World, ref: Ref): Promise<void> {
-  const path = `${await world.client.pathOf(ref)}?dryRun=All`;
+export async function refusesUpdate(world: World, ref: Ref, subresource?: string): Promise<void> {
+  const path = `${await world.client.pathOf(ref, subresource)}?dryRun=All`;
   await waitForRefusal(world, 'PATCH', path);
+}
+
+/** The same for the last step of the deletion of the namespace. */
+export async function refusesEnd(world: World): Promise<void> {
+  const path = await world.client.pathOf(world.namespaceRef, 'finalize');
+  await waitUntil(`PUT ${path} to be refused`, async () => {
+    const now = await world.client.get(world.namespaceRef);
+    const { status } = await world.client.call('PUT', `${path}?dryRun=All`, now);
+    return status >= 400 && status !== 404 && status !== 409;
+  });
 }
 
 async function waitForRefusal(

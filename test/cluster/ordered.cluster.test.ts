@@ -32,6 +32,7 @@ import {
 } from './servers/extension-api.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook, startWebhookServer } from './servers/webhook.ts';
+import { waitUntil } from './wait-until.ts';
 import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
@@ -684,7 +685,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           metadata: { namespace: world.namespace, name: 'bare' },
           spec: { containers: [{ name: 'main', image: 'example.com/none' }] },
         });
-        await sleep(3_000);
+        await waitUntil('the pods of the Deployment', async () => {
+          const pods = await world.client.list('v1', 'Pod', world.namespace);
+          return pods.some(({ metadata }) => metadata.name.startsWith('web-'));
+        });
       },
       'a Job with tracked pods': (world) =>
         world.create({

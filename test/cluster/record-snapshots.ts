@@ -121,8 +121,8 @@ function lookTwice(scenario: Scenario, world: World): Promise<{ before: Snapshot
     // The gate would be running by now; whoever waits for its words need not.
     void scenario.meanwhile?.(world, { says: async () => {} })?.catch(() => undefined);
     const watchedMs = WATCHED_MS[scenario.id];
-    const log = { startedAt: 0, say: () => {}, flush: () => {} };
-    const progress = startProgress(await readIt(world, deps), log, deps);
+    const quiet = { startedAt: 0, log: { line: () => {} } };
+    const progress = startProgress(await readIt(world, deps), { ...deps, ...quiet });
     const look = async (before: Snapshot | undefined): Promise<Snapshot> => {
       const watched = watchedMs === undefined ? {} : { watched: progress.watched() };
       const [seen] = await examine(

@@ -88,7 +88,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   let plane: ControlPlane;
   let world: World;
   const ways = Object.keys(WAYS);
-  const fleet = range(40).map((index) => `fleet-${String(index).padStart(3, '0')}`);
+  const fleet = range(16).map((index) => `fleet-${String(index).padStart(3, '0')}`);
 
   beforeAll(async () => {
     await theBundle();

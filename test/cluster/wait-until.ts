@@ -36,6 +36,11 @@ export async function waitUntil<T>(
   }
 }
 
+/** Waits until what is done next is later by the times of the API, which have whole seconds. */
+export async function laterSecond(): Promise<void> {
+  await sleep(1_010 - (Date.now() % 1_000));
+}
+
 /** Pauses between looks at what has just changed, and at what stays as it is: many of these stand by for a test. */
 const LOOK_MS = { first: 200, factor: 1.4, most: 1_000 };
 /** The same where a pulse says when there is something to see. */

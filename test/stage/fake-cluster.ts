@@ -47,8 +47,6 @@ export class FakeCluster implements KubernetesApi {
   /** Lists that asked for metadata only. */
   readonly metadataOnly: string[] = [];
   watchMode: WatchMode = 'fed';
-  /** Returns the mark of the API server that answers a request, at the moment of the answer. */
-  markOf: (line: string) => string | undefined = () => undefined;
   /** Answers to a request that begins with this text, instead of the real one. */
   readonly answers = new Map<string, Answer>();
   /** `GET /path`, `LIST /path`, `WATCH /path`, `DISCOVER`, in order. */
@@ -271,12 +269,9 @@ export class FakeCluster implements KubernetesApi {
     return stored;
   }
 
-  #ask(line: string, { signal, onAnswer }: CallOptions): Read<JsonObject> | undefined {
+  #ask(line: string, { signal }: CallOptions): Read<JsonObject> | undefined {
     this.requests.push(line);
-    if (signal?.aborted) return readFailed(ABORTED);
-    const answer = this.#answerTo(line);
-    onAnswer?.(this.markOf(line));
-    return answer;
+    return signal?.aborted ? readFailed(ABORTED) : this.#answerTo(line);
   }
 
   #answerTo(line: string): Read<JsonObject> | undefined {

@@ -23,21 +23,12 @@ export interface RecordedRequest {
   notSupported?: string;
 }
 
-/** A change of the cluster some time after the start, or before a request is answered. */
-export interface ScriptStep {
-  when: { afterMs: number } | { request: RegExp; occurrence?: number };
-  change: (cluster: Cluster) => void;
-}
-
 export interface ApiServerOptions {
   recording: Recording;
-  script?: readonly ScriptStep[];
   /** The user of each token; one token that may do everything unless given. */
   tokens?: Readonly<Record<string, Identity>>;
   /** Serves https with its own certificate authority, which the kubeconfig contains. */
   tls?: boolean;
-  /** As before Kubernetes 1.26: `/api` and `/apis` have no aggregated form. */
-  plainDiscovery?: boolean;
 }
 
 export interface ApiServer {
@@ -72,15 +63,12 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     tokens,
     requests,
     version: options.recording.version,
-    plainDiscovery: options.plainDiscovery ?? false,
     now: () => new Date(recordedAt + Date.now() - startedAt),
-    beforeAnswer: requestSteps(options.script ?? [], cluster),
   };
   const certificate = options.tls === true ? await createCertificate() : undefined;
   const server = certificate === undefined ? createHttpServer() : createHttpsServer(certificate);
   server.on('request', (request, response) => void handleRequest(handling, request, response));
   await listen(server);
-  const timers = timedSteps(options.script ?? [], cluster);
 
   const scheme = certificate === undefined ? 'http' : 'https';
   const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -93,33 +81,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     },
     mutate: (change) => change(cluster),
     close: async () => {
-      for (const timer of timers) clearTimeout(timer);
       cluster.watches.endAll();
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
     },
-  };
-}
-
-function timedSteps(script: readonly ScriptStep[], cluster: Cluster): NodeJS.Timeout[] {
-  return script.flatMap(({ when, change }) =>
-    'afterMs' in when ? [setTimeout(() => change(cluster), when.afterMs)] : [],
-  );
-}
-
-/** Each step runs once, when its request has come as often as it says. */
-function requestSteps(script: readonly ScriptStep[], cluster: Cluster): (line: string) => void {
-  const waiting = new Map<RegExp, { left: number; change: ScriptStep['change'] }>();
-  for (const { when, change } of script) {
-    if ('request' in when) waiting.set(when.request, { left: when.occurrence ?? 1, change });
-  }
-  return (line) => {
-    for (const [pattern, step] of waiting) {
-      if (!pattern.test(line) || --step.left > 0) continue;
-      waiting.delete(pattern);
-      step.change(cluster);
-    }
   };
 }
 

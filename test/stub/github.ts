@@ -1,26 +1,20 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
-import type { Host } from '../../src/publish/workflow-run.ts';
 import { type Description, violationOf } from './host-description.ts';
 import { REPOSITORY_NAME } from './runner.ts';
 
-/**
- * A server that speaks GitHub's API as far as the gate uses it, or Gitea's dialect of it. Every request is
- * held against the host's own description of its API.
- */
+/** A server that speaks GitHub's API as far as the gate uses it. Every request is held against GitHub's own description. */
 export interface Github {
   /** What `GITHUB_API_URL` is set to. */
   readonly url: string;
-  /** As the gate knows it. */
-  readonly host: Host;
   readonly token: string;
   /** In the order of their arrival. */
   readonly requests: GithubRequest[];
   commentsOn(issue: number): StubComment[];
   /** Adds an existing comment; its author is the login of the token unless given. */
   addComment(issue: number, body: string, author?: { login: string; type: string }): StubComment;
+  removeComments(issue: number): void;
   addPull(pull: Partial<StubPull> & { number: number }): void;
   /** Answers with this fault instead, `times` times (always unless given). */
   fail(fault: Fault): void;
@@ -52,7 +46,6 @@ interface StubPull {
   headRef: string;
   headOwner: string;
   mergedAt: string | null;
-  closedAt: string | null;
   mergeCommitSha: string | null;
   /** Commits that `commits/{sha}/pulls` finds it by; none for commits of a fork. */
   commits: string[];
@@ -64,27 +57,18 @@ export interface Fault {
   times?: number;
   answer:
     | { status: number; headers?: Record<string, string>; body?: Json; text?: string }
-    /** The request is carried out after this, whether its client still waits or not. */
-    | { lateMs: number }
     | 'hang'
     | 'reset';
 }
 
 export interface GithubOptions {
-  flavour?: 'github' | 'gitea' | 'forgejo';
-  /** Whose description requests are held against; that of the flavour unless given. */
+  /** Whose description requests are held against. */
   description?: Description;
-  /** What the host calls itself in links, when that is another address than its clients use. */
-  publicUrl?: string;
   repository?: string;
   /** Who the token is. */
   login?: string;
-  /** Whether the server tells who the token is, by GraphQL and `/user`. */
-  isViewerKnown?: boolean;
-  /** Whether every number is a pull request; otherwise only those that were added. */
-  hasAnyPull?: boolean;
-  /** Comments per page, however many are asked for. */
-  pageSize?: number;
+  /** Which requests tell who the token is; a server other than GitHub has no GraphQL. */
+  tellsViewer?: 'graphql' | 'rest' | 'never';
 }
 
 const TOKEN = 'token-of-the-workflow-run';
@@ -112,17 +96,11 @@ class GithubStub implements Github {
   #nextId = 1_000;
 
   constructor(options: GithubOptions) {
-    const { flavour = 'github' } = options;
-    const isGithub = flavour === 'github';
     this.#options = {
-      flavour,
-      description: isGithub ? 'api.github.com' : 'gitea',
-      publicUrl: '',
+      description: 'api.github.com',
       repository: REPOSITORY_NAME,
-      login: isGithub ? 'github-actions[bot]' : `${flavour}-actions`,
-      isViewerKnown: isGithub,
-      hasAnyPull: true,
-      pageSize: isGithub ? 100 : 50,
+      login: 'github-actions[bot]',
+      tellsViewer: 'graphql',
       ...options,
     };
   }
@@ -132,21 +110,7 @@ class GithubStub implements Github {
   }
 
   get #basePath(): string {
-    const { description } = this.#options;
-    if (description === 'gitea') return '/api/v1';
-    return description.startsWith('ghes') ? '/api/v3' : '';
-  }
-
-  get host(): Host {
-    const { flavour } = this.#options;
-    const names = { github: 'GitHub', gitea: 'Gitea', forgejo: 'Forgejo' } as const;
-    return {
-      kind: flavour,
-      name: names[flavour],
-      serverUrl: flavour === 'github' ? 'https://github.com' : this.serverUrl,
-      apiUrl: this.url,
-      hasSummary: flavour === 'github',
-    };
+    return this.#options.description.startsWith('ghes') ? '/api/v3' : '';
   }
 
   commentsOn(issue: number): StubComment[] {
@@ -159,6 +123,11 @@ class GithubStub implements Github {
     return comment;
   }
 
+  removeComments(issue: number): void {
+    const others = this.#comments.filter((comment) => comment.issue !== issue);
+    this.#comments.splice(0, this.#comments.length, ...others);
+  }
+
   addPull(pull: Partial<StubPull> & { number: number }): void {
     this.#pulls.push({
       baseRepository: this.#options.repository,
@@ -166,7 +135,6 @@ class GithubStub implements Github {
       headRef: 'feature',
       headOwner: this.#options.repository.split('/')[0] ?? '',
       mergedAt: null,
-      closedAt: null,
       mergeCommitSha: null,
       commits: [],
       ...pull,
@@ -195,9 +163,7 @@ class GithubStub implements Github {
     if (violation !== undefined) this.#violations.push(violation);
     this.onRequest?.(entry);
     const fault = this.#faultFor(entry);
-    if (typeof fault === 'object' && 'lateMs' in fault) await setTimeout(fault.lateMs);
-    const isReal = fault === undefined || (typeof fault === 'object' && 'lateMs' in fault);
-    const answer = isReal ? this.#answer(entry, request.headers.authorization) : fault;
+    const answer = fault ?? this.#answer(entry, request.headers.authorization);
     if (answer === 'hang') return;
     if (answer === 'reset') {
       request.socket.destroy();
@@ -233,15 +199,16 @@ class GithubStub implements Github {
   #answer(entry: GithubRequest, authorization: string | undefined): Answer {
     if (authorization !== `token ${TOKEN}`) return message(401, 'Bad credentials');
     const url = new URL(entry.path, this.serverUrl);
-    const { isViewerKnown, login, repository, flavour } = this.#options;
-    if (/^(\/api)?\/graphql$/.test(url.pathname) && flavour === 'github') {
-      return isViewerKnown
+    const { login, repository, tellsViewer } = this.#options;
+    const unknown = message(403, 'Resource not accessible by integration');
+    if (/^(\/api)?\/graphql$/.test(url.pathname)) {
+      return tellsViewer === 'graphql'
         ? { status: 200, body: { data: { viewer: { login } } } }
-        : message(403, 'Resource not accessible by integration');
+        : unknown;
     }
     const path = url.pathname.slice(this.#basePath.length);
-    if (path === '/user' && isViewerKnown) return { status: 200, body: { login } };
-    if (path === '/user') return message(403, 'Resource not accessible by integration');
+    if (path === '/user')
+      return tellsViewer === 'rest' ? { status: 200, body: { login } } : unknown;
     const prefix = `/repos/${repository}`;
     if (!path.startsWith(`${prefix}/`)) return message(404, 'Not Found');
     return this.#inRepository(entry, url, path.slice(prefix.length));
@@ -252,11 +219,12 @@ class GithubStub implements Github {
     if (onIssue !== null) return this.#issueComments(entry, url, Number(onIssue[1]));
     const one = /^\/issues\/comments\/(\d+)$/.exec(path);
     if (one !== null) return this.#oneComment(entry, Number(one[1]));
-    const pull = /^\/pulls\/(\d+)$/.exec(path);
-    if (pull !== null) return this.#onePull(Number(pull[1]));
-    const commit = /^\/commits\/([0-9a-f]+)\/(pulls?)$/.exec(path);
-    if (commit !== null) return this.#pullsOfCommit(commit[1] ?? '', commit[2] ?? '');
-    if (path === '/pulls') return this.#pullsOfBranch(url);
+    const sha = /^\/commits\/([0-9a-f]+)\/pulls$/.exec(path)?.[1];
+    if (sha !== undefined) return this.#pullsWhere(({ commits }) => commits.includes(sha));
+    if (path === '/pulls') {
+      const head = url.searchParams.get('head');
+      return this.#pullsWhere(({ headOwner, headRef }) => `${headOwner}:${headRef}` === head);
+    }
     return message(404, 'Not Found');
   }
 
@@ -270,21 +238,17 @@ class GithubStub implements Github {
     }
     const all = this.commentsOn(issue);
     const items = all.map((comment) => this.#commentJson(comment));
-    // Gitea returns all at once, ignores the page parameters, and sends no Link header.
-    if (this.#options.flavour !== 'github') return { status: 200, body: items };
-    return this.#page(items, url, 'per_page');
+    return this.#page(items, url);
   }
 
-  #page(items: readonly JsonObject[], url: URL, parameter: 'per_page' | 'limit'): Answer {
-    const { pageSize, publicUrl } = this.#options;
-    const size = Math.min(pageSize, Number(url.searchParams.get(parameter) ?? 30));
+  #page(items: readonly JsonObject[], url: URL): Answer {
+    const size = Math.min(100, Number(url.searchParams.get('per_page') ?? 30));
     const page = Number(url.searchParams.get('page') ?? 1);
-    const next = new URL(`${publicUrl || this.serverUrl}${url.pathname}${url.search}`);
+    const next = new URL(url);
     next.searchParams.set('page', String(page + 1));
-    const hasMore = page * size < items.length;
     return {
       status: 200,
-      headers: hasMore ? { link: `<${next}>; rel="next", <${next.origin}/x>; rel="first"` } : {},
+      headers: page * size < items.length ? { link: `<${next}>; rel="next"` } : {},
       body: items.slice((page - 1) * size, page * size),
     };
   }
@@ -297,72 +261,28 @@ class GithubStub implements Github {
       this.#comments.splice(at, 1);
       return { status: 204 };
     }
-    if (method === 'GET') return { status: 200, body: this.#commentJson(comment) };
     comment.body = stringAt(body, 'body') ?? '';
     return { status: 200, body: this.#commentJson(comment) };
   }
 
-  #onePull(number: number): Answer {
-    const pull = this.#pulls.find((one) => one.number === number);
-    if (pull !== undefined) return { status: 200, body: this.#pullJson(pull) };
-    if (!this.#options.hasAnyPull) return message(404, 'Not Found');
-    this.addPull({ number });
-    return this.#onePull(number);
-  }
-
-  #pullsOfCommit(sha: string, path: string): Answer {
-    const found = this.#pulls.filter(({ commits }) => commits.includes(sha));
-    const isGitea = this.#options.flavour !== 'github';
-    if (isGitea !== (path === 'pull')) return message(404, 'Not Found');
-    if (!isGitea) return { status: 200, body: found.map((pull) => this.#pullJson(pull)) };
-    const merged = found.find(({ mergedAt }) => mergedAt !== null);
-    return merged === undefined
-      ? message(404, 'Not Found')
-      : { status: 200, body: this.#pullJson(merged) };
-  }
-
-  #pullsOfBranch(url: URL): Answer {
-    const head = url.searchParams.get('head');
-    // Gitea knows no such filter; the last changed come first.
-    const isGithub = this.#options.flavour === 'github';
-    const found = this.#pulls
-      .filter((pull) => !isGithub || `${pull.headOwner}:${pull.headRef}` === head)
-      .map((pull) => this.#pullJson(pull))
-      .reverse();
-    return this.#page(found, url, isGithub ? 'per_page' : 'limit');
-  }
-
-  #pullJson(pull: StubPull): JsonObject {
-    // Gitea has no branch to name once it is gone, only the label.
-    const isGone = this.#options.flavour !== 'github' && pull.closedAt !== null;
-    return {
+  #pullsWhere(isWanted: (pull: StubPull) => boolean): Answer {
+    const body = this.#pulls.filter(isWanted).map((pull) => ({
       number: pull.number,
       merged_at: pull.mergedAt,
-      closed_at: pull.closedAt,
       merge_commit_sha: pull.mergeCommitSha,
       base: { repo: { full_name: pull.baseRepository } },
-      head: {
-        sha: pull.headSha,
-        label:
-          this.#options.flavour === 'github' ? `${pull.headOwner}:${pull.headRef}` : pull.headRef,
-        ref: isGone ? `refs/pull/${pull.number}/head` : pull.headRef,
-        repo: { owner: { login: pull.headOwner } },
-      },
-    };
+      head: { sha: pull.headSha },
+    }));
+    return { status: 200, body };
   }
 
   #commentJson({ id, issue, body, user }: StubComment): JsonObject {
-    const { repository, flavour } = this.#options;
-    return {
-      id,
-      body,
-      html_url: `https://github.com/${repository}/pull/${issue}#issuecomment-${id}`,
-      user: flavour === 'github' ? { ...user } : { login: user.login },
-    };
+    const html_url = `https://github.com/${this.#options.repository}/pull/${issue}#issuecomment-${id}`;
+    return { id, body, html_url, user: { ...user } };
   }
 }
 
-type Answer = Exclude<Fault['answer'], 'hang' | 'reset' | { lateMs: number }>;
+type Answer = Exclude<Fault['answer'], 'hang' | 'reset'>;
 
 function message(status: number, text: string): Answer {
   return { status, body: { message: text, documentation_url: 'https://docs.github.com/rest' } };

@@ -5,14 +5,14 @@ import { isObject, type Json, type JsonObject } from '../../src/base/json.ts';
 import { REPOSITORY } from './action-yml.ts';
 
 /** An API description of a Git host, cut to what the gate calls; see scripts/host-api.ts. */
-export type Description = 'api.github.com' | 'ghec' | 'ghes-3.17' | 'ghes-3.19' | 'gitea';
+export type Description = 'api.github.com' | 'ghes-3.17';
 
 interface Operation {
   query: Record<string, JsonObject>;
   body: JsonObject | null;
 }
 
-// Query parameters arrive as strings. Formats and Swagger's own keywords are not checked.
+// Query parameters arrive as strings. Formats are not checked.
 const ajv = new Ajv({ coerceTypes: true, strict: false, logger: false });
 const known = new Map<Description, Record<string, Operation>>();
 

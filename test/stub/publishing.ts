@@ -9,8 +9,13 @@ import type { RunResult } from '../../src/model/result.ts';
 import { connectHost } from '../../src/publish/host-api.ts';
 import { Publisher, type PublisherDeps } from '../../src/publish/publish.ts';
 import { readWorkflowRun, type WorkflowRun } from '../../src/publish/workflow-run.ts';
-import { MAX_COMMENT_CHARS, renderComment, sectionOf } from '../../src/report/comment.ts';
-import { stateBlock, storedResult, type Teardown } from '../../src/report/comment-state.ts';
+import {
+  type Entry,
+  MAX_COMMENT_CHARS,
+  renderComment,
+  resultOf,
+  sectionOf,
+} from '../../src/report/comment.ts';
 import type { RenderContext } from '../../src/report/markdown.ts';
 import { logReport } from '../../src/report/plain-text.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
@@ -30,7 +35,7 @@ interface Desk {
 export interface DeskOptions {
   github?: Github;
   mode?: 'off' | 'on-failure' | 'always';
-  event?: { name: string; payload: Json; actor?: string; ref?: string };
+  event?: { name: string; payload: Json; actor?: string | undefined };
   prNumber?: number;
   commentKey?: string;
   /** Id, number and attempt of the run. */
@@ -46,8 +51,6 @@ export interface DeskOptions {
   cancelled?: AbortSignal;
   /** For a server that does not answer; otherwise no call times out, even on a slow machine. */
   callTimeoutMs?: number;
-  /** The clock; the real time unless given. */
-  now?: () => number;
   redactor?: Redactor;
   /** GITHUB_STEP_SUMMARY; a file in the folder of the test unless given. */
   summaryFile?: string | undefined;
@@ -76,7 +79,7 @@ export function desk(options: DeskOptions = {}): Desk {
     run: workflowRun(options),
     comment: commentInputs(options),
     cancelled,
-    clock: { now: options.now ?? Date.now, sleep: async () => undefined },
+    clock: { now: Date.now, sleep: async () => undefined },
     connect: (given) =>
       connectHost({
         ...given,
@@ -107,20 +110,19 @@ export async function report(
 
 function workflowRun(options: DeskOptions): WorkflowRun {
   const { run = { id: 9_000 }, event = ON_PULL_REQUEST } = options;
-  const { actor = 'octocat', ref = 'refs/heads/main' } = event;
+  const { actor = 'octocat' } = event;
   const read = readWorkflowRun(
     {
       GITHUB_REPOSITORY: REPOSITORY_NAME,
       GITHUB_EVENT_NAME: event.name,
       GITHUB_SHA: '9f3c2e1a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e',
-      GITHUB_REF: ref,
       GITHUB_ACTOR: actor,
       GITHUB_RUN_ID: String(run.id),
       GITHUB_RUN_NUMBER: String(run.number ?? 812),
       GITHUB_RUN_ATTEMPT: String(run.attempt ?? 1),
       GITHUB_WORKFLOW: options.workflow ?? 'preview',
       GITHUB_JOB: options.job ?? 'teardown',
-      GITHUB_STEP_SUMMARY: '/summary.md',
+      GITHUB_API_URL: options.github?.url,
     },
     JSON.stringify(options.matrix ?? null),
   );
@@ -128,7 +130,6 @@ function workflowRun(options: DeskOptions): WorkflowRun {
   const { payload } = event;
   return {
     ...read,
-    host: options.github?.host ?? read.host,
     event: { ...read.event, payload },
     startedAt: options.startedAt,
   };
@@ -182,40 +183,27 @@ export function endOfLog(view: View) {
 export const KEY = '0123456789abcdef';
 
 /** Of a run, as far as the comment needs it. */
-export function teardown(result: RunResult, given: Partial<Teardown> = {}): Teardown {
-  const job = {
-    run: '9001',
-    attempt: 1,
-    number: '812',
-    workflow: 'a'.repeat(16),
-    job: 'b'.repeat(16),
-    where: 'preview / teardown',
-    scope: 'c'.repeat(16),
-    about: 'preview-pr-42',
-    address: 'd'.repeat(16),
-    isOwnCluster: false,
-  };
-  return { ...job, ...storedResult(viewOf(result)), ...given };
+export function entryOf(result: RunResult, given: Partial<Entry> = {}): Entry {
+  const place = { scope: 'c'.repeat(16), cluster: 'd'.repeat(16), about: 'preview-pr-42' };
+  const run = { run: 9_001, attempt: 1, number: 812 };
+  return { ...run, ...place, ...resultOf(viewOf(result)), ...given };
 }
 
-/** The comment of one run, after what earlier ones have left in it. */
+/** The comment of one run, after those that the job has already. */
 export function commentOf(
   run: RunResult,
   context: RenderContext,
-  earlier: readonly Teardown[] = [],
-  maxChars = MAX_COMMENT_CHARS,
+  known: readonly string[] = [],
+  {
+    job = 'preview / teardown',
+    maxChars = MAX_COMMENT_CHARS,
+    ...given
+  }: {
+    job?: string;
+    maxChars?: number;
+  } & Partial<Entry> = {},
 ): string {
-  const own = teardown(run);
-  return renderComment(
-    {
-      key: KEY,
-      own,
-      gone: [],
-      section: (maxChars) => sectionOf(viewOf(run), context, maxChars),
-      linkTo: () => context.runUrl,
-    },
-    earlier.length === 0 ? {} : { seen: [stateBlock(earlier, undefined)] },
-    undefined,
-    maxChars,
-  );
+  const section = (room: number): string => sectionOf(viewOf(run), context, room);
+  const content = { key: KEY, job, own: entryOf(run, given), section };
+  return renderComment({ ...content, linkTo: () => context.runUrl }, known, maxChars);
 }

@@ -4,7 +4,7 @@ import {
   type AdmissionRequest,
   evaluateCondition,
   meetsConditions,
-} from '../../src/diagnose/admission-expressions.ts';
+} from '../../src/diagnose/admission/expressions.ts';
 import { NAMESPACE_TYPE } from '../../src/model/facts/metadata.ts';
 
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
@@ -113,16 +113,27 @@ describe('evaluateCondition', () => {
     [`'toString' in oldObject.metadata.labels`, DELETE, false],
     [`oldObject.metadata.labels.constructor == 'none'`, DELETE, true],
     [`oldObject.metadata.labels[?'__proto__'].orValue('') == ''`, DELETE, true],
-    // What is not supported is unknown, and may still not matter.
-    [`${USER}.endsWith(r'-controller')`, DELETE, undefined],
-    [`${USER} == 'alice' ? true : false`, DELETE, undefined],
-    [`true // always`, DELETE, undefined],
-    [`oldObject.metadata.labels.exists(key, key == 'tier')`, DELETE, undefined],
+    // An object that the request does not have, and one that is only partly known.
+    [`has(object.metadata)`, DELETE, undefined],
+    [`object.?metadata.?name.orValue('') == ''`, DELETE, undefined],
+    [`object == null || has(object.metadata.labels)`, DELETE, true],
+    [`object == oldObject`, UPDATE, undefined],
+    [`oldObject.spec == oldObject.spec`, UPDATE, undefined],
+    [`oldObject.?spec.?paused.orValue(false)`, UPDATE, undefined],
+    [`has(oldObject.spec) || request.operation == 'UPDATE'`, UPDATE, true],
+    // Other syntax.
+    [`${USER}.endsWith(r'-controller')`, DELETE, true],
+    [`${USER} == 'alice' ? true : false`, DELETE, false],
+    [`true // always`, DELETE, true],
+    [`oldObject.metadata.labels.exists(key, key == 'tier')`, DELETE, true],
+    [`size(${USER}) > 3`, DELETE, true],
+    // What is not supported, or may take long, is unknown, and may still not matter.
+    [`['a'].all(a, ['b'].all(b, ['c'].all(c, true)))`, DELETE, undefined],
+    [`cel.bind(x, 'a', x == 'a')`, DELETE, undefined],
     [`has(oldObject.metadata.labels.app.name)`, DELETE, undefined],
     [`${USER}.matches('^system:.*')`, DELETE, undefined],
     [`authorizer.group('').resource('pods').check('delete').allowed()`, DELETE, undefined],
-    [`false && authorizer.group('').resource('pods').check('delete').allowed()`, DELETE, false],
-    [`size(${USER}) > 3`, DELETE, undefined],
+    [`false && authorizer`, DELETE, false],
     [`${USER} + 'x' == 'yx'`, DELETE, undefined],
     [`request.operation`, DELETE, undefined],
     [`request.operation ==`, DELETE, undefined],

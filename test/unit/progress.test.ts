@@ -6,7 +6,6 @@ import {
   describeStart,
   type Progress,
   startProgress,
-  startProgressLog,
 } from '../../src/gate/progress.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import { recordTo } from '../stage/gate-run.ts';
@@ -28,10 +27,8 @@ function watch() {
   let now = START;
   const clock: Clock = { now: () => now, sleep: async () => undefined };
   const log = recordTo(lines);
-  const progress = startProgress(namespaceFacts(), startProgressLog(START, 1, { clock, log }), {
-    clock,
-    api: { clockOffsetMs: () => 0 },
-  });
+  const api = { clockOffsetMs: () => 0 };
+  const progress = startProgress(namespaceFacts(), { clock, api, log, startedAt: START });
   const at = (ms: number): Progress => {
     now = START + ms;
     return progress;

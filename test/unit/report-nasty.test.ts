@@ -4,7 +4,7 @@ import { logLine, plainText } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { type Teardown, teardownsIn } from '../../src/report/comment-state.ts';
+import { entriesIn } from '../../src/report/comment.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport, reportJson } from '../../src/report/report-json.ts';
@@ -12,7 +12,7 @@ import { viewOf } from '../../src/report/view.ts';
 import { diagnosed, literal, toMarkdown } from '../../src/report/words.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
-import { commentOf, endOfLog, KEY, teardown } from '../stub/publishing.ts';
+import { commentOf, endOfLog, KEY } from '../stub/publishing.ts';
 import { JUDGES, type Judge, MICROMARK, type Page, renderPage } from '../stub/rendered.ts';
 import {
   diagnosis,
@@ -114,15 +114,16 @@ function expectHarmless(page: Page, harmless: Page): void {
   expect(page.skeleton).toBe(harmless.skeleton);
 }
 
+/** After the comment of an earlier run about other namespaces, with texts of the same cluster in it. */
 function comment(run: RunResult): string {
-  return commentOf(run, CONTEXT, history(run), 10_000_000);
-}
-
-/** Of another job, as read from an earlier comment: with the texts of an earlier cluster in it. */
-function history(run: RunResult): Teardown[] {
   const text = run.cluster.version;
-  const given = { job: 'other', where: text, about: text, left: [text], code: text, subject: text };
-  return [teardown(runOf([settled('stuck', 'fail')]), given)];
+  const texts = { about: text, code: text, subject: text, scope: 'e'.repeat(16), run: 9_000 };
+  const options = { job: text, maxChars: 10_000_000 };
+  const earlier = commentOf(runOf([settled('stuck', 'fail')]), CONTEXT, [], {
+    ...options,
+    ...texts,
+  });
+  return commentOf(run, CONTEXT, [earlier], options);
 }
 
 /** The comment is the same page with a history; the file alone does not depend on the length of texts. */
@@ -190,7 +191,7 @@ describe('the marker of the comment', () => {
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
       // Around the story and in front of what is remembered.
       expect(body.match(/<!--/g)).toHaveLength(4);
-      expect(teardownsIn(body)).toHaveLength(2);
+      expect(entriesIn(body)).toHaveLength(2);
     }
   });
 });

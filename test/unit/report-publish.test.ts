@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRedactor, redactDeep } from '../../src/base/redact.ts';
-import { teardownsIn } from '../../src/report/comment-state.ts';
+import { entriesIn } from '../../src/report/comment.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
@@ -130,9 +130,9 @@ describe('a secret in any text', () => {
       const reports = [reportJsonPath, reportMarkdownPath].filter((path) => path !== '');
       const files = reports.map((path) => readFileSync(path, 'utf8'));
       const body = github.commentsOn(PULL_REQUEST)[0]?.body ?? '';
-      expect(teardownsIn(body)).toHaveLength(1);
+      expect(entriesIn(body)).toHaveLength(1);
       const everything = [...files, read('summary.md'), body, ...said].join('\n');
-      const all = `${everything}\n${JSON.stringify(teardownsIn(body))}`;
+      const all = `${everything}\n${JSON.stringify(entriesIn(body))}`;
       const decoded = all.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
       for (const text of [all, decoded]) {
         expect(text).not.toContain('s3cr3t');

@@ -1,7 +1,7 @@
 import type { LabelRequirement, ObjectFacts } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
+import { matchesLabels } from '../admission/guards.ts';
 import { type Context, detailOf, groupOf } from '../context.ts';
-import { matchesLabels } from '../guards.ts';
 import { departedGrant, hadRights, isRbacRead, rightsOf } from '../rights.ts';
 import { specificFieldManager, typesOfDomain } from './held.ts';
 import { isHolder, leasesOfGroups } from './leases.ts';

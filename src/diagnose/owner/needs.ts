@@ -11,6 +11,7 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
+import { guardsAsked, matchesLabels } from '../admission/guards.ts';
 import {
   type Context,
   countsOf,
@@ -28,7 +29,6 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
-import { guardsAsked, matchesLabels } from '../guards.ts';
 import { isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';

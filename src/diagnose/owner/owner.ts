@@ -1,6 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { admissionResult, deadWebhooks } from '../admission/judge.ts';
 import { chainCutText, linksInside } from '../chains.ts';
 import { kubectl, objectArgs, withRole } from '../commands.ts';
 import {
@@ -19,7 +20,6 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { admissionResult, deadWebhooks } from '../rules/admission.ts';
 import {
   controllerManager,
   inactiveControllerManager,

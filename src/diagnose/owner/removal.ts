@@ -1,5 +1,7 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
+import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
+import { type Judgement, judgeAdmission, onlyGuardResults } from '../admission/judge.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -10,9 +12,7 @@ import {
   typeName,
 } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
-import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../guards.ts';
 import type { Account } from '../rights.ts';
-import { type Judgement, judgeAdmission, onlyGuardResults } from '../rules/admission.ts';
 import type { Held } from './held.ts';
 
 /**

@@ -3,6 +3,7 @@ import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
 import type { Certainty, Remedy } from '../../model/finding.ts';
 import type { EventFacts, LeaseFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { admissionResult } from '../admission/judge.ts';
 import { memoryFix } from '../backends.ts';
 import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
 import { kubectl, lookRemedy, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
@@ -23,7 +24,6 @@ import {
 } from '../context.ts';
 import { type ErrorOf, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { departedGrant, isRbacRead } from '../rights.ts';
-import { admissionResult } from '../rules/admission.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';

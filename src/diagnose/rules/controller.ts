@@ -2,6 +2,7 @@ import { shellQuote } from '../../base/text.ts';
 import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NamespaceFacts } from '../../model/snapshot.ts';
+import { guardsAsked } from '../admission/guards.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -13,7 +14,6 @@ import {
   type RuleResult,
   totalCount,
 } from '../context.ts';
-import { guardsAsked } from '../guards.ts';
 import { refusedLastRequest } from './types.ts';
 
 /** The Lease of kube-controller-manager, which also names its pods in findings. */

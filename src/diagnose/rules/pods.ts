@@ -8,6 +8,7 @@ import {
   partnerKey,
   type Snapshot,
 } from '../../model/snapshot.ts';
+import { admissionResult } from '../admission/judge.ts';
 import {
   kubectl,
   lookRemedy,
@@ -35,7 +36,6 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletReporting, isKubeletSilent } from '../movement.ts';
-import { admissionResult } from './admission.ts';
 
 /** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {

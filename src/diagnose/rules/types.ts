@@ -1,6 +1,8 @@
 import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
+import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
+import { admissionResult, deadWebhooks } from '../admission/judge.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -48,9 +50,7 @@ import {
 } from '../error-texts.ts';
 import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
-import { admissionResult, deadWebhooks } from './admission.ts';
 import { endpointOf } from './apis.ts';
-import { foreseenAdmission, judgeLastRequest } from './foreseen-admission.ts';
 
 /**
  * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and

@@ -8,11 +8,6 @@ function inputs(what: string, given: Record<string, string>, says: RegExp): Acti
 export const INPUTS: readonly ActionCase[] = [
   inputs('no namespace at all', { namespace: '' }, /"namespace" and "selector" are both empty/),
   inputs(
-    'an unexpanded expression',
-    { namespace: `$\{{ github.head_ref }}` },
-    /which is no namespace name/,
-  ),
-  inputs(
     'a namespace that runs commands',
     { namespace: 'x;::set-env name=A::b' },
     /which is no namespace name/,
@@ -22,16 +17,5 @@ export const INPUTS: readonly ActionCase[] = [
     'a timeout without unit',
     { timeout: '300' },
     /"timeout" is "300"; write a whole number and a unit/,
-  ),
-  inputs('a boolean in words', { delete: 'yes' }, /"delete" is "yes"; use one of: true, false/),
-  inputs(
-    'a selector of two lines',
-    { namespace: '', selector: 'a=b\nc=d' },
-    /"selector" is "a=b c=d"/,
-  ),
-  inputs(
-    'forcing without namespaces',
-    { 'force-finalize': 'objects' },
-    /"force-namespaces" is empty/,
   ),
 ];

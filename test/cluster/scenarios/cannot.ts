@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { stringAt } from '../../../src/base/json.ts';
 import { configMap, customType } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { type OperatorOptions, operatorRules, rule } from './operator.ts';
 import { settledWithPod } from './pods.ts';
@@ -252,7 +252,7 @@ export const cannot: Scenario[] = [
     title: 'the status says in a field of its own, in another language, what failed',
     settle: async (world, operator) => {
       await world.terminating(guardedRef(world, operator));
-      await sleep(1_500);
+      await laterSecond();
       const meldung = 'Löschen fehlgeschlagen: Zugriff auf Mandant 4711 verweigert';
       await writesStatus({ phase: 'Fehler', meldung }, operator.manager)(world, operator);
       await settledByFinalizer(world);
@@ -265,7 +265,7 @@ export const cannot: Scenario[] = [
     afterwards: async (world, operator) => {
       const error = { message: 'rpc error: code = DeadlineExceeded desc = deadline exceeded' };
       await writesStatus({ error }, operator.manager)(world, operator);
-      await sleep(1_500);
+      await laterSecond();
     },
     owner: { code: 'owner-running', says: [/before the deletion, says: rpc error/] },
   }),

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { namespaceFinalizer, ownerUnknown, stuck } from './links.ts';
 import {
@@ -50,7 +50,7 @@ const statusBy =
   (fieldManager: string, status: JsonObject): Step =>
   async (world, operator) => {
     await world.terminating(guardedRef(world, operator));
-    await sleep(1_500);
+    await laterSecond();
     await world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
     await settledByFinalizer(world);
   };

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { policyRef, webhookRef } from '../admission.ts';
+import { policyRef, refusesEnd, refusesUpdate, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
 import { customObject, customType, grant, pluralOf, podSpec, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startHttpsServer } from '../servers/https.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   CONTENT_FAILURE,
@@ -153,7 +154,6 @@ async function guard(world: World, rules: JsonObject, webhook: JsonObject): Prom
       },
     ],
   });
-  await sleep(FOLLOWED_MS);
 }
 
 function endRefused(
@@ -170,6 +170,7 @@ function endRefused(
       await world.createNamespace();
       const clientConfig = await startWebhook(world, () => ({ deny: 'team red keeps it' }));
       await guard(world, { apiGroups: [''], resources: ['namespaces/finalize'] }, { clientConfig });
+      await refusesEnd(world);
     },
     settle: async (world) => {
       await world.settled();
@@ -212,10 +213,11 @@ const admission: Scenario[] = [
     id: 'spares-the-owner',
     title: 'a dead webhook refuses updates by anybody but the operator, which hangs',
     identity: 'teardown-force',
-    afterwards: (world, { group, kind, namespace, account }) => {
+    afterwards: async (world, operator) => {
+      const { group, kind, namespace, account } = operator;
       const user = `system:serviceaccount:${namespace}:${account}`;
       const expression = `request.userInfo.username != "${user}"`;
-      return guard(
+      await guard(
         world,
         { apiGroups: [group], resources: [pluralOf(kind)] },
         {
@@ -223,6 +225,7 @@ const admission: Scenario[] = [
           matchConditions: [{ name: 'others', expression }],
         },
       );
+      await refusesUpdate(world, guardedRef(world, operator));
     },
     owner: 'owner-running',
     cure: restart,
@@ -543,7 +546,7 @@ const writes =
   (words: (world: World) => JsonObject): Step =>
   async (world, operator) => {
     await world.terminating(guardedRef(world, operator));
-    await sleep(1_500);
+    await laterSecond();
     const { manager } = operator;
     await world.client.patchStatus(guardedRef(world, operator), words(world), {
       fieldManager: manager,

@@ -3,7 +3,7 @@ import { arrayAt, type JsonObject, valueAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { waitUntil } from '../wait-until.ts';
+import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   ADMIN,
@@ -445,7 +445,7 @@ const rights: Scenario[] = [
     settle: async (world) => {
       const own = guardedRef(world, operatorOf(world));
       await world.terminating(own);
-      await sleep(1_500);
+      await laterSecond();
       await world.client.patchStatus(own, { phase: 'Deleting' }, { fieldManager: 'manager' });
       await settledByFinalizer(world);
     },
@@ -526,7 +526,7 @@ const says =
   (message: string): NonNullable<Situation['settle']> =>
   async (world, operator) => {
     await world.terminating(guardedRef(world, operator));
-    await sleep(1_500);
+    await laterSecond();
     await reportNotReady(world, operator, 'ReconciliationFailed', message);
     await settledByFinalizer(world);
   };
@@ -587,12 +587,12 @@ const more: Scenario[] = [
         'CreateFailed',
         'cannot create the schema: quota is used up',
       );
-      await sleep(1_500);
+      await laterSecond();
     },
     settle: async (world, operator) => {
       const own = guardedRef(world, operator);
       await world.terminating(own);
-      await sleep(1_500);
+      await laterSecond();
       await world.client.patchStatus(own, { replicas: 3 }, { fieldManager: 'widget-scaler' });
       await settledByFinalizer(world);
     },

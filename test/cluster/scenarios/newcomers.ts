@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { policyRef } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
@@ -17,7 +16,7 @@ import {
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
-import { waitUntil } from '../wait-until.ts';
+import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   CONTENT_FAILURE,
@@ -92,7 +91,7 @@ const status =
   (words: () => JsonObject, manager?: string): Step =>
   async (world, operator) => {
     await world.terminating(guardedRef(world, operator));
-    await sleep(1_500);
+    await laterSecond();
     const fieldManager = manager ?? operator.manager;
     await world.client.patchStatus(guardedRef(world, operator), words(), { fieldManager });
     await settledByFinalizer(world);

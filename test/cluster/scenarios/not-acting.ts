@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
 import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, runningStatus, unready } from '../servers/stand-in.ts';
-import { waitUntil } from '../wait-until.ts';
+import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import { type Operator, operatorRules, READ, rule } from './operator.ts';
@@ -96,8 +95,7 @@ const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario =>
     settle: async (world, operator) => {
       await settledByFinalizer(world);
       if (isEarlier) return;
-      // The times of deletions have seconds.
-      await sleep(1_500);
+      await laterSecond();
       await deleteType(world, operator);
     },
     expect: (world, operator) => ({

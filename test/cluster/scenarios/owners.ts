@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Certainty } from '../../../src/model/finding.ts';
 import {
   accountSubject,
@@ -12,6 +11,7 @@ import {
   service,
 } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   deploymentRef,
@@ -150,7 +150,7 @@ const s4WatchedWritten = (id: string, title: string, written: 'here' | 'elsewher
     meanwhile: async (world) => {
       const { group, kind } = operatorOf(world);
       await world.terminating(ref(`${group}/v1`, kind, world.namespace, GUARDED));
-      await sleep(2_000); // managedFields have whole seconds
+      await laterSecond();
       await world.client.patch(
         ref(`${group}/v1`, kind, namespaceOf(world), name),
         { metadata: { annotations: { 'example.com/seen': 'yes' } } },

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../../src/base/json.ts';
 import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
@@ -7,6 +6,7 @@ import type { Link, Scenario } from '../scenario.ts';
 import { logLine } from '../servers/container-logs.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ownerMissing, ownerUnknown, ref, stuck } from './links.ts';
 import { logging } from './logs.ts';
@@ -70,7 +70,7 @@ const later =
   (step: Step): Step =>
   async (world, operator) => {
     await settledByFinalizer(world);
-    await sleep(1_500);
+    await laterSecond();
     await step(world, operator);
   };
 

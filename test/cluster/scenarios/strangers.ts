@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { byService, createPolicy, createWebhook, webhookRef } from '../admission.ts';
+import {
+  byService,
+  createPolicy,
+  createWebhook,
+  refusesEnd,
+  refusesUpdate,
+  webhookRef,
+} from '../admission.ts';
 import { refOf } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
 import { apiService, apiServiceRef, customObject, customType, service } from '../objects.ts';
@@ -502,7 +509,9 @@ const finishing = (
       clientConfig: byService(world.name('audit-system'), 'audit'),
       timeoutSeconds: 1,
     });
-    await sleep(2_000);
+    await (resource === 'namespaces/status'
+      ? refusesUpdate(world, world.namespaceRef, 'status')
+      : refusesEnd(world));
   },
   settle: async (world) => {
     await emptied(world);
@@ -572,7 +581,7 @@ const obstacles: Scenario[] = [
         expression: 'false',
         message: 'namespaces are kept',
       });
-      await sleep(2_000);
+      await refusesEnd(world);
     },
     settle: async (world) => {
       await emptied(world);

@@ -27,11 +27,8 @@ export interface Handling {
   tokens: Readonly<Record<string, Identity>>;
   requests: RecordedRequest[];
   version: JsonObject;
-  plainDiscovery: boolean;
   /** The server's clock. */
   now: () => Date;
-  /** Runs the script's steps that wait for this request, given as `GET /api/v1/namespaces/x`. */
-  beforeAnswer: (line: string) => void;
 }
 
 interface Call {
@@ -66,7 +63,6 @@ export async function handleRequest(
   response.setHeader('Date', handling.now().toUTCString());
   let reply: Reply;
   try {
-    handling.beforeAnswer(`${method} ${url}`);
     const identity = identify(handling, request.headers.authorization);
     record.user = identity.username;
     const { pathname, searchParams } = new URL(url, 'http://localhost');
@@ -120,8 +116,7 @@ function answer(handling: Handling, call: Call, response: ServerResponse): Reply
   if (call.method !== 'GET') throw new NotSupported(`${call.method} on ${call.path}`);
   if (['/healthz', '/livez', '/readyz'].includes(call.path)) return { status: 200, body: 'ok' };
   if (call.path === '/version') return { status: 200, body: handling.version };
-  const served = handling.plainDiscovery ? [] : (['aggregated-discovery'] as const);
-  const discovered = catalogue.answer(call.path, negotiate(call.accept, served));
+  const discovered = catalogue.answer(call.path, negotiate(call.accept, ['aggregated-discovery']));
   return discovered ?? { status: 404, body: '404 page not found\n' };
 }
 

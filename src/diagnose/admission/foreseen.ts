@@ -11,7 +11,6 @@ import {
   trialKey,
   type Wanted,
 } from '../../model/snapshot.ts';
-import type { AdmissionRequest } from '../admission-expressions.ts';
 import {
   apiVersionOf,
   type Context,
@@ -24,6 +23,7 @@ import {
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import type { AdmissionRequest } from './expressions.ts';
 import {
   denialOf,
   type Guard,
@@ -35,8 +35,8 @@ import {
   mayRefuse,
   objectSelectorOf,
   realRequests,
-} from '../guards.ts';
-import { type Judgement, judgeAdmission } from './admission.ts';
+} from './guards.ts';
+import { type Judgement, judgeAdmission } from './judge.ts';
 
 /** An object whose deletion a forecast judges, and the key of its dry run, which kubectl accepts as a name. */
 interface Sample {

@@ -9,7 +9,6 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { actorText } from '../actors.ts';
-import type { AdmissionRequest } from '../admission-expressions.ts';
 import { actorsBehind, backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -39,6 +38,7 @@ import {
   isAdmissionError,
   UNNAMED_WEBHOOK,
 } from '../error-texts.ts';
+import type { AdmissionRequest } from './expressions.ts';
 
 import {
   asTried,
@@ -52,7 +52,7 @@ import {
   mayDeny,
   type Operation,
   policiesOf,
-} from '../guards.ts';
+} from './guards.ts';
 
 /**
  * Returns the finding for a refusal by admission: a webhook that cannot be called, or a webhook or policy that

@@ -6,15 +6,15 @@ import type {
   PolicyFacts,
   ResourceType,
   WebhookFacts,
-} from '../model/snapshot.ts';
+} from '../../model/snapshot.ts';
+import { type Context, itemsIn, typeName, webhooksOf, withService } from '../context.ts';
+import { type Account, NAMESPACE_CONTROLLERS } from '../rights.ts';
 import {
   type AdmissionRequest,
   evaluateCondition,
   meetsConditions,
   type Requester,
-} from './admission-expressions.ts';
-import { type Context, itemsIn, typeName, webhooksOf, withService } from './context.ts';
-import { type Account, NAMESPACE_CONTROLLERS } from './rights.ts';
+} from './expressions.ts';
 
 /** A webhook or policy that the API server applies before it changes anything. */
 export const ADMISSION_SOURCES = [

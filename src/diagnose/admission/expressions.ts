@@ -1,0 +1,179 @@
+import { Environment } from '@marcbachmann/cel-js';
+import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+
+/**
+ * Evaluates CEL for a request of which only parts are known (https://kubernetes.io/docs/reference/using-api/cel/). A value
+ * that is not known throws when it is read: CEL's `&&` and `||` absorb an error if their other side decides. Every
+ * other error is unknown as well.
+ */
+
+/** The user that sends a request, with all groups that its authenticator adds. */
+export interface Requester {
+  username: string;
+  groups: readonly string[];
+}
+
+/** A named expression of a policy, which its other expressions read as `variables.<name>`. */
+export interface Variable {
+  name: string;
+  expression: string;
+}
+
+/** The known parts of a request to the admission chain. */
+export interface AdmissionRequest {
+  operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  type: ResourceType;
+  object: Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
+    annotations?: Readonly<Record<string, string>> | undefined;
+  };
+  /** Labels of the object's namespace; undefined if they are not known. */
+  namespaceLabels?: Readonly<Record<string, string>> | undefined;
+  /** `unnamed`: some user whom no policy mentions by name. Undefined: not known at all. */
+  requester: Requester | 'unnamed' | undefined;
+  isDryRun: boolean;
+  /** Whether the object is being deleted when the request is sent. */
+  isTerminating: boolean;
+  /** Whether its namespace is being deleted then. */
+  isNamespaceTerminating: boolean;
+}
+
+/** An error that no optional field catches, unlike the library's own. */
+class UnknownValue extends Error {}
+
+const unknown = (): never => {
+  throw new UnknownValue();
+};
+
+/** An object with fields that are not known. A known field without a value is absent. */
+class Partial extends Map<string, unknown> {
+  override get(key: string): unknown {
+    return this.has(key) ? super.get(key) : unknown();
+  }
+}
+
+/** A text that no expression mentions: the name of a user, a time. */
+class Unnamed {}
+
+/** The object that a request does not have: null, and reading a field of it is an error. */
+class Nothing extends Partial {}
+
+const CEL = new Environment({
+  unlistedVariablesAreDyn: true,
+  enableOptionalTypes: true,
+  limits: { maxAstNodes: 1_000, maxDepth: 50, maxListElements: 200 },
+})
+  .registerType('Partial', { ctor: Partial })
+  .registerType('Unnamed', { ctor: Unnamed })
+  .registerType('Nothing', { ctor: Nothing })
+  .registerOperator('Partial == Partial', unknown)
+  .registerOperator('Partial == null', () => false)
+  .registerOperator('Nothing == null', () => true)
+  .registerOperator('Unnamed == string', () => false)
+  .registerOperator('Unnamed == Unnamed', () => true);
+
+/** What may take long, since the text is the cluster's: `+` doubles, patterns backtrack, loops in loops multiply. */
+const COSTLY = /\+|\bmatches\b|\bcel\b/;
+const LOOP = /\.\s*(?:all|exists|exists_one|map|filter)\s*\(/g;
+const MAX_LOOPS = 2;
+const MAX_LENGTH = 10_000;
+
+function evaluate(expression: string, scope: Record<string, unknown>): unknown {
+  if (expression.length > MAX_LENGTH || COSTLY.test(expression)) return undefined;
+  if ((expression.match(LOOP)?.length ?? 0) > MAX_LOOPS) return undefined;
+  try {
+    return CEL.evaluate(expression, scope);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Evaluates one expression for a request; `variables` are those of its policy.
+ * @returns undefined if the result is not a boolean or depends on something that is not known
+ */
+export function evaluateCondition(
+  expression: string,
+  request: AdmissionRequest,
+  variables: readonly Variable[] = [],
+): boolean | undefined {
+  const known = new Partial();
+  const scope = { ...scopeOf(request), variables: known };
+  // A variable may read those before it.
+  for (const { name, expression: own } of variables) {
+    const value = evaluate(own, scope);
+    if (value !== undefined) known.set(name, value);
+  }
+  const value = evaluate(expression, scope);
+  return typeof value === 'boolean' ? value : undefined;
+}
+
+/**
+ * Reports whether a webhook or policy with these match conditions is asked about the request: one that is false
+ * is enough to be left out, whatever the others are (KEP-3716).
+ */
+export function meetsConditions(
+  conditions: readonly string[],
+  request: AdmissionRequest,
+): boolean | undefined {
+  const results = conditions.map((condition) => evaluateCondition(condition, request));
+  if (results.includes(false)) return false;
+  return results.includes(undefined) ? undefined : true;
+}
+
+const partial = (fields: object): Partial => new Partial(Object.entries(fields));
+const complete = (fields: object): unknown => new Map(Object.entries(fields));
+
+/** Returns the field with a map of texts: unknown, or absent if it is empty, since the API server stores no empty maps. */
+function strings(key: string, texts: Readonly<Record<string, string>> | undefined): object {
+  if (texts === undefined) return {};
+  return { [key]: Object.keys(texts).length === 0 ? undefined : complete(texts) };
+}
+
+function scopeOf(request: AdmissionRequest): Record<string, unknown> {
+  const { operation, type, object, namespaceLabels, requester } = request;
+  const { isDryRun, isNamespaceTerminating, isTerminating } = request;
+  const [resource = '', subResource] = type.resource.split('/');
+  const { group, version, kind } = type;
+  const named = (name: string, isEnding: boolean): object => ({
+    ...{ name: name || undefined, deletionTimestamp: isEnding ? new Unnamed() : undefined },
+  });
+  const stored = partial({
+    metadata: partial({
+      ...named(object.name, isTerminating),
+      namespace: object.namespace || undefined,
+      ...strings('labels', object.labels),
+      ...strings('annotations', object.annotations),
+    }),
+  });
+  // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection), which has no name
+  // (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
+  const isOfMany = operation === 'DELETE' && type.namespaced;
+  const dryRun = isDryRun ? ['All'] : undefined;
+  const options = { propagationPolicy: 'Background', dryRun };
+  const place = partial({
+    metadata: partial({
+      ...named(object.namespace, isNamespaceTerminating),
+      ...strings('labels', namespaceLabels),
+    }),
+    status: partial({ phase: isNamespaceTerminating ? 'Terminating' : 'Active' }),
+  });
+  return {
+    request: partial({
+      // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
+      namespace: resource === 'namespaces' ? object.name : object.namespace,
+      operation,
+      userInfo: partial(requester === 'unnamed' ? { username: new Unnamed() } : { ...requester }),
+      dryRun: isDryRun,
+      subResource,
+      kind: complete({ group, version, kind }),
+      resource: complete({ group, version, resource }),
+      ...(isOfMany
+        ? { options: partial(isDryRun ? options : { ...options, preconditions: undefined }) }
+        : { name: object.name }),
+    }),
+    object: operation === 'DELETE' ? new Nothing() : stored,
+    oldObject: operation === 'CREATE' ? new Nothing() : stored,
+    // A cluster-scoped object has none (apiserver, policy/generic/policy_dispatcher.go).
+    namespaceObject: type.namespaced ? place : new Nothing(),
+  };
+}

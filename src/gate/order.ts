@@ -1,0 +1,222 @@
+import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
+import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
+import { collectItems } from '../kubernetes/api.ts';
+import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
+import { apiVersionOf, objectFacts, typeName } from '../model/facts/metadata.ts';
+import { ADMISSION } from '../model/read.ts';
+import type { Deletion } from '../model/result.ts';
+import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
+import { inParallel } from '../observe/collections.ts';
+import { readNamespace } from '../observe/namespaces.ts';
+import { isDeletedOrReplaced } from '../observe/objects.ts';
+import { MISTAKE } from '../observe/observe.ts';
+import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
+import { causeText } from './progress.ts';
+import type { Existing, Run, Target } from './run.ts';
+
+const MAX_ROUNDS = 3;
+const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
+
+/** The run, and the state of an ordered deletion in one namespace. */
+interface OrderedRun extends Run {
+  namespace: NamespaceFacts;
+  /** Deletions by the UID of the object. */
+  deletions: Map<string, Deletion>;
+  /** Types whose failed reads were logged. */
+  unread: Set<string>;
+  /** Logs an event and records it. */
+  note(event: string): void;
+  /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
+  timeLeft(): number;
+}
+
+/**
+ * Deletes the objects that need a running controller, inside these namespaces only, and waits until they are deleted.
+ * Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a precondition.
+ * Objects that remain are explained while their controller still runs, and the teardown continues.
+ */
+export async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<Target[]> {
+  const { clock, inputs, signal, startedAt } = run;
+  const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
+  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, {
+    isPodsFirst: deletesPodsFirst(run),
+  });
+  const deadline = Math.min(
+    clock.now() + inputs.orderTimeoutMs,
+    startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
+  );
+  const timeLeft = (): number => (signal.aborted ? 0 : Math.max(0, deadline - clock.now()));
+  return inParallel([...targets.entries()], async ([index, target]) => {
+    const { snapshot, diagnosis } = seen[index] as Examination;
+    const { namespace } = snapshot;
+    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
+    if (mistake !== undefined) {
+      const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
+      return { ...target, refusal };
+    }
+    const timeline: TimelineEntry[] = [];
+    const deletions = new Map<string, Deletion>();
+    const note = (event: string): void => {
+      run.log.line(`${namespace.name}: ${event}`);
+      timeline.push({ at: serverTimestamp(run), event });
+    };
+    for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
+      note(`not done, because it is cluster-scoped: ${command} (${why})`);
+    }
+    for (const { command, why } of commandsElsewhere(snapshot)) {
+      note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
+    }
+    const state = { deletions, namespace, unread: new Set<string>(), note, timeLeft };
+    await runOrderSteps(orderOf(snapshot), { ...run, ...state });
+    return { ...target, timeline, deletions: [...deletions.values()] };
+  });
+}
+
+async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
+  if (steps.length === 0) run.note('no object in it has to be deleted first');
+  // Objects that were created again meanwhile are deleted in the next round.
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    let isDone = true;
+    for (const together of Map.groupBy(steps, (step) => step.place).values()) {
+      if (run.timeLeft() === 0) {
+        const types = together.map(({ type }) => typeName(type)).join(', ');
+        return run.note(`no time is left to delete ${types} first`);
+      }
+      const end = await deleteObjectsOf(together, round > 0, run);
+      if (end === 'stayed') return;
+      isDone &&= end === 'nothing';
+    }
+    if (isDone) return;
+  }
+  run.note('the objects are created again each time they are deleted; the teardown continues');
+}
+
+/**
+ * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
+ * repeated, because a webhook may be restarting.
+ */
+async function deleteObjectsOf(
+  steps: readonly OrderStep[],
+  isAgain: boolean,
+  run: OrderedRun,
+): Promise<'nothing' | 'gone' | 'stayed'> {
+  /** UIDs of the objects that are deleted; undefined in the first round. */
+  let deleting: ReadonlySet<string> | undefined;
+  for (let pause = POLL_MS.first; ; ) {
+    const now = await readNamespace(run.namespace.name, run);
+    // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
+    if (now.ok && now.value?.uid !== run.namespace.uid) {
+      run.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
+      return 'stayed';
+    }
+    const left: ObjectFacts[] = [];
+    let forbidden = 0;
+    let isKnown = now.ok;
+    for (const step of steps) {
+      const there = await listObjects(step, run);
+      isKnown &&= there !== undefined;
+      const mine = (there ?? []).filter((one) => deleting?.has(one.uid) ?? step.matches(one));
+      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
+      if (deleting === undefined && mine.length > 0) {
+        const what = `${asked.length || mine.length} ${typeName(step.type)}`;
+        run.note(
+          asked.length === 0
+            ? `waiting for ${what}, which are being deleted already`
+            : isAgain
+              ? `${what} were created again, and are deleted again: delete what creates them first`
+              : `first ${what}, because ${step.why}`,
+        );
+      }
+      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
+      if (now.ok) forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
+      left.push(...mine);
+    }
+    const isFirst = deleting === undefined;
+    if (isFirst && left.length === 0) return 'nothing';
+    if (forbidden > 0 && forbidden === left.length) {
+      run.note(
+        'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
+      );
+      return 'nothing';
+    }
+    if (isKnown && left.length === 0) {
+      run.note('they were deleted');
+      return 'gone';
+    }
+    if (isFirst || (isKnown && left.length < (deleting?.size ?? 0))) {
+      if (!isFirst) run.note(`${left.length} of them are left`);
+      deleting = new Set(left.map(({ uid }) => uid));
+    }
+    if (isFirst) continue;
+    if (run.timeLeft() === 0) {
+      await explainRemaining(left, run);
+      return 'stayed';
+    }
+    await run.clock.sleep(Math.min(pause, run.timeLeft()), run.signal);
+    pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
+  }
+}
+
+/**
+ * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
+ */
+async function listObjects(
+  { type }: OrderStep,
+  { api, namespace, note, signal, unread }: OrderedRun,
+): Promise<ObjectFacts[] | undefined> {
+  const path = collectionPath(type, namespace.name);
+  const begin = collectItems((item) => objectFacts(item, type));
+  const listed = await api.list(path, begin, { signal, metadataOnly: true });
+  if (listed.ok) return listed.value.kept;
+  if (!signal.aborted && !unread.has(typeName(type))) {
+    note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
+    unread.add(typeName(type));
+  }
+  return undefined;
+}
+
+/** Requests the deletion of one object, and reports whether this identity lacks the permission. */
+async function requestObjectDeletion(
+  { name, uid }: ObjectFacts,
+  { type }: OrderStep,
+  { api, deletions, log, namespace, note, signal }: OrderedRun,
+): Promise<boolean> {
+  if (signal.aborted) return false;
+  const { kind } = type;
+  // The log has the deletion before it is sent, because the run may end before the answer arrives.
+  log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
+  const before = deletions.get(uid)?.result;
+  const result = 'deletion requested, without an answer';
+  const entry = { apiVersion: apiVersionOf(type), kind, name, uid, result };
+  deletions.set(uid, entry);
+  const options = { preconditions: { uid }, propagationPolicy: 'Background' };
+  const path = objectPath(type, namespace.name, name);
+  // The next round repeats a deletion that failed.
+  const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
+  if (sent.ok) entry.result = 'deletion requested';
+  else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
+  else if (!signal.aborted) {
+    entry.result = sent.failure.message;
+    if (before !== entry.result) note(`${kind} ${name} cannot be deleted: ${entry.result}`);
+    // A webhook may accept a second request; a missing permission does not change.
+    return sent.failure.kind === 'forbidden' && !ADMISSION.test(entry.result);
+  }
+  return false;
+}
+
+/** Logs why objects remain, while their controller still runs and its log can be read. */
+async function explainRemaining(
+  [first, ...others]: readonly ObjectFacts[],
+  run: OrderedRun,
+): Promise<void> {
+  if (run.signal.aborted) return;
+  const more = others.length > 0 ? ` and ${others.length} more` : '';
+  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+  // The deletion of the namespace was not requested yet. The diagnosis treats it as requested, because it is
+  // about the objects.
+  const namespace = { ...run.namespace, deletionTimestamp: serverTimestamp(run) };
+  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, run);
+  const cause = seen && causeText(seen.diagnosis);
+  const why = cause === undefined ? '' : `: ${cause}`;
+  run.note(`${which} could not be deleted in time${why}; the teardown continues`);
+}
