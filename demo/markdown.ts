@@ -30,8 +30,5 @@ const ALLOWED: sanitizeHtml.IOptions = {
  */
 export function renderMarkdown(markdown: string, where: 'comment' | 'summary'): string {
   const html = marked.parse(markdown, { gfm: true, breaks: where === 'comment', async: false });
-  return sanitizeHtml(html, ALLOWED).replaceAll(
-    /<pre><code class="language-mermaid">/g,
-    '<p class="diagram-note">GitHub draws this as a diagram:</p><pre><code>',
-  );
+  return sanitizeHtml(html, ALLOWED);
 }

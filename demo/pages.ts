@@ -31,7 +31,6 @@ h1.title span, .muted { color: var(--muted) }
 .bar { padding: 8px 16px; background: var(--bar); border-bottom: 1px solid var(--frame) }
 .label { border: 1px solid var(--frame); border-radius: 2em; padding: 0 7px; margin-left: 4px; font-size: 12px }
 .box .markdown-body { padding: 16px; font-size: 14px; background: transparent }
-.diagram-note { color: var(--muted); font-size: 12px; margin: 0 0 4px !important }
 </style>
 <main>
 ${body}

@@ -162,14 +162,14 @@ const GROUPS: Partial<Record<InputName, string>> = {
   'force-finalize': 'Force-finalize (off by default; read the documentation first)\n',
 };
 
-function optionHelp([name, row]: [InputName, InputRow], text: string): string {
+function optionHelp([name, row]: [InputName, InputRow]): string {
   const isFlag = row.default === 'false';
   const choices = choicesOf(row);
   const value = isFlag
     ? choices.slice(2).map((choice) => `[=${choice}]`)
     : ` ${row.default || row.value}`;
   const legal = isFlag || choices.length === 0 ? '' : `: ${choices.join(', ')}`;
-  return optionLines(`${name}${value}`, `${text}${legal}`);
+  return optionLines(`${name}${value}`, `${row.description}${legal}`);
 }
 
 const USAGE = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. If a
@@ -188,15 +188,15 @@ Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
 
 const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
 
-/** The text of `--help`: one screen with the options that have a `brief` text. */
+/** The text of `--help`: one screen with the common options. */
 export const HELP = `${USAGE}
 Common options
-${OPTION_ROWS.map((row) => (row[1].brief ? optionHelp(row, row[1].brief) : '')).join('')}${FORMAT_HELP}
+${OPTION_ROWS.map((row) => (row[1].isCommon ? optionHelp(row) : '')).join('')}${FORMAT_HELP}
 --help all lists every option, such as those for forcing.
 ${EXIT_CODES_HELP}`;
 
 /** The text of `--help all`. */
 export const FULL_HELP = `${USAGE}${OPTION_ROWS.map((row) => {
   const heading = GROUPS[row[0]];
-  return `${heading === undefined ? '' : `\n${heading}`}${optionHelp(row, row[1].description)}`;
+  return `${heading === undefined ? '' : `\n${heading}`}${optionHelp(row)}`;
 }).join('')}${EXIT_CODES_HELP}`;

@@ -16,8 +16,8 @@ export interface InputRow {
   default: string;
   /** Plain text without a full stop, for action.yml, the README and `--help all`. */
   description: string;
-  /** A shorter text for `--help`, which lists only the inputs that have one. */
-  brief?: string;
+  /** `--help` lists only these inputs, `--help all` lists all. */
+  isCommon?: true;
   legal?: readonly string[];
   /** Placeholder in the help for a value that is free text. */
   value?: string;
@@ -38,27 +38,25 @@ export const INPUTS = {
   },
   selector: {
     description: 'Label selector: adds every namespace that matches at the start',
-    brief: 'Add every namespace with these labels',
+    isCommon: true,
     value: 'LABELS',
   },
   terminating: {
     ...FLAG,
     description:
-      'Adds every namespace that is terminating at the start; with a selector, only those that match it',
-    brief: 'Add every namespace that is terminating now',
+      'Adds every namespace that is terminating at the start (with a selector: and matches it)',
+    isCommon: true,
   },
   'terminating-for': {
-    description:
-      'With terminating: only namespaces whose deletion was requested at least this long ago',
+    description: 'With terminating: only those terminating for at least this long',
     value: '10m',
   },
   delete: {
     default: 'false',
     legal: [...YES_OR_NO, 'ordered'],
     description:
-      'Request the deletion first (of exactly the namespace that was read), then wait; ordered: first delete the objects whose finalizers need a running controller',
-    brief:
       'Request the deletion first, then wait; ordered: first delete objects that need their controller',
+    isCommon: true,
   },
   'order-timeout': {
     description:
@@ -67,56 +65,53 @@ export const INPUTS = {
   },
   forecast: {
     ...FLAG,
-    description: 'Change nothing: report what would hold the namespaces if they were deleted now',
+    description: 'Change nothing: report what would hold the namespaces',
   },
   timeout: {
     default: '5m',
     description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
-    brief: 'How long to wait in all',
+    isCommon: true,
   },
   'fail-fast': {
     ...FLAG,
-    description:
-      'Stop before the timeout if the hang is proven permanent (unchanged for 90 s, and waiting cannot end it)',
-    brief: 'Stop early if waiting cannot end the hang',
+    description: 'Stop before the timeout if waiting cannot end the hang (unchanged for 90 s)',
+    isCommon: true,
   },
   'fail-on': {
     default: 'not-deleted',
     legal: FAIL_ON,
     description: 'Which outcomes fail the step',
-    brief: 'Which outcomes fail (exit code 1)',
+    isCommon: true,
   },
   'if-not-found': {
     default: 'ok',
     legal: IF_NOT_FOUND,
-    description: 'Whether a namespace that does not exist at the start is an error',
+    description: 'Whether a namespace that does not exist is an error',
   },
   'fail-on-left-behind': {
     ...FLAG,
-    description: 'Whether the step fails if an object outside of a namespace still points into it',
+    description: 'Whether objects left behind outside of the namespaces fail the step',
   },
   kubeconfig: {
-    description:
-      'Path of a kubeconfig file; by default, in the order of kubectl: KUBECONFIG, ~/.kube/config, the in-cluster configuration',
-    brief: 'Kubeconfig file; by default as in kubectl',
+    description: 'Path of a kubeconfig file; by default as in kubectl',
+    isCommon: true,
     value: 'FILE',
   },
   context: {
     description: 'Context of the kubeconfig; by default its current context',
-    brief: 'Context of the kubeconfig',
+    isCommon: true,
     value: 'NAME',
   },
   'report-dir': {
     description:
-      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; in the action, by default a folder in RUNNER_TEMP',
-    brief: 'Write JSON, Markdown, JUnit and metrics files',
+      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; by default, in the action, below RUNNER_TEMP',
+    isCommon: true,
     value: 'FOLDER',
   },
   comment: {
     default: 'on-failure',
     legal: COMMENT_MODES,
-    description:
-      'When to comment on the pull request; on-failure: also with fail-on never (an existing comment turns green later)',
+    description: 'When to comment on the pull request; an existing comment turns green in any case',
     onlyInAction: true,
   },
   'github-token': {
@@ -140,16 +135,15 @@ export const INPUTS = {
   },
   'owner-logs': {
     ...FLAG,
-    description:
-      'Read the logs of suspected controllers (needs get on pods/log) and quote them, also in the comment',
-    brief: 'Quote the logs of suspected controllers',
+    description: 'Quote the logs of suspected controllers, also in the comment',
+    isCommon: true,
   },
   'force-finalize': {
     default: 'off',
     legal: FORCE_MODES,
     description:
-      "What to force after the timeout; plan: only report what would be done; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own finalizers",
-    brief: 'Remove finalizers after the timeout; read the documentation first',
+      "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
+    isCommon: true,
   },
   'force-namespaces': {
     description:
@@ -167,7 +161,7 @@ export const INPUTS = {
   },
   'force-pods': {
     ...FLAG,
-    description: 'Whether overdue pods may be deleted with grace period 0 if their node is lost',
+    description: 'Whether overdue pods of a lost node may be deleted with grace period 0',
   },
   'force-orphans': {
     default: 'refuse',

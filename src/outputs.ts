@@ -19,7 +19,7 @@ export const OUTPUTS = {
   'blocking-resource': 'The first object that blocks, as kind/name, or empty',
   'blocking-apiservice': 'The first APIService that blocks, or empty',
   'left-behind':
-    'JSON array of objects outside of the namespaces that still point into a deleted one (in a forecast: would), at most 50 KB',
+    'JSON array of objects outside that still point into a deleted namespace, at most 50 KB',
   'report-json': 'Path of report.json',
   'report-markdown': 'Path of report.md',
   'comment-url': 'Address of the pull request comment that was written, or empty',

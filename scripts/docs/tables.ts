@@ -2,7 +2,7 @@ import { CLUES } from '../../src/diagnose/owner/clues.ts';
 import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
-import { FAIL_ON, OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
+import { OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
 import { OUTPUTS } from '../../src/outputs.ts';
 
 const OUTCOME_MEANINGS: Record<Outcome, string> = {
@@ -11,11 +11,9 @@ const OUTCOME_MEANINGS: Record<Outcome, string> = {
   deleted: 'the namespace with this UID was deleted',
   'not-found': 'it did not exist at the start; `if-not-found` decides',
   recreated: 'it was deleted, and a new namespace has the same name',
-  forced:
-    'it was deleted because the gate force-finalized it; the report lists what was left behind',
-  progressing:
-    'still there at the timeout, but objects are still being deleted or a grace period runs',
-  'not-terminating': 'it exists, and its deletion was not requested; the gate does not wait',
+  forced: 'it was deleted because the gate force-finalized it',
+  progressing: 'still there, but objects are still being deleted or a grace period runs',
+  'not-terminating': 'its deletion was not requested; the gate does not wait',
   inconclusive: 'still there, and too little could be read to find the cause',
   stuck: 'still there at the timeout, and nothing changes',
   cancelled: 'the run was cancelled while waiting',
@@ -26,13 +24,10 @@ const VERDICT_WORDS = { pass: 'passes', warn: 'passes, with a warning', fail: 'f
 /** Returns the table of outcomes. The verdicts come from the code, so the table cannot contradict it. */
 export function outcomeTable(): string {
   const rows = OUTCOMES.map((outcome) => {
-    const verdicts = FAIL_ON.map((failOn) => verdictOf(outcome, { failOn, ifNotFound: 'ok' }));
-    const passing = FAIL_ON.filter((_, index) => verdicts[index] !== 'fail').map(code);
-    const [first = 'fail'] = verdicts;
-    const unless = first === 'fail' && passing.length > 0 ? `, unless ${passing.join(' or ')}` : '';
-    return [code(outcome), OUTCOME_MEANINGS[outcome], VERDICT_WORDS[first] + unless];
+    const verdict = verdictOf(outcome, { failOn: 'not-deleted', ifNotFound: 'ok' });
+    return [code(outcome), OUTCOME_MEANINGS[outcome], VERDICT_WORDS[verdict]];
   });
-  return table(['outcome', 'meaning', 'the gate (`fail-on`)'], rows);
+  return table(['outcome', 'meaning', 'the gate'], rows);
 }
 
 /** Returns the table of the inputs that exist everywhere, or of those that only a workflow run has. */

@@ -182,11 +182,11 @@ export function maskLogSecrets(text: string): string {
   );
 }
 
-/** Returns the same value with every text redacted, except the texts of the given members. */
+/** Returns the same value with every text redacted, except the given words of this program. */
 export function redactDeep<T>(
   value: T,
   redact: Redactor['redact'],
-  except: ReadonlySet<string> = new Set(),
+  fixed: ReadonlySet<string> = new Set(),
 ): T {
   // The results of many namespaces share most of their texts and objects.
   const known = new Map<unknown, unknown>();
@@ -197,12 +197,9 @@ export function redactDeep<T>(
     return cleaned;
   };
   const cleanNew = (one: string | object): unknown => {
-    if (typeof one === 'string') return redact(one);
+    if (typeof one === 'string') return fixed.has(one) ? one : redact(one);
     if (Array.isArray(one)) return one.map(clean);
-    const entries = Object.entries(one);
-    return Object.fromEntries(
-      entries.map(([key, item]) => [key, except.has(key) ? item : clean(item)]),
-    );
+    return Object.fromEntries(Object.entries(one).map(([key, item]) => [key, clean(item)]));
   };
   return clean(value) as T;
 }

@@ -25,7 +25,8 @@ export interface Policy {
   ifNotFound: (typeof IF_NOT_FOUND)[number];
 }
 
-export type Verdict = 'pass' | 'warn' | 'fail';
+export const VERDICTS = ['pass', 'warn', 'fail'] as const;
+export type Verdict = (typeof VERDICTS)[number];
 
 /**
  * Returns the verdict of an outcome. The switch has no default case: a new outcome must not compile until its

@@ -63,26 +63,13 @@ export interface OrderEntry {
   isByHand?: true;
 }
 
-/** The evidence for a forecast, so that a reader can check `clear`. */
+/** What a forecast rests on, so that a reader can check `clear`. */
 export interface ForecastBasis {
   objectsWithFinalizers: number;
-  /** The first of these finalizers, each once. */
-  finalizers: string[];
-  /**
-   * Controllers that are expected to remove the finalizers. If an owner has several objects, `aliveAt` is its
-   * oldest sign of life.
-   */
-  owners: { owner: string; objects: number; evidence: string; aliveAt?: string }[];
-  /**
-   * Number of requests that were sent as dry runs and answered, and of webhooks that allowed such a deletion to the
-   * user of the gate. Whether they allow it to the namespace controller, only their code says.
-   */
-  dryRuns: { deletions: number; removals: number; webhooks?: number };
+  /** Controllers that are expected to remove the finalizers, or `unknown`. */
+  owners: string[];
+  /** Number of entries that could not be read. */
   notInspected: number;
-  /**
-   * If pods are deleted first and one of them is held: the findings that would hold the namespace after them.
-   */
-  next: string[];
 }
 
 export interface NamespaceResult {

@@ -1,17 +1,11 @@
 import { groupOf } from '../model/facts/metadata.ts';
-import type { Diagnosis, Finding } from '../model/finding.ts';
+import type { Finding } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 
-/** A namespace with the part of its diagnosis that report.json has as well. */
-interface Explained {
-  name: string;
-  diagnosis: Pick<Diagnosis, 'findings' | 'blockers' | 'rootCauses'> | undefined;
-}
-
 /** A root cause of one namespace, with the chain from the namespace to it. */
-export interface Root<N = NamespaceResult> {
-  namespace: N;
+export interface Root {
+  namespace: NamespaceResult;
   finding: Finding;
   /** The shortest chain, from the finding that holds the namespace itself to the root cause, which is the last. */
   links: Finding[];
@@ -20,7 +14,7 @@ export interface Root<N = NamespaceResult> {
 }
 
 /** Returns every root cause, in the diagnosis's order. A root cause without a blocker is a chain of its own. */
-export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
+export function rootsOf(namespace: NamespaceResult): Root[] {
   const { diagnosis: graph } = namespace;
   if (graph === undefined) return [];
   const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
@@ -56,7 +50,7 @@ export function rootsOf<N extends Explained>(namespace: N): Root<N>[] {
  * the number of its finalizers, or in each namespace an owner of its own that was deleted in the same way.
  * A subject inside the namespace counts by its message, since its name differs everywhere.
  */
-function keyOf({ finding, links, namespace: { name: home } }: Root<Explained>): string {
+function keyOf({ finding, links, namespace: { name: home } }: Root): string {
   const { cause, code, finalizer = '', message, subject } = finding;
   if (cause !== undefined) return [code, cause].join('\n');
   const isOwner = code.startsWith('owner-') && subject.kind !== 'CustomResourceDefinition';
@@ -93,9 +87,9 @@ export function needsNoSubject(finding: Finding, waits: Finding | undefined): bo
 }
 
 /** Equal root causes, in all namespaces. */
-export type Cause<N = NamespaceResult> = [Root<N>, ...Root<N>[]];
+export type Cause = [Root, ...Root[]];
 
-export function groupRoots<N extends Explained>(roots: readonly Root<N>[]): Cause<N>[] {
+export function groupRoots(roots: readonly Root[]): Cause[] {
   return groupsBy(roots, keyOf);
 }
 
@@ -105,7 +99,7 @@ export function groupsBy<T>(items: Iterable<T>, keyOf: (item: T) => string): [T,
 }
 
 /** Returns the namespaces that a cause holds. */
-export function namespacesOf<N>(cause: Cause<N>): N[] {
+export function namespacesOf(cause: Cause): NamespaceResult[] {
   return [...new Set(cause.map(({ namespace }) => namespace))];
 }
 
@@ -120,10 +114,10 @@ export function isStillHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): bool
  * Returns the causes of these namespaces: those that hold most namespaces first; then as the diagnosis ranks kinds
  * of causes, and within a kind by how many objects wait.
  */
-export function causesOf<N extends Explained>(namespaces: readonly N[]): Cause<N>[] {
+export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
   const causes = groupRoots(namespaces.flatMap((namespace) => rootsOf(namespace)));
   const ranks = [...new Set(causes.map(([{ finding }]) => finding.code))];
-  const waiting = (cause: Cause<N>): number =>
+  const waiting = (cause: Cause): number =>
     cause.flatMap(({ blockers }) => blockers).reduce((sum, { count = 1 }) => sum + count, 0);
   return causes.sort(
     (a, b) =>

@@ -10,7 +10,6 @@ import {
   formatCount,
   joinWords,
   listExact,
-  listWords,
   literal,
   toPlain,
   type Words,
@@ -290,53 +289,32 @@ function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Bloc
     );
 }
 
-/**
- * Returns folds with the objects that an ordered deletion deleted before the namespace, and the controllers that a
- * forecast expects to act, each with its latest sign of life.
- */
+/** Returns folds with the steps of one of many namespaces, and the objects that an ordered deletion deleted first. */
 function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { basis, deletions = [], name } = namespace;
+  const { deletions = [], name } = namespace;
   const where = isMany ? ` in ${literal(name)}` : '';
   const deleted = listOf('', deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
     const type = literal(apiVersion);
     return `${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
   });
-  const owners = listOf('', basis?.owners ?? [], detail.rows, ({ owner, objects, evidence }) => {
-    const count = counted(objects, 'object');
-    return `${literal(owner)} should act on ${count}: ${diagnosed(evidence)}`;
-  });
+  const title = `Deleted first, in order: ${counted(deletions.length, 'object')}${where}`;
   return [
     ...(isMany ? foldBlock(`Delete in order${where}`, stepBlocks(namespace, detail)) : []),
-    ...foldBlock(
-      `Deleted first, in order: ${counted(deletions.length, 'object')}${where}`,
-      deleted,
-    ),
-    ...foldBlock(`What this forecast rests on${where}`, owners),
+    ...foldBlock(title, deleted),
   ];
 }
 
-/** Returns one line about the basis of a forecast. */
+/** Returns one line about what a forecast rests on. */
 function basisLine({ basis }: NamespaceView): Block[] {
   if (basis === undefined) return [];
-  const { objectsWithFinalizers, owners, dryRuns, notInspected } = basis;
-  const parts = [
-    `${counted(objectsWithFinalizers, 'object')} with finalizers`,
-    `${counted(owners.length, 'controller')} that should remove them`,
-    counted(dryRuns.deletions + dryRuns.removals, 'dry run'),
-  ];
-  const { webhooks = 0 } = dryRuns;
-  const asked =
-    webhooks === 0
-      ? ''
-      : ` by the user of this gate (${counted(webhooks, 'webhook')} may answer others differently, or once objects are deleted)`;
+  const { objectsWithFinalizers: objects, owners, notInspected } = basis;
+  const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const next = listWords(basis.next.slice(0, 3).map((one) => diagnosed(one)));
   return [
-    lineBlock(`This forecast rests on ${parts.join(', ')}${asked}; ${unseen}.`),
-    ...(next.length === 0
-      ? []
-      : [lineBlock(`Once its pods are deleted, this would hold it: ${next}.`)]),
+    lineBlock(
+      `This forecast rests on ${counted(objects, 'object')} with finalizers${who}; ${unseen}.`,
+    ),
   ];
 }
 

@@ -4,7 +4,7 @@ import { groupsBy } from './causes.ts';
 import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
-import { capitalized, counted, formatCount, listExact, toPlain } from './words.ts';
+import { capitalized, counted, formatCount, listExact, literal, toPlain } from './words.ts';
 
 const MAX_PLACES = 5;
 const MAX_TREE_LINES = 60;
@@ -42,7 +42,7 @@ export function renderText(view: View): string {
 /** Writes the end of the step log: the outcome and cause of each namespace, folded details, annotations. */
 export function logReport(view: View, log: Log): void {
   const [only] = view.namespaces.length === 1 ? view.namespaces : [];
-  log.line(only ? plainText(`${only.name} ${only.state}`) : toPlain(view.headline));
+  log.line(toPlain(only ? `${literal(only.name)} ${only.state}` : view.headline));
   const isVisible = ({ inText }: Fold): boolean => inText === 'everywhere';
   for (const line of explanationLines(view, isVisible)) log.line(line);
   for (const block of documentOf(view, GROUPS)) {
@@ -135,7 +135,7 @@ function statesOf(namespaces: readonly NamespaceView[]): string[] {
 }
 
 /** Writes the wait-for graph as indented lines. */
-export function treeLines(rows: readonly Row[]): string[] {
+function treeLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
   const shown = rows.slice(0, MAX_TREE_LINES);
@@ -192,8 +192,8 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
 /** Writes "preview-pr-42 is stuck: Widget db is held by …", "team-1 is stuck, like 30 others: …". */
 function namespaceLine({ name, state, sentence }: NamespaceView, others = 0): string {
   const like = others === 0 ? '' : `, like ${counted(others, 'other')}`;
-  const cause = sentence.length === 0 ? '' : `: ${toPlain(sentence)}`;
-  return plainText(`${name} ${state}${like}${cause}`);
+  const cause = sentence === '' ? '' : `: ${sentence}`;
+  return toPlain(`${literal(name)} ${state}${like}${cause}`);
 }
 
 /** Returns output `root-cause`: one sentence about the chain of the worst namespace; empty without a chain. */

@@ -1,5 +1,5 @@
 import { formatDuration } from '../base/time.ts';
-import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject } from './causes.ts';
@@ -9,6 +9,7 @@ import {
   counted,
   diagnosed,
   joinWords,
+  listWords,
   literal,
   toPlain,
   type Words,
@@ -219,7 +220,7 @@ const MARKS: Record<Outcome, string> = {
 };
 
 /** Returns the outcome as a predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
-export function stateOf(namespace: NamespaceResult, run: RunResult): [string, string?] {
+export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Words?] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
   // A run that does not wait shows the age of the deletion instead of its own duration.
@@ -228,14 +229,11 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
       ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
       : `terminating for ${formatAge(age)}`;
   const why = namespace.refusal === undefined ? 'not requested' : 'refused';
-  const questions = namespace.diagnosis?.rootCauses.length ?? 0;
   const unknown =
     run.kind === 'forecast'
-      ? questions === 0
-        ? 'cannot be judged: too little could be read to tell whether it would hang'
-        : `may hang: ${counted(questions, 'question')} ${questions === 1 ? 'is' : 'are'} open`
+      ? `may hang: ${openQuestion(namespace)}`
       : `is ${still}; the cause is unknown`;
-  const states: Record<Outcome, [string, string?]> = {
+  const states: Record<Outcome, [Words, Words?]> = {
     clear: ['could be deleted', ': nothing that was read would hold it'],
     'would-hang': ['would hang if it were deleted now'],
     deleted: [`was deleted after ${took}`],
@@ -249,6 +247,18 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [string, st
     cancelled: [`was still there when the run was cancelled, after ${took}`],
   };
   return states[namespace.outcome];
+}
+
+/** Returns what an inconclusive forecast leaves open. */
+function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
+  if (diagnosis === undefined) return 'it was not examined';
+  const [first, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
+  const more = others.length === 0 ? '' : `, and ${counted(others.length, 'more question')}`;
+  if (first?.finalizer !== undefined)
+    return `it is open who removes finalizer ${literal(first.finalizer)}${more}`;
+  if (first !== undefined) return `${subjectWords(first.subject, home)} is an open question${more}`;
+  const unread = diagnosis.notInspected.map(({ what }) => diagnosed(what));
+  return `what it depends on could not be read: ${listWords(unread, 2)}`;
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */

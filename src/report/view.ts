@@ -1,18 +1,26 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
 import { formatDuration } from '../base/time.ts';
-import { type CallFailure, classifyErrorText } from '../diagnose/error-texts.ts';
 import {
+  type Certainty,
   type Diagnosis,
+  FINDING_CODES,
   type Finding,
   type FindingCode,
   findingsOf,
+  type Movement,
   NAMESPACE_NODE,
   type NotInspected,
   type Remedy,
   type RemedyRole,
 } from '../model/finding.ts';
-import { OUTCOMES, type Outcome, protectedBecause } from '../model/outcome.ts';
+import {
+  OUTCOMES,
+  type Outcome,
+  protectedBecause,
+  VERDICTS,
+  type Verdict,
+} from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import {
   type Cause,
@@ -117,8 +125,44 @@ export type NamespaceView = ReturnType<typeof namespaceView>;
 /** Equal causes, rendered once for all namespaces. */
 export type CauseView = ReturnType<typeof causeView>;
 
-/** Properties with fixed values: a secret that happens to be "progressing" must not break the report. */
-const VOCABULARY = new Set('outcome verdict code scope mode movement role certainty'.split(' '));
+/** The fixed words of a result: a secret that happens to be "progressing" must not break the report. */
+const FIXED_WORDS: ReadonlySet<string> = new Set<
+  | FindingCode
+  | Outcome
+  | Verdict
+  | RemedyRole
+  | Certainty
+  | Movement['kind']
+  | 'plan'
+  | 'objects'
+  | Finding['scope']
+  | RunResult['kind']
+>([
+  ...FINDING_CODES,
+  ...OUTCOMES,
+  ...VERDICTS,
+  ...([
+    'now',
+    'or',
+    'look',
+    'next',
+    'proven',
+    'likely',
+    'unknown',
+    'namespace',
+    'cluster',
+  ] as const),
+  ...([
+    'teardown',
+    'forecast',
+    'none',
+    'starting',
+    'retrying',
+    'shrinking',
+    'grace-period',
+  ] as const),
+  ...(['plan', 'objects'] as const),
+]);
 
 /**
  * Computes the content of a report once for all renderers: plain data whose texts are in pieces, in the
@@ -126,7 +170,7 @@ const VOCABULARY = new Set('outcome verdict code scope mode movement role certai
  * escaped, cut or encoded, a secret in it cannot be recognized.
  */
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
-  const run = redact ? { ...redactDeep(result, redact, VOCABULARY), kind: result.kind } : result;
+  const run = redact ? redactDeep(result, redact, FIXED_WORDS) : result;
   const ordered = worstFirst(run.namespaces);
   // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
   const found = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
@@ -167,8 +211,6 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
 }
-
-const VERDICTS = ['pass', 'warn', 'fail'] as const;
 
 /** Sorts failures first, then by outcome, the worst first, then as given. */
 function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
@@ -348,27 +390,32 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   }
   // The steps of an ordered deletion have these commands.
   const steps = new Set(order.map(({ command }) => typeIn(command)));
-  const others = rest.slice(0, MAX_INSTANCES).map(commandsIn);
-  const deeds = deedsOf(first);
-  for (const finding of findingsWithRemedies(first)) {
-    for (const remedy of finding.remedies) {
-      const { text, command, risk, role = 'now' } = remedy;
-      if (command !== undefined && steps.has(typeIn(command))) continue;
-      const key = [role, text, risk].join('\n');
-      const action = known.get(key) ?? {
-        role,
-        text: findingText(text.replace(/[.:]$/, ''), finding, scene),
-        command,
-        risk: risk === undefined ? undefined : findingText(risk, finding, scene),
-        others: [],
-      };
-      known.set(key, action);
-      const deed = deeds.get(remedy) ?? '';
-      const commands = [command, ...others.map((same) => same.get(deed))];
-      for (const one of commands) {
-        const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
-        if (isNew) action.others.push(one);
-      }
+  const others = rest.slice(0, MAX_INSTANCES).map(remediesIn);
+  for (const { finding, remedy } of remediesIn(first)) {
+    const { text, command, risk, role = 'now' } = remedy;
+    if (command !== undefined && steps.has(typeIn(command))) continue;
+    const key = [role, text, risk].join('\n');
+    const action = known.get(key) ?? {
+      role,
+      text: findingText(text.replace(/[.:]$/, ''), finding, scene),
+      command,
+      risk: risk === undefined ? undefined : findingText(risk, finding, scene),
+      others: [],
+    };
+    known.set(key, action);
+    // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
+    const same = others.flatMap((all) => {
+      const at = all.findIndex(
+        (other) =>
+          other.finding.code === finding.code &&
+          (other.remedy.role ?? 'now') === role &&
+          deedOf(other.remedy) === deedOf(remedy),
+      );
+      return (at < 0 ? [] : all.splice(at, 1)).flatMap((other) => other.remedy.command ?? []);
+    });
+    for (const one of [command, ...same]) {
+      const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
+      if (isNew) action.others.push(one);
     }
   }
   return remedyGroups(
@@ -377,32 +424,15 @@ function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   );
 }
 
-/**
- * Returns what the command of each remedy does, apart from the object: its program and verb, its flags and the fields
- * that it patches, numbered among the same ones of the cause. The remedies of equal causes may differ in number.
- */
-function deedsOf(root: Root): Map<Remedy, string> {
-  const counts = new Map<string, number>();
-  const remedies = findingsWithRemedies(root).flatMap(({ code, remedies: own }) =>
-    own.map((remedy) => ({ code, remedy })),
-  );
-  return new Map(
-    remedies.flatMap(({ code, remedy }): [Remedy, string][] => {
-      const { command, role = 'now' } = remedy;
-      if (command === undefined) return [];
-      const [verb = ''] = /^\S+ \S+/.exec(command) ?? [];
-      const fields = command.match(/ --[\w-]+|"(?:op|path)":"[^"]*"/g) ?? [];
-      const parts = new Set(fields.map((field) => field.replace(/\d+/g, '#')));
-      const deed = [code, role, verb, ...parts].join(' ');
-      const count = counts.get(deed) ?? 0;
-      counts.set(deed, count + 1);
-      return [[remedy, `${deed} ${count}`]];
-    }),
-  );
+/** Returns the program and the verb of a command: "kubectl patch". */
+function deedOf({ command = '' }: Remedy): string {
+  return command.split(' ', 2).join(' ');
 }
 
-function commandsIn(root: Root): Map<string, string | undefined> {
-  return new Map([...deedsOf(root)].map(([{ command }, deed]) => [deed, command]));
+function remediesIn(root: Root): { finding: Finding; remedy: Remedy }[] {
+  return findingsWithRemedies(root).flatMap((finding) =>
+    finding.remedies.map((remedy) => ({ finding, remedy })),
+  );
 }
 
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */
@@ -434,30 +464,6 @@ function findingsWithRemedies({ blockers, links }: Root): Finding[] {
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
-/** Returns how a refused deletion is accepted. A webhook that cannot be called refuses it to every identity. */
-function refusalText(refusal: string): string {
-  const error = classifyErrorText(refusal).find((one) => one.kind === 'webhook-unreachable');
-  if (error === undefined) return 'Fix what refuses the deletion, or use another identity';
-  const { webhook, service, url, cause } = error;
-  const place = service ? `Service ${service.namespace}/${service.name}` : (url ?? 'its server');
-  return `Make webhook ${webhook} answer, without which no identity can delete the namespace: ${CURES[cause]} ${place}`;
-}
-
-/** The beginning of the advice that makes a webhook answer again, by the failure of the call; its place follows. */
-const CURES: Record<CallFailure, string> = {
-  'service-not-found': 'create again',
-  'no-endpoints': 'start the pods behind',
-  refused: 'repair the pods behind',
-  timeout: 'get an answer in time from',
-  certificate: 'fix the caBundle for',
-  'certificate-expired': 'renew the certificate of',
-  'certificate-name': 'give a certificate for its name to',
-  'no-tls': 'correct the port for',
-  'not-served': 'correct the path or the port for',
-  'error-status': 'fix the error of the pods behind',
-  other: 'fix what answers for',
-};
-
 /** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
 function situationOf(namespace: NamespaceResult): Root | undefined {
   const { diagnosis, outcome, verdict, name, refusal, timeline } = namespace;
@@ -477,7 +483,7 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
       const command = `kubectl delete namespace ${name} --wait=false`;
       // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
       if (refusal !== undefined) {
-        const text = `${refusalText(refusal)}, and delete it again`;
+        const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
         return situation('deletion refused', 'was not deleted: ', { text, command }, refusal);
       }
       const kept = protectedBecause(name);

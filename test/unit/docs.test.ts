@@ -32,8 +32,8 @@ test('the generated parts are as "npm run docs" writes them', async () => {
   for (const [file, text] of Object.entries(generateFiles())) expect(read(file), file).toBe(text);
 });
 
-test('the README has at most 2,500 words', () => {
-  expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_500);
+test('the README has at most 2,000 words', () => {
+  expect(read('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_000);
 });
 
 test.each(
@@ -85,7 +85,7 @@ describe('docs/troubleshooting.md', () => {
       .map((heading) => heading.replaceAll('`', ''))
       .filter((heading) => !NOT_OURS.includes(heading));
 
-    expect(messages.length).toBeGreaterThan(10);
+    expect(messages.length).toBeGreaterThan(5);
     const pieces = messages.flatMap((message) => message.split(/…|\d+ Unauthorized|\d+ Forbidden/));
     const words = pieces.map((piece) => piece.replaceAll(/^[": ]+|[": ]+$/g, ''));
     expect(words.filter((text) => !isSaid(text, sources))).toEqual([]);

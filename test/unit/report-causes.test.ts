@@ -116,7 +116,7 @@ describe('causes that several namespaces share', () => {
 });
 
 describe('roots', () => {
-  const rootsIn = (found: Diagnosis) => rootsOf({ name: 'n', diagnosis: found });
+  const rootsIn = (found: Diagnosis) => rootsOf(namespaceResult({ name: 'n', diagnosis: found }));
   const at = (name: string, given: Partial<Finding> = {}): Finding =>
     finding({
       code: 'object-finalizer',

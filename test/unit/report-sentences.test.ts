@@ -11,7 +11,7 @@ import {
 } from '../../src/report/sentences.ts';
 import { literal, toMarkdown, toPlain } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
-import { diagnosis, FINISHED_AT, finding } from '../stub/results.ts';
+import { diagnosis, FINISHED_AT, finding, namespaceResult } from '../stub/results.ts';
 
 const HOME = 'preview-pr-1';
 const SCENE = { home: HOME, now: FINISHED_AT };
@@ -38,7 +38,7 @@ function clauses(...links: Link[]): string[] {
     const next = findings[at + 1];
     if (next !== undefined) link.waitsFor = [next.id];
   });
-  const [only] = rootsOf({ name: HOME, diagnosis: diagnosis(findings) });
+  const [only] = rootsOf(namespaceResult({ name: HOME, diagnosis: diagnosis(findings) }));
   return chainClauses(only?.links ?? [], SCENE);
 }
 
