@@ -5,7 +5,6 @@ import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { actionYml } from './action-yml.ts';
 import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
-import { sideBySide } from './side-by-side.ts';
 import {
   clueTable,
   exclusionList,
@@ -26,7 +25,6 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
-    'docs/ordered-deletion.md': { 'side-by-side': sideBySide() },
   };
 }
 

@@ -70,7 +70,7 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
-import { terminatingPods } from './rules/pods.ts';
+import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
 
 /**
@@ -113,6 +113,9 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
   // The kubelet's Events about these pods are in their namespace.
   if (wanted.nodes.length > 0) {
     wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
+    const agents = wantedNodeAgents(context);
+    wanted.cluster.push(...(agents?.cluster ?? []));
+    wanted.places.push(...(agents?.places ?? []));
   }
   for (const name of wanted.nodes) {
     const node = valueIn(now.nodes[name]);

@@ -6,9 +6,7 @@ import {
   contextOf,
   conversionsOf,
   countsOf,
-  detailOf,
   extensionApis,
-  groupOf,
   isBuiltIn,
   isKind,
   itemsIn,
@@ -142,27 +140,6 @@ function neededBy(
     ({ apiVersion, kind, name, uid }) =>
       !above.has(uid) && names.includes(keyOf(apiVersion, kind, name)),
   );
-}
-
-/**
- * Returns the known objects of other kinds of the same product that a field of the spec may name: `targetRealm: main` the
- * KeycloakRealm of this name. Enough for an order, and for nothing else.
- */
-function mayBeNeededBy(
-  context: Context,
-  object: ObjectFacts,
-  known: readonly ObjectFacts[],
-): ObjectFacts[] {
-  const { names = [] } = detailOf(context, object) ?? {};
-  return known.filter(({ apiVersion, kind, name }) => {
-    const word = /[A-Z][a-z]*$/.exec(kind)?.[0] ?? kind;
-    const mayName = new RegExp(`^spec\\..*${word}(?:name|ref)?$`, 'i');
-    return (
-      kind !== object.kind &&
-      groupOf(apiVersion) === groupOf(object.apiVersion) &&
-      names.some((one) => one.name === name && mayName.test(one.field))
-    );
-  });
 }
 
 function unplacedSteps(context: Context): {
@@ -392,17 +369,6 @@ function inDeletionOrder(
     for (const { type, isLast } of steps) {
       const isEarlier = isLast === true && isFirstLast !== true;
       if (isEarlier || rankOf(first) < rankOf(type)) precede(typeName(first), typeName(type));
-    }
-  }
-  const isBefore = (first: string, second: string, seen: readonly string[] = []): boolean =>
-    [...(before.get(second) ?? [])].some(
-      (one) => one === first || (!seen.includes(one) && isBefore(first, one, [...seen, second])),
-    );
-  for (const object of objects) {
-    for (const other of mayBeNeededBy(context, object, objects)) {
-      const [own, last] = [nameOf(object) ?? '', nameOf(other) ?? ''];
-      // A guess closes no circle: types in one would be deleted together.
-      if (!isBefore(last, own)) precede(own, last);
     }
   }
   const placeOf = (name: string, seen: readonly string[] = []): number => {

@@ -6,7 +6,6 @@ import { joinWords, toPlain } from './words.ts';
 /** Characters of explanation in the whole file, and in one test case: CI servers refuse files of many megabytes. */
 const MAX_TEXT_CHARS = 4_000_000;
 const MAX_CASE_CHARS = 10_000;
-const MAX_MESSAGE_CHARS = 1_000;
 
 /**
  * Renders report.xml, the JUnit file that GitLab, Jenkins and Azure Pipelines show: one suite for the run, one test case
@@ -25,8 +24,7 @@ export function renderJunit({ run, namespaces, causes, headline }: View): string
     const isSkipped = status === 'inconclusive' || status === 'not inspected';
     const element = isSkipped ? 'skipped' : verdict === 'fail' ? 'failure' : 'system-out';
     counts[element]++;
-    const [first = ''] = text.split('\n');
-    const message = { type, message: shorten(first, MAX_MESSAGE_CHARS) };
+    const message = { type, message: shorten(text.split('\n', 1).join(), 1_000) };
     const start = { classname: 'namespace-teardown-gate', name, time: seconds(ms), status };
     const content = `<${element}${element === 'failure' ? attributes(message) : ''}>${xmlText(text)}</${element}>`;
     const hasContent = element !== 'system-out' || text.includes('\n');
@@ -59,13 +57,9 @@ export function renderJunit({ run, namespaces, causes, headline }: View): string
     time: seconds(run.elapsedMs),
   };
   const suite = { skipped: String(counts.skipped), timestamp: run.finishedAt.slice(0, 19) };
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<testsuites${attributes(totals)}>
-<testsuite${attributes({ ...totals, ...suite })}>
-${cases.join('\n')}
-</testsuite>
-</testsuites>
-`;
+  const head = `<testsuites${attributes(totals)}>\n<testsuite${attributes({ ...totals, ...suite })}>`;
+  const body = [head, ...cases, '</testsuite>\n</testsuites>\n'].join('\n');
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${body}`;
 }
 
 function attributes(values: Record<string, string>): string {

@@ -1,5 +1,11 @@
 import { formatDuration } from '../base/time.ts';
-import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
+import {
+  type Diagnosis,
+  type Finding,
+  type FindingCode,
+  findingsOf,
+  type Subject,
+} from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject } from './causes.ts';
@@ -249,6 +255,11 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   return states[namespace.outcome];
 }
 
+/** Reports whether everything was read, and only the deletion can show the rest. */
+export function isOpenOnly({ notInspected }: Pick<Diagnosis, 'notInspected'>): boolean {
+  return notInspected.every(({ what }) => what.startsWith('whether '));
+}
+
 /** Returns what an inconclusive forecast leaves open. */
 function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   if (diagnosis === undefined) return 'it was not examined';
@@ -257,8 +268,14 @@ function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   if (first?.finalizer !== undefined)
     return `it is open who removes finalizer ${literal(first.finalizer)}${more}`;
   if (first !== undefined) return `${subjectWords(first.subject, home)} is an open question${more}`;
-  const unread = diagnosis.notInspected.map(({ what }) => diagnosed(what));
-  return `what it depends on could not be read: ${listWords(unread, 2)}`;
+  const unread = diagnosis.notInspected.map(({ what }) => what);
+  const words = listWords(
+    unread.map((what) => diagnosed(what)),
+    2,
+  );
+  return isOpenOnly(diagnosis)
+    ? `it is not known ${words}`
+    : `what it depends on could not be read: ${words}`;
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */

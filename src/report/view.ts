@@ -41,6 +41,7 @@ import {
   findingText,
   formatAge,
   isAboutHome,
+  isOpenOnly,
   linkWords,
   messageWords,
   outcomeSign,
@@ -530,6 +531,11 @@ function situationOf(namespace: NamespaceResult): Root | undefined {
         return outcome === 'progressing'
           ? situation('still being deleted', 'is still being deleted')
           : undefined;
+      }
+      const [first] = notInspected;
+      if (first !== undefined && isOpenOnly(diagnosis)) {
+        const message = `may hang: it is not known ${first.what}: `;
+        return situation('an open question', message, undefined, first.reason);
       }
       const unread = 'may be held by objects that could not be read';
       const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;

@@ -494,14 +494,65 @@ export function onlyGuardResults(
 ): RuleResult[] {
   const [only] = asked.length === 1 ? asked : [];
   if (only === undefined || only.looksAt.length > 0) return [];
-  const { webhook, policy, binding, text } = only;
+  const message = `most likely ${does}: no other webhook or policy applies to ${request}`;
+  return [{ ...guardResult(context, only, request), message, certainty: 'likely' }];
+}
+
+/**
+ * Returns findings about mutating guards that are asked about an update which the API server refuses as invalid: the update
+ * itself changes only a finalizer, so one of them changes the field.
+ */
+export function changingGuardResults(
+  context: Context,
+  mutating: readonly Guard[],
+  request: string,
+): RuleResult[] {
+  const [word, certainty] =
+    mutating.length === 1
+      ? (['most likely changes', 'likely'] as const)
+      : (['may be what changes', 'unknown'] as const);
+  return mutating.map((guard) => ({
+    ...guardResult(context, guard, request),
+    message: `${word} a field in the ${request}, which the API server then refuses`,
+    certainty,
+    remedies: limitRemedies(guard),
+  }));
+}
+
+/** Returns the remedies that limit a mutating webhook, whose rules may change nothing but new objects, to these. */
+function limitRemedies({ webhook, policy }: Guard): Remedy[] {
+  const risk = 'it no longer changes objects that are updated, in the whole cluster';
+  if (webhook === undefined) {
+    const text = `Limit policy ${policy?.name} to CREATE in spec.matchConstraints.resourceRules`;
+    return [withRole('now', { text, risk })];
+  }
+  const place = `/webhooks/${webhook.index}`;
+  const limits = webhook.rules.map((_, index) => ({
+    ...{ op: 'replace', path: `${place}/rules/${index}/operations`, value: ['CREATE'] },
+  }));
+  const { kind, name } = webhook.configuration;
+  return [
+    withRole('now', {
+      text: `Limit webhook ${webhook.name} of ${name} to CREATE`,
+      command: patchCommand(objectArgs({ kind, name }), [
+        { op: 'test', path: `${place}/name`, value: webhook.name },
+        ...limits,
+      ]),
+      risk,
+    }),
+    showObjectRemedy(`See which requests ${kind} ${name} changes`, webhook.configuration),
+  ];
+}
+
+/** Returns the finding about a guard that refuses a request without a text. */
+function guardResult(context: Context, guard: Guard, request: string): RuleResult {
+  const { webhook, policy, binding, text } = guard;
   const said = { message: '', text: `admission asks ${text} about ${request}` };
   const error: AdmissionError = webhook
     ? { kind: 'webhook-denied', webhook: webhook.name, ...said }
     : { kind: 'policy-denied', policy: policy?.name ?? '', binding: binding?.name, ...said };
   const { quote: _, ...rest } = admissionResult(context, error, request, webhook);
-  const message = `most likely ${does}: no other webhook or policy applies to ${request}`;
-  return [{ ...rest, message, certainty: 'likely' }];
+  return rest;
 }
 
 /** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */

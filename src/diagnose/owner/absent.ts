@@ -179,6 +179,11 @@ export function unknownOwner(
                   ? (outside ?? 'no clue points to a controller')
                   : `it belongs to ${known.owner}`
           }`;
+  const quoted = said
+    ? `; ${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`
+    : warned
+      ? `; ${warned.what} says: ${shortQuote(warned.message)}`
+      : '';
   const what = `${subject.kind} ${subject.name}`;
   const { stopped = [], running = [] } = Object.groupBy(suspects, ({ actor }) =>
     actor?.ready === 0 ? 'stopped' : 'running',
@@ -215,8 +220,8 @@ export function unknownOwner(
     finalizer,
     cause:
       suspects.length > 0 ? undefined : (known?.owner ?? (specificFieldManager(held) || undefined)),
-    message: `has finalizer ${finalizer}, and ${reason}`,
-    continuation: reason,
+    message: `has finalizer ${finalizer}, and ${reason}${quoted}`,
+    continuation: reason + quoted,
     evidence: [
       ...writerText(context, held),
       ...(unread.length === 0 ? [] : [unreadText(unread)]),

@@ -1,7 +1,12 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
 import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
-import { type Judgement, judgeAdmission, onlyGuardResults } from '../admission/judge.ts';
+import {
+  changingGuardResults,
+  type Judgement,
+  judgeAdmission,
+  onlyGuardResults,
+} from '../admission/judge.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -53,6 +58,9 @@ function judgeObject(
         errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
         'adds a finalizer to the object, which the API server refuses';
   if (does) return { ...none, results: onlyGuardResults(context, mutating, request, does) };
+  if (errors.some(({ kind }) => kind === 'invalid') && mutating.length > 0) {
+    return { ...none, results: changingGuardResults(context, mutating, request) };
+  }
   const [real] = realRequests(context, 'UPDATE', type, object);
   const requester = account && requesterOf(account);
   const who = account === undefined ? 'its owner' : accountText(account);

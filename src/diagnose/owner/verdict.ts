@@ -147,10 +147,13 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   const [best, ...more] = left;
   if (best === undefined || more.length > 0) return undefined;
   const rivals = tied.filter((one) => one !== best && hasClue(one, 'marks'));
-  const isOfOther =
-    (best.actor?.ready === 0 && rivals.some((one) => isActive(question, one))) ||
-    rivals.some((one) => shareNames(one).some((name) => shareNames(best).includes(name)));
-  return isOfOther ? undefined : best;
+  const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
+  const isOfOther = (one: Suspect): boolean =>
+    (best.actor?.ready === 0 && isActive(question, one)) ||
+    // Two installations of one program are told apart by nothing but their arguments.
+    ((isDecided(one) || shareNames(one).some((name) => shareNames(best).includes(name))) &&
+      settings(one) !== settings(best));
+  return rivals.some(isOfOther) ? undefined : best;
 }
 
 function decisionsOf({ clues }: Suspect): number {

@@ -7,7 +7,9 @@ import {
   type PodFacts,
   partnerKey,
   type Snapshot,
+  type Wanted,
 } from '../../model/snapshot.ts';
+import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
 import {
   kubectl,
@@ -95,10 +97,11 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const end = isOver
     ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
-  const isEndless = seconds > ENDLESS_GRACE;
+  const isEndless = seconds > ENDLESS_GRACE && !isOver;
+  const names = listNames(pods.map(({ name }) => name));
   const shorten = withRole(isEndless ? 'now' : 'or', {
-    text: `Shorten the grace period of Pod ${last.name} now`,
-    command: deletePodsCommand([last], '--grace-period=1', '--wait=false'),
+    text: `Shorten the grace period of Pod ${names} now`,
+    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   });
   return [
@@ -112,9 +115,13 @@ export function podGracePeriod(context: Context): RuleResult[] {
       ],
       scope: 'namespace',
       remedies: [
-        withRole(isEndless && !isOver ? 'or' : 'now', {
-          text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
-        }),
+        ...(isEndless
+          ? []
+          : [
+              withRole('now', {
+                text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
+              }),
+            ]),
         ...preventionRemedies(
           context,
           `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
@@ -209,7 +216,7 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
       certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
-      remedies: nodeRemedies(nodeName, node, pods),
+      remedies: nodeRemedies(context, nodeName, node, pods),
       waitsFor: heldNode === undefined ? [] : linksToHeld(heldNode, NODE_STAYS),
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
@@ -217,8 +224,9 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
   const why = said[0] === undefined ? undefined : shortQuote(said[0]);
   const isMachine = node?.isVirtual !== true;
   const restart = isMachine
-    ? `Restart the container runtime or the kubelet on node ${nodeName} ${RESTART}`
-    : `Restart the virtual kubelet of node ${nodeName}`;
+    ? `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} ${RESTART}`
+    : `If nothing else helps, restart the virtual kubelet of node ${nodeName}`;
+  const part = nodePartIn(said);
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
@@ -228,20 +236,110 @@ function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleR
     since: first.deletionTimestamp,
     scope: 'cluster',
     remedies: [
-      withRole('now', {
-        text:
-          why === undefined
-            ? restart
-            : `Resolve what the kubelet of node ${nodeName} reports. If nothing else helps, restart it${isMachine ? ` or the container runtime ${RESTART}` : ''}`,
-      }),
+      ...(part !== undefined
+        ? partRemedies(context, part, nodeName)
+        : why === undefined
+          ? []
+          : [withRole('now', { text: `Resolve what the kubelet of node ${nodeName} reports` })]),
       lookRemedy(
         `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
         kubectl('describe', ...objectArgs(first)),
       ),
-      forceDelete([first], 'Delete the pod without waiting for its kubelet'),
+      forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
+      withRole('or', { text: restart }),
     ],
     blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
   };
+}
+
+/** A part of a node for which its kubelet waits, by the kubelet's Events. */
+interface NodePart {
+  /** "network plugin calico". */
+  text: string;
+  /** The name of the plugin or driver; empty if the Event does not say it. */
+  name: string;
+  /** "release the network of the pod". */
+  does: string;
+}
+
+const NETWORK = /plugin type=\\?"(?<name>[\w.-]{1,100})/;
+const CSI_DRIVER = /UniqueName: \\?"kubernetes\.io\/csi\/(?<name>[\w.-]{1,100})\^/;
+const DYNAMIC = /dynamic resources|UnprepareResources/i;
+const DRIVER = /\b(?:driver|plugin)(?: name)? \\?"?(?<name>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/;
+
+/** Reads the kubelet's warnings: of a network plugin, a volume, or a driver of claimed devices (kubernetes pkg/kubelet). */
+function nodePartIn(warnings: readonly string[]): NodePart | undefined {
+  for (const text of warnings) {
+    const network = NETWORK.exec(text)?.groups?.['name'];
+    if (network !== undefined) {
+      return {
+        text: `network plugin ${network}`,
+        name: network,
+        does: "release the pod's network",
+      };
+    }
+    if (DYNAMIC.test(text)) {
+      const name = DRIVER.exec(text)?.groups?.['name'] ?? '';
+      const claim = /\bclaim \\?"?([\w./-]{1,300})/.exec(text)?.[1];
+      const does = `release ${claim === undefined ? "the pod's devices" : `claim ${claim}`}`;
+      return { text: `DRA driver ${name}`.trim(), name, does };
+    }
+    const volume = /\bUnmount.{0,200}? volume \\?"([^"\\]{1,253})/.exec(text)?.[1];
+    if (volume !== undefined) {
+      const name = CSI_DRIVER.exec(text)?.groups?.['name'] ?? '';
+      const driver = name === '' ? 'the driver of the volume' : `CSI driver ${name}`;
+      return { text: driver, name, does: `unmount volume ${volume}` };
+    }
+  }
+  return undefined;
+}
+
+/** Words of drivers' names that many have. */
+const COMMON_WORD = /^(?:csi|driver|plugin|com|io|org|net|dev|k8s)$/;
+
+/** Returns the only DaemonSet whose own name, or else whose programs, contain all words of the part's name. */
+function agentOf(context: Context, { name }: NodePart): Actor | undefined {
+  const words = name.split('.').filter((word) => word.length > 1 && !COMMON_WORD.test(word));
+  if (words.length === 0) return undefined;
+  const fits = (text: string): boolean => words.every((word) => text.includes(word));
+  const all = actorsOf(context).filter(({ kind }) => kind === 'DaemonSet');
+  const named = all.filter((one) => fits(one.name));
+  const found = named.length > 0 ? named : all.filter(({ programs }) => fits(programs.join(' ')));
+  return found.length === 1 ? found[0] : undefined;
+}
+
+/** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
+export function wantedNodeAgents(context: Context): Pick<Wanted, 'cluster' | 'places'> | undefined {
+  const parts = [...overdueByNode(context).values()].flatMap(
+    (pods) => nodePartIn(troubleEnding(context, pods)) ?? [],
+  );
+  if (parts.length === 0) return undefined;
+  const agents = parts.flatMap((part) => agentOf(context, part) ?? []);
+  const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
+  return { cluster: ['daemonSets'], places };
+}
+
+function partRemedies(context: Context, part: NodePart, node: string): Remedy[] {
+  const agent = agentOf(context, part);
+  const repair = (who: string): Remedy =>
+    withRole('now', {
+      text: `Repair ${part.text} on node ${node}${who}: it does not ${part.does}`,
+    });
+  if (agent === undefined) return [repair('')];
+  const { namespace, pods, ready, wanted } = agent;
+  const here = pods.filter(({ nodeName }) => nodeName === node);
+  const states = here.map((pod) => `Pod ${pod.name} there is ${pod.ready ? '' : 'not '}ready`);
+  const counts = `${ready} of ${wanted} ready${states.length === 0 ? '' : `; ${listNames(states)}`}`;
+  return [
+    repair(`, which ${actorText(agent)} runs (${counts})`),
+    lookRemedy(
+      `See the pods of ${actorText(agent)} on node ${node}`,
+      kubectl(
+        ...['get', 'pods', '-n', namespace, '-o', 'wide'],
+        ...['--field-selector', `spec.nodeName=${node}`],
+      ),
+    ),
+  ];
 }
 
 const RESTART =
@@ -278,10 +376,8 @@ function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined)
   return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}${end}`;
 }
 
-/** The most names in one command; the same command works for the rest. */
-const MAX_NAMES = 10;
-
 function nodeRemedies(
+  context: Context,
   name: string,
   node: NodeFacts | undefined,
   pods: readonly PodFacts[],
@@ -291,14 +387,14 @@ function nodeRemedies(
       withRole('now', {
         text: 'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)',
       }),
-      forceDelete(pods, 'If they stay, delete them without waiting for a kubelet'),
+      forceDelete(context, pods, 'If they stay, delete them without waiting for a kubelet'),
     ];
   }
   const see = lookRemedy(
     `See the state of node ${name}`,
     kubectl('describe', ...nameArgs('node', name)),
   );
-  const without = forceDelete(pods, 'Delete the pods without waiting for a kubelet');
+  const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
   if (isKubeletReporting(node)) {
     return [
       withRole('now', {
@@ -348,23 +444,32 @@ function nodeRemedies(
 const ELSEWHERE =
   'the containers that the virtual kubelet started elsewhere, for example in a cloud, keep running and may cost money';
 
-function forceDelete(pods: readonly PodFacts[], text: string): Remedy {
-  const more = pods.length > MAX_NAMES ? ` (the first ${MAX_NAMES} of ${pods.length})` : '';
+function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
   return withRole('or', {
-    text: text + more,
-    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
+    text,
+    command: deletePodsCommand(context, pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
   });
 }
 
-function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
-  const names = pods.slice(0, MAX_NAMES).map(({ name }) => name);
-  return kubectl(
-    'delete',
-    ...nameArgs('pod', ...names),
-    ...namespaceArgs(pods[0]?.namespace),
-    ...flags,
-  );
+/** From this number of pods on, a command selects them, if a selector means them all and no others. */
+const MANY = 10;
+
+/** Returns the command that deletes all these pods. */
+function deletePodsCommand(
+  { now }: Context,
+  pods: readonly PodFacts[],
+  ...flags: string[]
+): string {
+  const uids = new Set(pods.map(({ uid }) => uid));
+  const [{ nodeName = '' } = {}] = pods;
+  const isEach = (others: readonly PodFacts[]): boolean => others.every(({ uid }) => uids.has(uid));
+  const onNode = itemsIn(now.pods).filter((pod) => pod.nodeName === nodeName);
+  const isSelected = pods.length > MANY && onNode.length >= pods.length && isEach(onNode);
+  const which = isSelected
+    ? ['pods', '--field-selector', `spec.nodeName=${nodeName}`]
+    : nameArgs('pod', ...pods.map(({ name }) => name));
+  return kubectl('delete', ...which, ...namespaceArgs(pods[0]?.namespace), ...flags);
 }
 
 /**
@@ -403,7 +508,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
   const deletion = withRole('now', {
     text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-    command: deletePodsCommand(staying, '--wait=false'),
+    command: deletePodsCommand(context, staying, '--wait=false'),
   });
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refused =
