@@ -146,7 +146,7 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   }
   const [best, ...more] = left;
   if (best === undefined || more.length > 0) return undefined;
-  const rivals = tied.filter((one) => one !== best && hasClue(one, 'marks'));
+  const rivals = tied.filter((one) => one !== best && (isDecided(one) || hasClue(one, 'marks')));
   const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
   const isOfOther = (one: Suspect): boolean =>
     (best.actor?.ready === 0 && isActive(question, one)) ||
