@@ -12,7 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import type { Look } from './compare/look.ts';
+import { EVERYDAY } from '../test/cluster/scenarios/everyday.ts';
+import type { Answer, Look } from './compare/look.ts';
 import { CLASSES, type Move, movesBetween } from './compare/moves.ts';
 
 /**
@@ -45,6 +46,8 @@ try {
   checkOut(commit, folder);
   const [old, now] = await Promise.all([looksOf(folder), looksOf(process.cwd())]);
   print(movesBetween(old, now, values.text), now.size);
+  const [before, after] = [old, now].map(namedRight);
+  console.log(`everyday: ${before} → ${after} of ${EVERYDAY.length} named with the right state`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -74,6 +77,18 @@ async function looksOf(root: string): Promise<Map<string, Look>> {
     looks.set(look.id, look);
   }
   return looks;
+}
+
+/** Returns of how many everyday situations the one root cause is the right owner in the right state. */
+function namedRight(looks: Map<string, Look>): number {
+  return EVERYDAY.filter(({ id, code, workload }) => {
+    const roots = looks.get(id)?.answers.filter(({ isRoot }) => isRoot) ?? [];
+    const isRight = (one: Answer): boolean =>
+      one.code === code &&
+      one.certainty !== 'unknown' &&
+      (workload === undefined || one.who.endsWith(`/${workload}`));
+    return roots.length > 0 && roots.every(isRight);
+  }).length;
 }
 
 function print(moves: readonly Move[], total: number): void {

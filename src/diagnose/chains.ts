@@ -25,7 +25,8 @@ import {
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { referencesTo, terminatingObjects } from './owner/partners.ts';
-import { isAnnotationForOwner, isWaitText, statusTexts } from './owner/state.ts';
+import { isAnnotationForOwner } from './owner/pauses.ts';
+import { isWaitText, statusTexts } from './owner/statements.ts';
 import { findingsOfPod, terminatingPods } from './rules/pods.ts';
 
 /**
@@ -195,10 +196,11 @@ function objectsNamedIn(context: Context, { objects }: Held, text: string) {
       !objects.includes(object) &&
       clauses.some(
         (clause) =>
-          isKindNamed(clause, object.kind) &&
-          (isObjectNamed(clause, object) ||
-            isCounted(clause, object.kind, counts.get(object.kind)) ||
-            objects.some((held) => areTied(context, held, object))),
+          isPointedAt(clause, object) ||
+          (isKindNamed(clause, object.kind) &&
+            (isObjectNamed(clause, object) ||
+              isCounted(clause, object.kind, counts.get(object.kind)) ||
+              objects.some((held) => areTied(context, held, object)))),
       ),
   );
 }
@@ -213,6 +215,14 @@ function isObjectNamed(text: string, { kind, namespace, name }: ObjectFacts): bo
   const place = namespace === '' ? '' : `(?:${escapeForRegExp(namespace)}/)?`;
   const word = `(?<![\\w./-])${type}${place}${escapeForRegExp(name)}${NAME_END}`;
   return new RegExp(word, 'i').test(text);
+}
+
+/** Reports whether the text waits for a name, whatever its kind: "waiting for g1", "g1 still exists", "g1 is not ready". */
+function isPointedAt(text: string, { name }: ObjectFacts): boolean {
+  const word = `["'\`]?${escapeForRegExp(name)}${NAME_END}["'\`]?`;
+  const before = `\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)? ${word}`;
+  const after = `(?<![\\w./-])${word} (?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))`;
+  return new RegExp(`${before}|${after}`, 'i').test(text);
 }
 
 function isCounted(text: string, kind: string, count = 0): boolean {

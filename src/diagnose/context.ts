@@ -1,4 +1,4 @@
-import { listNames, listWords, shorten } from '../base/text.ts';
+import { listNames, listWords } from '../base/text.ts';
 import {
   apiVersionOf,
   groupOf,
@@ -300,18 +300,20 @@ export function foldSubjects(
 }
 
 /** The longest quotation in a sentence. */
-const MAX_SAID_CHARS = 240;
+const MAX_SAID_CHARS = 300;
 
 /**
- * Shortens a quotation to one line that leaves room for the rest of the sentence. Its middle is left out: nested errors
- * begin with what was tried and end with the cause.
+ * Shortens a quotation to one line. Its middle is left out, between words: nested errors begin with what was tried and end
+ * with the cause.
  */
 export function shortQuote(text: string, maxChars = MAX_SAID_CHARS): string {
   const line = text.replace(/\s+/g, ' ').trim();
   if (line.length <= maxChars) return line;
-  const end = Math.floor(maxChars / 2);
-  const tail = Array.from(line.slice(-2 * end))
-    .slice(-end)
+  const half = Math.floor((maxChars - 3) / 2);
+  const chars = Array.from(line.slice(0, maxChars * 2));
+  const begin = chars.slice(0, half).join('');
+  const end = Array.from(line.slice(-maxChars * 2))
+    .slice(-half)
     .join('');
-  return `${shorten(line, maxChars - end)}${tail}`;
+  return `${begin.replace(/ \S{0,40}$/, '')} … ${end.replace(/^\S{0,40} /, '')}`;
 }

@@ -74,16 +74,23 @@ export async function confirmEnds(
   if (ended.length === 0) return new Map();
   const isWatched = ended.every(({ isDeletionWatched }) => isDeletionWatched === true);
   if (anchor === undefined) await clock.sleep(APART_MS, signal);
-  else {
-    if (!isWatched) await clock.sleep(REPEAT_MS, signal);
-    const got = await readNamespace(anchor.name, { api, signal });
-    const uid = got.ok ? (got.value?.uid ?? '') : undefined;
-    const was = `namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`;
-    const message = `the address leads to another cluster than at the start: ${was}`;
-    const answer = got.ok ? readFailed({ kind: 'unreadable', message }) : got;
-    if (uid !== anchor.uid) return new Map(ended.map(({ name }) => [name, answer]));
-  }
-  const confirm = async ({ name }: { name: string }) =>
-    [name, await readNamespace(name, { api, signal })] as const;
+  else if (!isWatched) await clock.sleep(REPEAT_MS, signal);
+  // At the same time, so that the end is known at once.
+  const doubt = doubtAboutCluster(anchor, { api, signal });
+  const confirm = async ({ name }: { name: string }) => {
+    const now = await readNamespace(name, { api, signal });
+    return [name, (await doubt) ?? now] as const;
+  };
   return new Map(await inParallel(ended, confirm));
+}
+
+/** Returns why the answers may be those of another cluster than at the start. */
+async function doubtAboutCluster(anchor: Anchor | undefined, deps: Reading) {
+  if (anchor === undefined) return undefined;
+  const got = await readNamespace(anchor.name, deps);
+  if (!got.ok) return got;
+  const uid = got.value?.uid;
+  const was = `namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`;
+  const message = `the address leads to another cluster than at the start: ${was}`;
+  return uid === anchor.uid ? undefined : readFailed({ kind: 'unreadable', message });
 }

@@ -6,7 +6,7 @@ import { keepCredentials } from './credentials.ts';
 import { type ConnectOptions, findAccess, ownNamespace } from './kubeconfig.ts';
 import { openTransport } from './transport.ts';
 
-const CREDENTIAL = /^(?:token|username|client-certificate|exec$|auth-provider$)/;
+const CREDENTIAL = /^(?:token|client-certificate|exec$)/;
 
 /**
  * Chooses cluster and user and gets the first credentials, without a request to the cluster. Throws an

@@ -1,13 +1,12 @@
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
-import { KubeConfig } from '@kubernetes/client-node';
+import { KubeConfig, type User } from '@kubernetes/client-node';
 import { ActionError, describeError } from '../base/errors.ts';
 import { isObject, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
 import { type Environment, readRegularFile } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { type TlsOptions, tlsOptions } from './connections.ts';
 import { type Access, configError, readNamedFile, type Session } from './kubeconfig.ts';
-import { type OidcConfig, validIdToken } from './oidc.ts';
 import { logInByPlugin, variablesOf } from './plugin.ts';
 
 /**
@@ -80,8 +79,6 @@ export function keepCredentials(session: Session) {
   };
 }
 
-const NOWHERE = { server: 'https://kubernetes.invalid', 'proxy-url': undefined };
-
 /**
  * Logs in with a new KubeConfig each time. A KubeConfig keeps its credentials, but after a 401 new ones are
  * needed.
@@ -92,35 +89,43 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const owner = `user "${access.user.name}"`;
   const config = new KubeConfig();
   const options: RequestOptions = {};
-  let isFile = false;
+  const { user, isFile = false, exec } = userFor(session);
+  const trusted = withoutFiles(cluster.fields, access);
   let expiresAt = Number.POSITIVE_INFINITY;
+  config.loadFromClusterAndUser(
+    {
+      name: cluster.name,
+      server: access.server,
+      caData: stringAt(trusted, 'certificate-authority-data') ?? '',
+      tlsServerName: stringAt(trusted, 'tls-server-name') ?? '',
+      // KubeConfig refuses http otherwise; here it is only that of loopback.
+      skipTLSVerify:
+        trusted['insecure-skip-tls-verify'] === true || access.server.startsWith('http:'),
+    },
+    user,
+  );
+  if (exec !== undefined) {
+    // The time limit, the environment and the end of a plugin are ours; see plugin.ts.
+    const isAuthProvider = (): boolean => true;
+    const applyAuthentication = async (_: User, given: RequestOptions): Promise<void> => {
+      const credential = await logInByPlugin(exec, trusted, session);
+      expiresAt = credential.expiresAt;
+      const { token, cert, key } = credential;
+      if (cert !== undefined) Object.assign(given, { cert, key });
+      if (token !== undefined)
+        given.headers = { ...given.headers, Authorization: `Bearer ${token}` };
+    };
+    config.addAuthenticator({ isAuthProvider, applyAuthentication });
+  }
   try {
-    const { user, ...given } = await userFor(session);
-    isFile = given.isFile === true;
-    const name = 'chosen';
-    config.loadFromString(
-      JSON.stringify({
-        'current-context': name,
-        contexts: [{ name, context: { cluster: name, user: name } }],
-        // The server is a placeholder: KubeConfig would create an agent for its proxy, and none for http on
-        // loopback. The gate sends its own requests.
-        clusters: [{ name, cluster: { ...withoutFiles(cluster.fields, access), ...NOWHERE } }],
-        users: [{ name, user: withoutFiles(user, access) }],
-      }),
-    );
-    const apply = (): Promise<void> => config.applyToHTTPSOptions(options);
-    if (user['exec']) expiresAt = await logInByPlugin(apply, config, session);
-    else await apply();
-    expiresAt = given.expiresAt ?? expiresAt;
+    await config.applyToHTTPSOptions(options);
   } catch (error) {
     if (error instanceof ActionError) throw error;
-    // The message of client-node is left out: JSON.parse, for example, quotes what it cannot read.
     throw configError(`cannot log in as ${owner} of ${access.source}`);
   }
 
-  const { auth, headers: given, servername, rejectUnauthorized } = options;
-  const { Authorization: bearer, ...more } = (given ?? {}) as Record<string, string>;
-  const sent = auth == null ? bearer : `Basic ${Buffer.from(auth).toString('base64')}`;
+  const { headers: given, servername, rejectUnauthorized } = options;
+  const { Authorization: sent, ...more } = (given ?? {}) as Record<string, string>;
   const authorization = authorizationOf(sent ?? (isFile ? '' : undefined), owner, redactor);
   const headers = Object.entries({ ...more, authorization, ...impersonation(access.user.fields) });
   const trust = {
@@ -177,21 +182,18 @@ function withoutFiles(fields: JsonObject, access: Access): JsonObject {
 
 /**
  * Returns the user with one way to log in, in client-go's order; a client certificate is added to it. KubeConfig
- * would prefer a token to a token file, run a plugin beside a token, and send "undefined" as a password.
+ * would prefer a token to a token file, and run a plugin beside a token.
  */
-async function userFor(
-  session: Session,
-): Promise<{ user: JsonObject; expiresAt?: number; isFile?: boolean }> {
+function userFor(session: Session): { user: User; isFile?: boolean; exec?: JsonObject } {
   const { access } = session;
-  const { token, tokenFile, username, password, exec, ...rest } = access.user.fields;
-  const { 'auth-provider': authProvider, ...user } = rest;
-  const provider = isObject(authProvider) ? String(authProvider['name']) : 'oidc';
-  if (provider !== 'oidc') {
-    throw configError(
-      `user "${access.user.name}" logs in through the auth provider "${provider}", which is no longer supported`,
-      HINTS.get(provider) ?? 'Use an exec credential plugin or a token instead',
-    );
-  }
+  const { token, tokenFile, username, exec, ...fields } = access.user.fields;
+  const pems = withoutFiles(fields, access);
+  const user = {
+    name: access.user.name,
+    certData: stringAt(pems, 'client-certificate-data') ?? '',
+    keyData: stringAt(pems, 'client-key-data') ?? '',
+    impersonateUser: stringAt(fields, 'as') ?? '',
+  };
   const file = String(tokenFile ?? '');
   const read = readRegularFile(file);
   const isEmpty = 'problem' in read || read.bytes.length === 0;
@@ -200,33 +202,21 @@ async function userFor(
     const content = readNamedFile(file, 'tokenFile', access).toString('utf8');
     return { user: { ...user, token: content }, isFile: true };
   }
-  if (token) return { user: { ...user, token } };
-  if (username) return { user: { ...user, username, password: password ?? '' } };
-  if (exec) return { user: { ...user, exec } };
-  if (!authProvider) return { user };
-  const settings = (valueAt(authProvider, 'config') ?? {}) as OidcConfig;
-  const { token: idToken, expiresAt } = await validIdToken(settings, session);
-  return { user: { ...user, token: idToken }, expiresAt };
+  if (token) return { user: { ...user, token: String(token) } };
+  if (isObject(exec) && !username) return { user, exec };
+  if (!username && !fields['auth-provider']) return { user };
+  throw configError(
+    `user "${access.user.name}" logs in with ${username ? 'a password' : 'an auth provider'}, which is not supported`,
+    'Use an exec credential plugin instead (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google), or a token',
+  );
 }
-
-/**
- * Advice for auth providers that kubectl dropped in 1.26. client-node would run the shell command of the
- * kubeconfig for gcp.
- */
-const HINTS: ReadonlyMap<string, string> = new Map([
-  [
-    'gcp',
-    'Use gke-gcloud-auth-plugin: gcloud container clusters get-credentials writes such a kubeconfig',
-  ],
-  ['azure', 'Use kubelogin: kubelogin convert-kubeconfig changes the kubeconfig'],
-]);
 
 /**
  * Returns the Authorization header, or an empty text for none. client-node would send a token with its final line break, and none for an
  * empty file.
  */
 function authorizationOf(header: string | undefined, owner: string, redactor: Redactor): string {
-  if (header === undefined || header.startsWith('Basic ')) return header ?? '';
+  if (header === undefined) return '';
   const token = header.replace(/^Bearer /, '').trim();
   redactor.add(token);
   if (/^[\x21-\x7e]+$/.test(token)) return `Bearer ${token}`;
@@ -267,10 +257,7 @@ const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
 function addSecrets(user: JsonObject, env: Environment, { add }: Redactor): void {
   const text = (...path: string[]): string => stringAt(user, ...path) ?? '';
   add(text('token'));
-  if (text('username') !== '') {
-    add(text('password'));
-    add(Buffer.from(`${text('username')}:${text('password')}`).toString('base64'));
-  }
+  add(text('password'));
   add(text('client-key-data'));
   add(Buffer.from(text('client-key-data'), 'base64').toString('utf8'));
   for (const field of ['access-token', 'id-token', 'refresh-token', 'client-secret']) {

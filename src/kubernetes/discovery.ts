@@ -1,18 +1,20 @@
-import { arrayAt, type Json, type JsonObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import { arrayAt, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import { type Read, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { unreadable } from './failures.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
 /**
- * Media types of aggregated discovery: v2 since Kubernetes 1.30, v2beta1 before. Servers require the parameters
- * in the order g, v, as.
+ * Media types of aggregated discovery: v2 since Kubernetes 1.30, v2beta1 since 1.26. Servers require the parameters
+ * in the order g, v, as. An older server answers in plain JSON.
  */
 const AGGREGATED = [
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
   PLAIN_JSON,
 ].join(',');
+const TOO_OLD =
+  'the server does not answer with aggregated discovery: Kubernetes 1.26 or later is needed, and a proxy must leave the header Accept as it is';
 
 interface GroupVersion {
   group: string;
@@ -25,11 +27,10 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   if (!core.ok) return core;
   if (!named.ok) return named;
   const documents = [core.value, named.value];
-  const parts = await Promise.all(
-    documents.map((each) =>
-      stringAt(each, 'kind') === 'APIGroupDiscoveryList' ? aggregated(each) : legacy(each, get),
-    ),
-  );
+  const isOld = (each: JsonObject) =>
+    /^API(?:Versions|GroupList)$/.test(stringAt(each, 'kind') ?? '');
+  if (documents.some(isOld)) return unreadable(TOO_OLD);
+  const parts = documents.map(aggregated);
   const empty = parts.findIndex((part) => part.length === 0);
   if (empty !== -1) {
     const path = empty === 0 ? '/api' : '/apis';
@@ -54,6 +55,7 @@ export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
 
 /** Returns the group-versions of an APIGroupDiscoveryList, in the order of preference. */
 function aggregated(document: JsonObject): GroupVersion[] {
+  if (stringAt(document, 'kind') !== 'APIGroupDiscoveryList') return [];
   return arrayAt(document, 'items').flatMap((item) => {
     const group = stringAt(item, 'metadata', 'name') ?? '';
     return arrayAt(item, 'versions').map((entry) => {
@@ -72,50 +74,16 @@ function aggregated(document: JsonObject): GroupVersion[] {
   });
 }
 
-/**
- * Reads one document per group-version, for servers before 1.26 and proxies that remove Accept parameters.
- */
-function legacy(document: JsonObject, get: GetJson): Promise<GroupVersion[]> {
-  const isCore = stringAt(document, 'kind') === 'APIVersions';
-  const groups = isCore ? [document] : arrayAt(document, 'groups');
-  const listed = groups.flatMap((entry) => {
-    const group = stringAt(entry, 'name') ?? '';
-    const preferred = stringAt(entry, 'preferredVersion', 'version');
-    return arrayAt(entry, 'versions')
-      .flatMap((each) => stringAt(each, 'version') ?? stringAt(each) ?? [])
-      .sort((a, b) => Number(b === preferred) - Number(a === preferred))
-      .map((version) => ({ group, version }));
-  });
-  return Promise.all(
-    listed.map(async ({ group, version }) => {
-      const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-      const answer = await get(path, PLAIN_JSON);
-      if (!answer.ok) return { group, version, types: answer };
-      const isList = stringAt(answer.value, 'kind') === 'APIResourceList';
-      const types = isList
-        ? readOk(typesOf(answer.value, group, version))
-        : unreadable(`${path} did not answer with an APIResourceList`);
-      return { group, version, types };
-    }),
-  );
-}
-
-/**
- * Returns the types in `resources` of either document. The aggregated one uses other names for the same fields.
- */
 function typesOf(document: Json, group: string, version: string): ResourceType[] {
-  const entries = arrayAt(document, 'resources');
-  return entries.flatMap((entry) => {
-    const resource = stringAt(entry, 'resource') ?? stringAt(entry, 'name') ?? '';
-    const kind = stringAt(entry, 'responseKind', 'kind') ?? stringAt(entry, 'kind') ?? '';
-    const namespaced =
-      stringAt(entry, 'scope') === 'Namespaced' || valueAt(entry, 'namespaced') === true;
-    const isSubresource = resource.includes('/');
+  return arrayAt(document, 'resources').flatMap((entry) => {
+    const resource = stringAt(entry, 'resource') ?? '';
+    const kind = stringAt(entry, 'responseKind', 'kind') ?? '';
     // client-go, and with it the namespace controller, also skips resources without a kind.
-    if (resource === '' || kind === '' || isSubresource) return [];
-    const scales =
-      arrayAt(entry, 'subresources').some((one) => stringAt(one, 'subresource') === 'scale') ||
-      entries.some((one) => stringAt(one, 'name') === `${resource}/scale`);
+    if (resource === '' || kind === '' || resource.includes('/')) return [];
+    const namespaced = stringAt(entry, 'scope') === 'Namespaced';
+    const scales = arrayAt(entry, 'subresources').some(
+      (one) => stringAt(one, 'subresource') === 'scale',
+    );
     const verbs = stringsAt(entry, 'verbs');
     return [{ group, version, resource, kind, namespaced, verbs, ...(scales && { scales }) }];
   });

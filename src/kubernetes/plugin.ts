@@ -1,12 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import type { KubeConfig } from '@kubernetes/client-node';
+import type { Readable } from 'node:stream';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, type Json, parseObject, stringAt, stringsAt, valueAt } from '../base/json.ts';
+import {
+  arrayAt,
+  type Json,
+  type JsonObject,
+  parseObject,
+  stringAt,
+  stringsAt,
+  valueAt,
+} from '../base/json.ts';
 import { createRedactor } from '../base/redact.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
-import { type Access, configError, type Session } from './kubeconfig.ts';
+import { configError, type Session } from './kubeconfig.ts';
 
 const GROUP = 'client.authentication.k8s.io';
 const VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`];
@@ -20,61 +29,79 @@ const MAX_SHOWN_CHARS = 600;
 /** Time after which the output is closed, because a helper that the plugin left behind may keep it open. */
 const LEFTOVER_MS = 500;
 
+/** What a plugin printed; at least a token, or a certificate with its key. */
+interface Credential {
+  token: string | undefined;
+  cert: string | undefined;
+  key: string | undefined;
+  /** Milliseconds since the epoch; `Infinity` if unknown. */
+  expiresAt: number;
+}
+
 /**
- * Runs `login`, in which client-node's ExecAuth runs the plugin and reads its credential. This function replaces
- * the `execFn` of ExecAuth, which has no time limit (a login that waits for a person hangs), leaves standard
- * input open, does not set KUBERNETES_EXEC_INFO (which plugins built on client-go require), and passes our whole
- * environment. ExecAuth also accepts any JSON as a credential, and quotes output that is not JSON (exec_auth.ts).
+ * Runs a credential plugin and reads its credential. ExecAuth of client-node has no time limit (a login that waits for
+ * a person hangs), leaves standard input open, does not set KUBERNETES_EXEC_INFO (which plugins built on client-go
+ * require), passes our whole environment, and accepts any JSON as a credential (exec_auth.ts).
  *
- * Returns when the credential expires (milliseconds since the epoch; `Infinity` if unknown). Throws an
- * `ActionError` with the reason if there is no credential.
+ * Throws an `ActionError` with the reason if there is no credential.
  */
 export async function logInByPlugin(
-  login: () => Promise<void>,
-  config: KubeConfig,
+  exec: JsonObject,
+  /** The cluster, with the content of the files that it names. */
+  cluster: JsonObject,
   { access, env, redactor, pluginTimeoutMs, closing: { signal } }: Session,
-): Promise<number> {
-  const exec = access.user.fields['exec'];
+): Promise<Credential> {
   const plugin = nameOf(exec, `user "${access.user.name}"`);
   const tooMuch = new AbortController();
   const tooLate = AbortSignal.timeout(pluginTimeoutMs);
   const limits = AbortSignal.any([signal, tooLate, tooMuch.signal]);
-  let child: ChildProcess | undefined;
+  const command = stringAt(exec, 'command') ?? '';
+  let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
   let stdout = '';
   let stderr = '';
-  const execFn = (command: string, args: readonly unknown[] = []): ChildProcess => {
-    const started = spawn(command, args.map(String), {
-      env: environment(exec, access, env, config),
+  const run = async (): Promise<void> => {
+    // A configuration that no process can have, such as a null byte, throws here.
+    const started = spawn(command, arrayAt(exec, 'args').map(String), {
+      env: environment(exec, access.server, env, cluster),
       stdio: ['ignore', 'pipe', 'pipe'],
       // A process group of its own, so that one signal ends the whole tree.
       detached: process.platform !== 'win32',
       windowsHide: true,
     });
-    const { stdout: output, stderr: errors } = started;
-    output.on('data', (data) => {
+    child = started;
+    started.stdout.setEncoding('utf8').on('data', (data: string) => {
       stdout += data;
       if (stdout.length > MAX_OUTPUT_CHARS) tooMuch.abort();
     });
-    errors.on('data', (data) => {
+    started.stderr.setEncoding('utf8').on('data', (data: string) => {
       stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
     });
     const closeOutput = (): void => {
-      output.destroy();
-      errors.destroy();
+      started.stdout.destroy();
+      started.stderr.destroy();
     };
     started.on('exit', () => setTimeout(closeOutput, LEFTOVER_MS).unref());
     limits.addEventListener('abort', closeOutput);
-    child = started;
-    return started;
+    // `once` no longer listens after the end.
+    started.on('error', () => undefined);
+    await once(started, 'close');
   };
-  const execAuth = (config['authenticators'] as object[]).find((each) => 'execFn' in each);
-  if (execAuth === undefined) throw new Error('client-node has no ExecAuth with an execFn');
-  Object.assign(execAuth, { execFn });
   // The limit also ends the wait for a process that cannot be killed.
-  const error = await unlessAborted(login(), limits).catch((thrown: unknown) => thrown);
+  const error = await unlessAborted(run(), limits).catch((thrown: unknown) => thrown);
   if (limits.aborted && child !== undefined) killTree(child);
 
-  const problem = (): string | number => {
+  if (!limits.aborted && error instanceof Error && 'code' in error) {
+    const isMissing = error.code === 'ENOENT';
+    const program = `"${programIn(command)}"`;
+    const toInstall =
+      stringAt(exec, 'installHint')?.trim() || `Install ${program} in a step before`;
+    const advice = isMissing ? toInstall : `Check that ${program} may be executed here`;
+    throw configError(
+      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${error.code})`}`,
+      redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
+    );
+  }
+  const given = (): Credential | string => {
     if (tooMuch.signal.aborted) return 'printed far more than a credential and was stopped';
     if (signal.aborted) return 'was stopped, because the run was';
     if (tooLate.aborted)
@@ -84,26 +111,14 @@ export async function logInByPlugin(
     if (child.exitCode !== 0) return `failed with exit code ${child.exitCode}`;
     return readCredential(stdout, stringAt(exec, 'apiVersion'));
   };
-  if (!limits.aborted && error instanceof Error && 'code' in error) {
-    const isMissing = error.code === 'ENOENT';
-    const given = stringAt(exec, 'command') ?? '';
-    const command = `"${programIn(given)}"`;
-    const toInstall =
-      stringAt(exec, 'installHint')?.trim() || `Install ${command} in a step before`;
-    const advice = isMissing ? toInstall : `Check that ${command} may be executed here`;
-    throw configError(
-      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${error.code})`}`,
-      redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
-    );
-  }
-  const given = problem();
-  if (typeof given === 'number') return given;
+  const result = given();
+  if (typeof result !== 'string') return result;
   // The end of the output, where plugins write the error.
   const said = plainText(redactor.redact(maskSettings(stderr, exec)))
     .replace(/\s+/g, ' ')
     .trim();
   const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
-  const message = `${plugin} ${given}${shown === '' ? '' : `: ${shown}`}`;
+  const message = `${plugin} ${result}${shown === '' ? '' : `: ${shown}`}`;
   const hint =
     'It may be waiting for an interactive login; configure a login that works without a person';
   throw new ActionError('kube-unauthorized', message, tooLate.aborted ? hint : undefined);
@@ -124,6 +139,9 @@ function nameOf(exec: Json | undefined, owner: string): string {
       'Update the plugin and write the kubeconfig again with it',
     );
   }
+  if (['args', 'env'].some((field) => !Array.isArray(valueAt(exec, field) ?? []))) {
+    throw configError(`${plugin} cannot be run as it is configured`);
+  }
   if (stringAt(exec, 'interactiveMode') === 'Always') {
     throw configError(
       `${plugin} needs a terminal (interactiveMode: Always)`,
@@ -138,11 +156,8 @@ function programIn(command: string): string {
   return existsSync(command) ? command : (command.trim().split(/\s/)[0] ?? '');
 }
 
-/**
- * Returns when the credential expires, or a clause about the error. It never quotes the output, which may
- * contain a token.
- */
-function readCredential(stdout: string, apiVersion: string | undefined): number | string {
+/** Returns the credential, or a clause about the error. It never quotes the output, which may contain a token. */
+function readCredential(stdout: string, apiVersion: string | undefined): Credential | string {
   if (stdout.trim() === '') return 'printed nothing';
   const output = parseObject(stdout);
   if (output === undefined) return 'printed something that is not JSON';
@@ -150,13 +165,14 @@ function readCredential(stdout: string, apiVersion: string | undefined): number 
   const version = stringAt(output, 'apiVersion');
   if (version !== apiVersion) return `answered in version "${version}" instead of "${apiVersion}"`;
   const { status } = output;
-  const [token, cert, key] = ['token', 'clientCertificateData', 'clientKeyData'].map((field) =>
-    Boolean(stringAt(status, field)),
+  const [token, cert, key] = ['token', 'clientCertificateData', 'clientKeyData'].map(
+    (field) => stringAt(status, field) || undefined,
   );
   if (!token && !cert && !key) return 'gave neither a token nor a client certificate';
-  if (cert !== key) return 'gave a client certificate without its key, or the other way round';
+  if (Boolean(cert) !== Boolean(key))
+    return 'gave a client certificate without its key, or the other way round';
   const ends = Date.parse(stringAt(status, 'expirationTimestamp') ?? '');
-  return Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends;
+  return { token, cert, key, expiresAt: Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends };
 }
 
 /** Returns the names and values of the environment that a kubeconfig sets for its plugin. */
@@ -200,23 +216,20 @@ function killTree(child: ChildProcess): void {
 }
 
 function environment(
-  exec: Json | undefined,
-  { server, cluster: { fields } }: Access,
+  exec: JsonObject,
+  server: string,
   env: Session['env'],
-  config: KubeConfig,
+  fields: JsonObject,
 ): Record<string, string | undefined> {
   const own = arrayAt(fields, 'extensions').find(
     (each) => stringAt(each, 'name') === `${GROUP}/exec`,
   );
-  /**
-   * Returns `Cluster` of client.authentication.k8s.io/v1, whose fields have the same names as in a kubeconfig.
-   */
+  // `Cluster` of client.authentication.k8s.io/v1, whose fields have the same names as in a kubeconfig.
   const cluster = (): object => ({
     server,
     'tls-server-name': fields['tls-server-name'],
     'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
-    // The config has the content of a file that the cluster names.
-    'certificate-authority-data': config.getCurrentCluster()?.caData,
+    'certificate-authority-data': fields['certificate-authority-data'] || undefined,
     'proxy-url': fields['proxy-url'],
     'disable-compression': fields['disable-compression'],
     config: valueAt(own, 'extension') ?? null,

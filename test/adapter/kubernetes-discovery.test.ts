@@ -157,89 +157,16 @@ describe('the aggregated documents', () => {
   });
 });
 
-describe('a server without aggregated documents', () => {
-  const resources = (groupVersion: string, ...list: JsonObject[]): JsonObject => ({
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion,
-    resources: list,
+test('a server older than Kubernetes 1.26 is refused with a sentence', async () => {
+  const { read, server } = await discover(
+    serving({
+      '/api': { kind: 'APIVersions', versions: ['v1'] },
+      '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
+    }),
+  );
+  expect(failureIn(read)).toEqual({
+    kind: 'unreadable',
+    message: expect.stringContaining('Kubernetes 1.26 or later is needed'),
   });
-  const resource = (name: string, kind: string, namespaced = true): JsonObject => ({
-    name,
-    singularName: '',
-    namespaced,
-    kind,
-    verbs: VERBS,
-  });
-  const documents: Record<string, JsonObject | Answer> = {
-    '/api': { kind: 'APIVersions', versions: ['v1'] },
-    '/api/v1': resources(
-      'v1',
-      resource('namespaces', 'Namespace', false),
-      resource('pods', 'Pod'),
-      resource('pods/status', 'Pod'),
-    ),
-    '/apis': {
-      kind: 'APIGroupList',
-      apiVersion: 'v1',
-      groups: [
-        {
-          name: 'ledger.example.com',
-          versions: [
-            { groupVersion: 'ledger.example.com/v1', version: 'v1' },
-            { groupVersion: 'ledger.example.com/v2', version: 'v2' },
-          ],
-          preferredVersion: { groupVersion: 'ledger.example.com/v2', version: 'v2' },
-        },
-      ],
-    },
-    '/apis/ledger.example.com/v1': resources(
-      'ledger.example.com/v1',
-      resource('entries', 'Entry'),
-      resource('pages', 'Page'),
-    ),
-    '/apis/ledger.example.com/v2': resources('ledger.example.com/v2', resource('entries', 'Entry')),
-  };
-
-  test('is asked for each group-version', async () => {
-    const { read } = await discover(serving(documents));
-    const discovery = valueIn(read);
-    expect(discovery.failedGroups).toEqual([]);
-    expect(names(discovery)).toEqual([
-      'namespaces.v1.',
-      'pods.v1.',
-      'entries.v2.ledger.example.com',
-      'pages.v1.ledger.example.com',
-    ]);
-    expect(discovery.types[0]?.namespaced).toBe(false);
-  });
-
-  test('names the group-versions that fail, with the error of the server', async () => {
-    const { read } = await discover(
-      serving({
-        ...documents,
-        '/apis/ledger.example.com/v2': (_request, response) => {
-          response.writeHead(503, { 'content-type': 'text/plain' });
-          response.end('service unavailable\n');
-        },
-      }),
-    );
-    const discovery = valueIn(read);
-    expect(discovery.failedGroups).toEqual([
-      {
-        group: 'ledger.example.com',
-        version: 'v2',
-        reason: '503 Service Unavailable: service unavailable',
-      },
-    ]);
-    // What can be read is still there, in the version that can be read.
-    expect(names(discovery)).toContain('entries.v1.ledger.example.com');
-  });
-
-  test('a document of another kind is a failed group, not an empty one', async () => {
-    const { read } = await discover(
-      serving({ ...documents, '/apis/ledger.example.com/v1': { kind: 'Whatever' } }),
-    );
-    expect(valueIn(read).failedGroups).toMatchObject([{ version: 'v1' }]);
-  });
+  expect(server.requests).toHaveLength(2);
 });

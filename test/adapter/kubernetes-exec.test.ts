@@ -204,12 +204,12 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
         folder,
         {},
         {
-          options: { pluginTimeoutMs: 800 },
+          options: { pluginTimeoutMs: 3_000 },
         },
       );
       await expect(connecting).rejects.toMatchObject({
         code: 'kube-unauthorized',
-        message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 0.8 s and was stopped: open https://login.example.com and enter the code`,
+        message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 3 s and was stopped: open https://login.example.com and enter the code`,
         hint: expect.stringContaining('interactive login'),
       });
       const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));

@@ -126,23 +126,10 @@ const PLANTINGS: readonly Planting[] = [
     form: 'an old auth provider',
     user: () => ({
       'auth-provider': {
-        name: 'gcp',
-        config: { 'access-token': plantedSecret(), 'refresh-token': plantedSecret() },
-      },
-    }),
-    outcome: 'error',
-  },
-  {
-    form: 'the tokens of a login provider that does not answer',
-    user: () => ({
-      'auth-provider': {
         name: 'oidc',
         config: {
-          'id-token': plantedSecret(),
-          'refresh-token': plantedSecret(),
-          'client-secret': plantedSecret(),
-          'client-id': 'gate',
-          'idp-issuer-url': 'http://127.0.0.1:9',
+          ...{ 'access-token': plantedSecret(), 'refresh-token': plantedSecret() },
+          ...{ 'id-token': plantedSecret(), 'client-secret': plantedSecret() },
         },
       },
     }),

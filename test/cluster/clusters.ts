@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { ApiError, Client, type Ref } from './client.ts';
-import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts';
 import { Etcd, restore, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
@@ -70,7 +70,7 @@ export class Clusters {
   readonly #start: () => Promise<Lone>;
   #foreign: { cluster: Promise<Cluster>; last: Promise<unknown> } | undefined;
 
-  constructor(start: () => Promise<Lone> = startLone) {
+  constructor(start: () => Promise<Lone> = () => startLone()) {
     this.#start = start;
   }
 
@@ -116,11 +116,16 @@ export interface Lone {
   restore(): Promise<boolean>;
 }
 
-async function startLone(): Promise<Lone> {
-  const cluster = await ownCluster({ version: wantedVersion() }, true);
-  const etcd = new Etcd(cluster.plane?.etcdEndpoint ?? '');
+/** `prepare` makes what every situation on it finds. */
+export async function startLone(
+  options: ControlPlaneOptions = {},
+  prepare: (plane: ControlPlane) => Promise<void> = async () => {},
+): Promise<Lone> {
+  const plane = await startControlPlane({ version: wantedVersion(), ...options });
+  await prepare(plane);
+  const etcd = new Etcd(plane.etcdEndpoint);
   const stored = await whenQuiet(etcd);
-  return { cluster, restore: () => restore(etcd, stored) };
+  return { cluster: { ...onPlane(plane), alone: true }, restore: () => restore(etcd, stored) };
 }
 
 async function inClusterOf<T>(

@@ -1,8 +1,9 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, aroundEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Json, type JsonObject, numberAt, stringAt, stringsAt } from '../../src/base/json.ts';
 import type { InputName } from '../../src/inputs.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
@@ -11,8 +12,8 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import { byService, createWebhook } from './admission.ts';
 import { mutationsBy } from './audit.ts';
 import type { Ref } from './client.ts';
-import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
-import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import { type Cluster, Clusters, foreignKubeconfig, startLone } from './clusters.ts';
+import type { ControlPlane } from './control-plane.ts';
 import {
   bind,
   connectAs,
@@ -46,36 +47,62 @@ import { namespaceRef, World } from './world.ts';
 
 const HOLD = 'example.com/cleanup';
 const KEEP = 'example.com/keep';
+/** A plan shows what mode `namespace` would do as well, for which the rights of mode `objects` are too few. */
+const PLANNED_FOR_OBJECTS =
+  'would be done, but permissions are missing: update namespaces/finalize';
 const FOREVER_MS = 600_000;
+
+/** A control plane, and the gate's connections to it by their rights. */
+interface Bed {
+  cluster: Cluster;
+  apis: Map<string, Promise<KubernetesApi>>;
+}
 
 const title = 'force-finalize on a real API server, with the shipped RBAC manifests';
 describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
-  let plane: ControlPlane;
-  const apis = new Map<string, Promise<KubernetesApi>>();
-
-  beforeAll(async () => {
-    plane = await startControlPlane({
-      version: wantedVersion(),
+  const clusters = new Clusters(() =>
+    startLone(
       // Or the pods of a node that does not exist would be gone before the gate looks, and Nodes made by
       // hand would be Unknown after 50 s.
-      controllers: ['*', '-pod-garbage-collector-controller', '-node-lifecycle-controller'],
-    });
-    await prepareIdentities(plane);
-  });
+      { controllers: ['*', '-pod-garbage-collector-controller', '-node-lifecycle-controller'] },
+      prepareIdentities,
+    ),
+  );
+  afterAll(() => clusters.stop());
 
-  afterAll(async () => {
-    for (const api of apis.values()) await (await api).close();
-    await plane.stop();
-  });
+  /** What the test that runs has for itself. */
+  const beds = new AsyncLocalStorage<Bed>();
+  aroundEach((runTest) =>
+    clusters.use(async (cluster) => {
+      const apis: Bed['apis'] = new Map();
+      try {
+        await beds.run({ cluster, apis }, runTest);
+      } finally {
+        for (const api of apis.values()) await (await api).close();
+      }
+    }),
+  );
+  function bed(): Bed {
+    const mine = beds.getStore();
+    if (mine === undefined) throw new Error('no test runs');
+    return mine;
+  }
+  function thePlane(): ControlPlane {
+    const { plane } = bed().cluster;
+    if (plane === undefined) throw new Error('it is not a control plane of these tests');
+    return plane;
+  }
 
   function as(rights: string): Promise<KubernetesApi> {
-    const known = apis.get(rights) ?? connectAs(plane, rights);
+    const { apis } = bed();
+    const known = apis.get(rights) ?? connectAs(thePlane(), rights);
     apis.set(rights, known);
     return known;
   }
 
+  /** With names of its own: the audit log of a control plane has all that was on it before. */
   function world(namespace = 'preview'): World {
-    return new World({ ...onPlane(plane), namespace });
+    return new World({ ...bed().cluster, alone: false, namespace });
   }
 
   /** A terminating namespace in which every ConfigMap is held. */
@@ -113,7 +140,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   function writes(rights: string, { namespace }: World): Promise<string[]> {
-    return mutationsBy(plane.auditLog, userOf(rights), (place, name) =>
+    return mutationsBy(thePlane().auditLog, userOf(rights), (place, name) =>
       [place, name].includes(namespace),
     );
   }
@@ -136,7 +163,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(written.toSorted()).toEqual(
         names.map((name) => `patch configmaps/${name}`).toSorted(),
       );
-      expect(await storedIn(plane, made.namespace)).toEqual([]);
+      expect(await storedIn(thePlane(), made.namespace)).toEqual([]);
     });
 
     test('mode plan says what mode objects does, and writes nothing', {
@@ -147,10 +174,10 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const planned = await run('objects', made, { ...finalizers, 'force-finalize': 'plan' });
       expect(await writes('objects', made)).toEqual([]);
       expect(planned.outcome).toBe('stuck');
-      const would = { target: 'configmaps/a', finalizer: HOLD, result: 'would be done' };
-      expect(planned.record.actions[0]).toEqual(would);
+      const it = { target: 'configmaps/a', finalizer: HOLD };
+      expect(planned.record.actions[0]).toEqual({ ...it, result: PLANNED_FOR_OBJECTS });
       const real = await run('objects', made, finalizers);
-      expect(real.record.actions).toEqual([{ ...would, result: 'removed' }]);
+      expect(real.record.actions).toEqual([{ ...it, result: 'removed' }]);
       expect(real.outcome).toBe('forced');
     });
 
@@ -301,7 +328,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(planned.record.actions[0]).toEqual({
         target: 'pods/lost',
         finalizer: '',
-        result: 'would be done',
+        result: PLANNED_FOR_OBJECTS,
       });
       expect(await made.client.find(podRef(made.namespace, 'lost'))).toBeDefined();
       const { outcome, record } = await run('objects', made, pods);
@@ -420,7 +447,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const { refusals } = await run('namespace', made, inputs, { lies: lies(installed.group) });
       expect(refusals).toMatch(/its condition Namespace\w+ says: .*widgets|not in discovery/);
       expect(await writes('namespace', made)).toEqual([]);
-      expect((await storedIn(plane, made.namespace)).join()).toContain('/db');
+      expect((await storedIn(thePlane(), made.namespace)).join()).toContain('/db');
       await made.end();
     });
   });
@@ -431,7 +458,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     await as('objects');
     const child = spawn(process.execPath, [
       ...[join(import.meta.dirname, '../../src/index.ts'), made.namespace, '--now'],
-      ...['--kubeconfig', join(plane.dataDir, 'gate-objects.kubeconfig')],
+      ...['--kubeconfig', join(thePlane().dataDir, 'gate-objects.kubeconfig')],
       ...['--force-finalize', 'objects', '--force-namespaces', 'preview-*'],
       ...['--force-finalizers', HOLD],
     ]);
@@ -473,7 +500,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         const inputs = { ...EVERYTHING, 'force-namespaces': `${namespace},*` };
         const { results } = await force(await as('namespace'), [namespace], inputs);
         expect(results[0]).toMatchObject({ outcome: 'not-terminating', forced: null });
-        const written = await mutationsBy(plane.auditLog, userOf('namespace'), (place, name) =>
+        const written = await mutationsBy(thePlane().auditLog, userOf('namespace'), (place, name) =>
           [place, name].includes(namespace),
         );
         expect(written).toEqual([]);
@@ -545,7 +572,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         },
       );
       expect(await writes('namespace', made)).toEqual([`update namespaces/finalize/${namespace}`]);
-      expect(await codesOf(plane.auditLog, userOf('namespace'), namespace)).toEqual([409]);
+      expect(await codesOf(thePlane().auditLog, userOf('namespace'), namespace)).toEqual([409]);
       expect(outcome).toBe('forced');
       expect(stringsAt(await client.get(namespaceRef(namespace)), 'spec', 'finalizers')).toContain(
         HOLD,
@@ -637,7 +664,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.deleteNamespace();
       await made.terminating({ apiVersion: `${group}/v1`, kind: 'Widget', namespace, name: 'db' });
 
-      await createAccount(plane.admin, 'short', ['reader']);
+      await createAccount(thePlane().admin, 'short', ['reader']);
       const refused = await run('short', made);
       const early = await writes('short', made);
       expect(early).toEqual([]);
@@ -648,13 +675,13 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
 
       const rules = [{ apiGroups: [group], resources: ['widgets'], verbs: ['patch'] }];
       const name = 'force-extra';
-      await plane.admin.create({
+      await thePlane().admin.create({
         apiVersion: `${RBAC}/v1`,
         kind: 'ClusterRole',
         metadata: { name },
         rules,
       });
-      await bind(plane.admin, 'short', name);
+      await bind(thePlane().admin, 'short', name);
       // Authorizers hear of a new binding a moment later.
       await waitUntil(
         'the grant to be enough',
@@ -683,7 +710,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       const { refusals, outcome } = await run('reader', made);
       expect(outcome).toBe('stuck');
       expect(refusals).toContain('permissions are missing: patch configmaps');
-      expect(await mutationsBy(plane.auditLog, userOf('reader'), () => true)).toEqual([]);
+      expect(await mutationsBy(thePlane().auditLog, userOf('reader'), () => true)).toEqual([]);
       await made.end();
     });
   });
@@ -798,7 +825,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(outcome).toBe('forced');
       expect(await writes('namespace', made)).toEqual([`update namespaces/finalize/${namespace}`]);
       const told = record.orphans.map(({ name }) => name).toSorted();
-      const stored = (await storedIn(plane, namespace))
+      const stored = (await storedIn(thePlane(), namespace))
         .map((key) => key.split('/').at(-1))
         .toSorted();
       expect(told).toEqual(stored);
@@ -894,15 +921,15 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     );
   });
 
-  describe('the optional guard', { tags: 'core' }, () => {
-    beforeAll(async () => {
+  describe.concurrent('the optional guard', { tags: 'core' }, () => {
+    beforeEach(async () => {
       const roles = ['reader', 'force-objects', 'force-namespace'];
-      await createAccount(plane.admin, 'guarded', roles);
+      await createAccount(thePlane().admin, 'guarded', roles);
       const name = (text: string) =>
         text.replace('system:serviceaccount:ci:teardown', userOf('guarded'));
-      for (const object of await manifest('guard', name)) await plane.admin.create(object);
+      for (const object of await manifest('guard', name)) await thePlane().admin.create(object);
       const probe = configMap('default', 'guard-probe', {});
-      await plane.admin.create(probe);
+      await thePlane().admin.create(probe);
       await waitUntil('the policy to be in force', async () => {
         const api = await as('guarded');
         const sent = await api.send({
@@ -963,13 +990,12 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
     });
   });
 
-  /** Last, and alone: a dead API group disturbs every namespace. */
-  describe('a dead API group', { tags: 'core' }, () => {
+  describe.concurrent('a dead API group', { tags: 'core' }, () => {
     test('no namespace with unread content is finalized, unless that is accepted', async () => {
       const made = world();
       await made.createNamespace(undefined, { finalizers: [HOLD] });
       const dead = { namespace: 'monitoring', name: 'gone' };
-      await plane.admin.create(apiService('metrics.example.com', 'v1beta1', dead));
+      await thePlane().admin.create(apiService('metrics.example.com', 'v1beta1', dead));
       await made.deleteNamespace();
       await made.settled({
         NamespaceDeletionDiscoveryFailure: ['True', /metrics\.example\.com/],
@@ -989,8 +1015,8 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         `update namespaces/finalize/${namespace}`,
       ]);
       expect(accepted.unread).toContain('metrics.example.com/v1beta1');
-      expect(accepted.record.orphans).toHaveLength((await storedIn(plane, namespace)).length);
-      await plane.admin.delete(apiServiceRef('metrics.example.com', 'v1beta1'));
+      expect(accepted.record.orphans).toHaveLength((await storedIn(thePlane(), namespace)).length);
+      await thePlane().admin.delete(apiServiceRef('metrics.example.com', 'v1beta1'));
     });
   });
 

@@ -471,7 +471,7 @@ export const HANGS: Record<string, Hang> = {
       await createGuarded(world, operator, 'a');
     },
     'inconclusive',
-    /scaled to zero|it could be Deployment/,
+    /scaled to zero|is one of: Deployment/,
   ],
   'a load balancer of whose two cloud controllers none runs': [
     async (world) => {
@@ -679,7 +679,7 @@ export const HANGS: Record<string, Hang> = {
       await world.create({ apiVersion: 'v1', kind: 'Pod', metadata, spec: podSpec() });
     },
     'inconclusive',
-    /Once its pods are deleted, this would hold it: owner-missing/,
+    /example\.com\/hold/,
   ],
   'a dead webhook for one object by its label': [
     async (world) => {

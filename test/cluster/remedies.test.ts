@@ -25,6 +25,7 @@ describe.concurrent('each on a cluster of its own', () => {
     const title = `${scenario.id}: ${scenario.title}`;
     const reason =
       skipReason(scenario) ??
+      scenario.notMet ??
       (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
     if (reason !== undefined) {
       test.skip(`${title} (skipped: ${reason})`);

@@ -41,6 +41,8 @@ export interface Scenario {
   mayChange?: (world: World) => readonly Partial<Ref>[];
   /** Why no printed command can free it here. */
   beyondCommands?: string;
+  /** A known fault of the diagnosis that is still to be corrected: what is expected is not met. */
+  notMet?: string;
   /** A known fault of the printed advice that is still to be corrected. With `FOLLOW`, the scenario is skipped. */
   adviceFails?: string;
 }

@@ -65,6 +65,7 @@ if (foreign === undefined) {
 function declare(
   scenario: Scenario,
   reason = skipReason(scenario) ??
+    (PROVE ? undefined : scenario.notMet) ??
     (PROVE && !scenario.cure ? 'it has no cure' : undefined) ??
     (FOLLOW ? scenario.adviceFails : undefined),
 ): void {

@@ -21,6 +21,9 @@ describe('a status text', () => {
     ['waiting for example.com/Part/db-data', 1],
     [`waiting for Part ${context.now.namespace.name}/db-data`, 1],
     ['1 part remaining', 1],
+    ['Part db-data is not ready', 1],
+    ['waiting for db-data', 1],
+    ['db-data still exists', 1],
     // The number is another one, the name is that of an object elsewhere, and the clause that waits is about another one.
     ['0 parts remaining', 0],
     ['2 parts remaining', 0],
@@ -30,10 +33,11 @@ describe('a status text', () => {
     // It names no held object of this kind and name.
     ['Part db still exists', 0],
     ['Part db-data-1 still exists', 0],
-    ['waiting for db-data', 0],
     ['Widget db still exists', 0],
     // It names the sibling and does not wait for it.
     ['Part db-data was deleted', 0],
+    ['db-data-1 still exists', 0],
+    ['db-data is ready', 0],
     ['waiting for Part db-data: connection refused', 0],
     ['Part db-data does not exist', 0],
   ])('%j names the object that is waited for: %i', (text, links) => {

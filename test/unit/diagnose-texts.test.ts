@@ -39,7 +39,7 @@ const advice = ({ remedies }: Finding): string => remedies.map(({ text }) => tex
 
 test('a cluster-scoped object that is missing was not in this namespace', () => {
   const lost = advice(failing('namespaces "letsencrypt" not found'));
-  expect(lost).toContain('Restore Namespace letsencrypt');
+  expect(lost).toContain('Create Namespace letsencrypt again');
   expect(lost).not.toContain('was in this namespace');
   expect(advice(failing('secrets "letsencrypt" not found'))).toContain('was in this namespace');
 });
@@ -111,7 +111,7 @@ test('throttled requests need time, and a conflict heals by itself', () => {
   const conflict =
     'Operation cannot be fulfilled on widgets "db": the object has been modified; please apply your changes to the latest version and try again';
   const { message } = findingIn('status-of-older-generation', 'owner-running', saying(conflict));
-  expect(message).toContain('a conflict, heals by itself, so it may be slow or in back-off');
+  expect(message).toContain('a conflict, heals by itself');
 });
 
 test('the program that scaled down what is behind a Service may do so again, and is named', () => {

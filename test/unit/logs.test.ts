@@ -365,7 +365,8 @@ test('at most three lines of 300 characters are quoted', () => {
     ZAP({ namespace: DEMO, name: 'db', error: `${word} ${'x '.repeat(5_000)}` }),
   );
   const quoted = quotedLines(seen(lines).about);
-  expect(quoted.map(({ line }) => line.length)).toEqual([300, 300, 300]);
+  expect(quoted).toHaveLength(3);
+  expect(quoted.every(({ line }) => line.length > 280 && line.length <= 300)).toBe(true);
 });
 
 // Two million characters: a search whose steps grow with their square would not end.

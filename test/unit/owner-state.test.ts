@@ -2,15 +2,10 @@ import { expect, test } from 'vitest';
 import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
+import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
 import { restartCommands } from '../../src/diagnose/owner/remedies.ts';
-import {
-  lostAgent,
-  pausedBy,
-  poorHealth,
-  protectionsOf,
-  refusalsFor,
-  statusTexts,
-} from '../../src/diagnose/owner/state.ts';
+import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
+import { lostAgent } from '../../src/diagnose/owner/states.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
@@ -260,6 +255,22 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
       ],
     },
     {},
+  ],
+  [
+    'an old text that makes sense only during a deletion',
+    {
+      conditions: [
+        {
+          ...CONDITION,
+          type: 'Synced',
+          status: 'False',
+          message: 'unable to create new content in namespace demo because it is being terminated',
+          observedGeneration: 1,
+          lastTransitionTime: LONG_AGO,
+        },
+      ],
+    },
+    { errors: ['unable to create new content in namespace demo because it is being terminated'] },
   ],
   [
     'a condition about an older generation that has changed since the deletion',

@@ -21,6 +21,7 @@ import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf 
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
+import { type Pause, pausedBy } from './pauses.ts';
 import {
   installRemedy,
   knownRemedies,
@@ -29,8 +30,8 @@ import {
   sayingRemedy,
   statusRemedy,
 } from './remedies.ts';
-import { podTroubles } from './running.ts';
-import { lateWarnings, type Pause, pausedBy, statusEvidence, statusTexts } from './state.ts';
+import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
+import { stateText } from './states.ts';
 import { isMoreThanAble, type Suspect, suspectText, workloadExists } from './suspects.ts';
 import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 
@@ -160,8 +161,7 @@ export function unknownOwner(
   const warnings = lateWarnings(context, held);
   const [warned] = said === undefined ? warnings : [];
   const listed = [
-    ...suspects.map((one) => `${suspectText(one)} (${stateText(context, one)})`),
-    ...(owner === undefined ? [] : [`${suspectText(owner)} (gone)`]),
+    ...[...suspects, ...(owner === undefined ? [] : [owner])].map((one) => withState(context, one)),
     ...restricted.map(({ suspect, by }) => `${suspectText(suspect)} (${by.reason})`),
   ];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
@@ -269,13 +269,11 @@ function restrictionRemedies(
   return [withRole('now', { text })];
 }
 
-/** Returns the state of a suspect in a few words, with the reason if none of its pods is ready. */
-function stateText(context: Context, { actor }: Suspect): string {
-  if (actor === undefined) return 'no workload';
-  if (actor.ready > 0) return 'running';
-  if (actor.wanted === 0) return '0 replicas';
-  const [trouble] = podTroubles(context, actor);
-  return `0 of ${actor.wanted} ready${trouble === undefined ? '' : `: ${shortQuote(trouble, 80)}`}`;
+/** Returns its name with its state. */
+function withState(context: Context, suspect: Suspect): string {
+  const { actor } = suspect;
+  const state = actor === undefined || actor.isGone ? 'gone' : stateText(context, actor);
+  return `${suspectText(suspect)} (${state})`;
 }
 
 /** Returns what restricts it to other namespaces or labels. */

@@ -29,12 +29,14 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
-import { isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
+import type { ContentError, ErrorOf } from '../error-texts.ts';
+import { type Account, departedGrant, isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
 import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
-import { isAnnotationForOwner, poorHealth, presentFailures } from './state.ts';
+import { isAnnotationForOwner } from './pauses.ts';
+import { poorHealth, presentFailures, typeOfResource } from './statements.ts';
 import { findOwner } from './verdict.ts';
 
 /**
@@ -67,7 +69,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ),
     ...unsure(
       'state',
-      absentObjects(context, held).map((what) => `${what} does not exist`),
+      absentObjects(context, held).map(({ what }) => `${what} does not exist`),
     ),
     ...complaints(context, held),
     ...unsure(
@@ -451,7 +453,7 @@ export function wantedInputs(
 }
 
 /** Returns custom objects of the type's group that the held objects name and that do not exist. */
-export function absentObjects(context: Context, held: Held): string[] {
+export function absentObjects(context: Context, held: Held): { what: string; isHere: boolean }[] {
   if (knownNeeds(held) !== undefined) return [];
   const named = held.objects.flatMap((object) => referredTo(context, object));
   return named.flatMap(({ type, namespace, name, by }) => {
@@ -459,7 +461,7 @@ export function absentObjects(context: Context, held: Held): string[] {
     // A Secret without a namespace may be one that the owner has yet to write.
     const isInput = type.group === held.type.group || !isInside(context, namespace);
     return isInput && found?.ok && found.value === undefined
-      ? [`${type.kind} ${name} (${by})`]
+      ? [{ what: `${type.kind} ${name} (${by})`, isHere: isInside(context, namespace) }]
       : [];
   });
 }
@@ -571,4 +573,133 @@ function complaints(context: Context, held: Held): Need[] {
         )
       : [],
   );
+}
+
+/**
+ * Finds what the owner needs and was deleted with this namespace: a Secret that the object names, the
+ * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
+ */
+export function lostWithNamespace(
+  context: Context,
+  held: Held,
+  account: Account | undefined,
+  error: ContentError,
+): { text: string; isGrantable: boolean } | undefined {
+  const text = lostText(context, held, account, error);
+  if (text === undefined) return undefined;
+  const isLostAccount =
+    error.kind === 'forbidden' && impersonatedHere(error, context.now.namespace.name) !== undefined;
+  return { text, isGrantable: error.kind === 'forbidden' && !isLostAccount };
+}
+
+function lostText(
+  context: Context,
+  held: Held,
+  account: Account | undefined,
+  error: ContentError,
+): string | undefined {
+  const { name } = context.now.namespace;
+  // A text that it does not exist does not show that it ever did.
+  const isAbsent = (what: string): string =>
+    `${what} does not exist, and a terminating namespace accepts no new objects`;
+  switch (error.kind) {
+    case 'namespace-terminating':
+      return error.namespace === name
+        ? `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`
+        : undefined;
+    case 'forbidden': {
+      const impersonated = impersonatedHere(error, name);
+      if (impersonated !== undefined) {
+        return `ServiceAccount ${impersonated}, as which it acts, was deleted with this namespace`;
+      }
+      const binding = account === undefined ? undefined : departedGrant(context, account);
+      return (
+        binding &&
+        `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`
+      );
+    }
+    case 'not-found': {
+      const { name: what, namespace, text } = error;
+      const type = typeOfResource(context, error);
+      const kind = type?.kind ?? error.resource;
+      if (held.objects.some((one) => one.kind === kind && one.name === what)) return undefined;
+      // The API server names no namespace. Operators name what they make after the object that it is for:
+      // `rabbit-default-user` of RabbitmqCluster rabbit.
+      const isNamed =
+        (type?.namespaced !== false &&
+          held.objects.some((one) => isNamedHere(context, one, what))) ||
+        namedInNamespace(context, held).some((one) => `${what}-`.startsWith(`${one.name}-`));
+      const isSaid =
+        [`${name}/${what}`, `${what}.${name}`].some((word) => hasWord(text, word)) ||
+        new RegExp(insideOf(name)).test(text);
+      const isHere = namespace === undefined ? isNamed || isSaid : isInside(context, namespace);
+      return isHere ? isAbsent(`${kind} ${what}`) : undefined;
+    }
+    case 'other':
+    case 'unavailable':
+    case 'timeout': {
+      const gone = ABSENT.test(error.text)
+        ? namedInNamespace(context, held).find((one) => hasWord(error.text, one.name))
+        : undefined;
+      const what = gone
+        ? `${gone.type.kind} ${gone.name} (${gone.by})`
+        : (absentName(name, error.text, held) ?? lostService(context, error.text));
+      return what && isAbsent(what);
+    }
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * Reports whether a field of the spec is this name, and the object mentions no other namespace, where it could be as well. The
+ * namespace of a reference need not exist any more.
+ */
+function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
+  const { names = [], mentions = [], references = [] } = detailOf(context, object) ?? {};
+  const { cluster, namespace } = context.now;
+  const { namespaces } = cluster;
+  const places = references.flatMap((one) => (one.name === name ? (one.namespace ?? []) : []));
+  return (
+    places.every((place) => place === namespace.name) &&
+    names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
+    namespaces?.ok === true &&
+    namespaces.value.every((one) => one.name === namespace.name || !mentions.includes(one.name))
+  );
+}
+
+/** Returns the ServiceAccount of this namespace that the account may not impersonate: it no longer has any permission. */
+function impersonatedHere({ text }: ErrorOf<'forbidden'>, namespace: string): string | undefined {
+  const place = `\\\\?"${escapeForRegExp(namespace)}\\\\?"`;
+  return new RegExp(
+    `"(?:system:serviceaccount:[^"\\\\:]{1,63}:)?([^"\\\\:]{1,253})\\\\?" is forbidden: .{1,500} cannot impersonate resource \\\\?"serviceaccounts\\\\?" .{1,99} in the namespace ${place}`,
+  ).exec(text)?.[1];
+}
+
+const ABSENT =
+  /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
+
+/** Matches "in namespace team-1" and "from the namespace "team-1"". */
+function insideOf(namespace: string): string {
+  return `\\b(?:in|from) (?:the )?namespace[ :]{1,2}["'\`\\\\]*${escapeForRegExp(namespace)}(?![\\w-]|\\.\\w)`;
+}
+
+/**
+ * Returns the object that the text calls missing with its namespace: `credential "team-1/login" was not found`, `cannot
+ * get secret "login" from namespace "team-1"`.
+ */
+function absentName(namespace: string, text: string, { objects }: Held): string | undefined {
+  const name = '([a-z0-9][a-z0-9.-]*[a-z0-9])';
+  const path = `(?<![\\w./-])${escapeForRegExp(namespace)}/${name}`;
+  const isAbsent =
+    '["\'`)]* (?:(?:was|is|does|could|has) )?(?:been )?(?:not (?:be )?(?:found|exist)|missing)';
+  const found =
+    new RegExp(path + isAbsent, 'i').exec(text) ??
+    (ABSENT.test(text)
+      ? new RegExp(`${name}["'\`]* ${insideOf(namespace)}`, 'i').exec(text)
+      : null);
+  const absent = found?.[1];
+  return absent && objects.every((one) => one.name !== absent)
+    ? `${namespace}/${absent}`
+    : undefined;
 }

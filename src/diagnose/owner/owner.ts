@@ -1,9 +1,9 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
-import type { FindingCode, Remedy } from '../../model/finding.ts';
-import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult, deadWebhooks } from '../admission/judge.ts';
+import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
+import { type Actor, actorText } from '../actors.ts';
+import { deadWebhooks } from '../admission/judge.ts';
 import { chainCutText, linksInside } from '../chains.ts';
-import { kubectl, objectArgs, withRole } from '../commands.ts';
+import { withRole } from '../commands.ts';
 import {
   type Context,
   groupsOf,
@@ -19,7 +19,6 @@ import {
   subjectOf,
   willBeDeleted,
 } from '../context.ts';
-import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import {
   controllerManager,
   inactiveControllerManager,
@@ -44,26 +43,11 @@ import {
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
 import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
-import {
-  logRemedy,
-  removalAsFirstStep,
-  removalBeforeReach,
-  removalRemedies,
-  scaleUpRemedy,
-} from './remedies.ts';
+import { pausedBy } from './pauses.ts';
+import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
-import {
-  findingAbout,
-  type OwnerCase,
-  partnerDown,
-  podRemedies,
-  podTroubles,
-  REFUSED,
-  returnRemedy,
-  runningOwner,
-  warningsIn,
-} from './running.ts';
-import { pausedBy, refusalsFor } from './state.ts';
+import { refusalsFor } from './statements.ts';
+import { type Owner, partnerDown, REFUSED, stateResults } from './states.ts';
 import { hasClue, suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
@@ -191,7 +175,7 @@ function noOwner(...given: Parameters<typeof missingOwner>): RuleResult {
 function hasHeir({ certainty, owner, suspects }: Ownership): boolean {
   return (
     certainty === 'likely' &&
-    !(owner && hasClue(owner, 'marks')) &&
+    owner?.actor !== undefined &&
     suspects.some(({ rights }) => rights.change !== 'everything')
   );
 }
@@ -238,148 +222,37 @@ function heldByPartner(
 /** Returns the findings about an owner that exists, by its state. */
 function workloadResults(
   ownership: Ownership,
-  given: Omit<OwnerCase, 'common' | 'duty' | 'partners'>,
+  given: Omit<Owner, 'certainty' | 'common' | 'partners'>,
 ): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, suspects, excluded, unread } = ownership;
   if (willBeDeleted(context, actor.namespace)) return [noOwner(context, held, ownership, removal)];
-  const inside = isInside(context, actor.namespace);
   const lines = logLinesAbout(context, held, actor);
   const rivals = suspects
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
-  const gap = unread.length === 0 ? [] : [unreadText(unread)];
-  const partners = suspects.flatMap((other) =>
-    other.actor && hasClue(other, 'catalogue') ? partnerDown(context, held, other.actor) : [],
-  );
-  const ownerCase: OwnerCase = {
+  return stateResults({
     ...given,
-    partners,
+    certainty,
+    partners: suspects.flatMap((other) =>
+      other.actor && hasClue(other, 'catalogue') ? partnerDown(context, held, other.actor) : [],
+    ),
     // A guard that the owner itself runs keeps others from changing its objects.
     obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
-    duty:
-      certainty === 'proven'
-        ? `should remove ${held.finalizer}`
-        : `should most likely remove ${[held.finalizer, ...gap.map((text) => `(${text})`)].join(' ')}`,
     common: {
       subject: subjectOf(actor),
       finalizer: held.finalizer,
-      scope: inside ? 'namespace' : 'cluster',
-      certainty,
+      scope: isInside(context, actor.namespace) ? 'namespace' : 'cluster',
       evidence: [
         ...logEvidence(context, lines),
         ...evidenceFor(candidate),
         ...rivals,
         ...exclusionEvidence(excluded),
-        ...gap,
+        ...(unread.length === 0 ? [] : [unreadText(unread)]),
       ],
       ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     },
-  };
-  // A workload that is deleted with the namespace does not start again in it.
-  const waitsForNamespace = inside
-    ? 'it is in this namespace and is being deleted with it'
-    : undefined;
-  const asleep = { ...ownerCase, common: { ...ownerCase.common, waitsForNamespace } };
-  if (inside && isEnding(context, actor) && actor.pods.length === 0) return [withoutPods(asleep)];
-  if (actor.wanted === 0) return [scaledToZero(asleep)];
-  // Readiness decides about traffic; a controller that is not ready may reconcile, and says so in its log.
-  const isActing = lines.some(({ isError, at }) => isError && at >= held.since);
-  return actor.ready === 0 && !isActing ? notReady(asleep) : runningOwner(ownerCase);
-}
-
-/** Explains that it cannot start again: it is being deleted with its own namespace. */
-function withoutPods(ownerCase: OwnerCase): RuleResult {
-  const { actor, removal } = ownerCase;
-  const code = actor.wanted === 0 ? 'owner-scaled-to-zero' : 'owner-not-ready';
-  const words =
-    ', but is being deleted itself and has no pods, and a terminating namespace accepts no new ones';
-  return findingAbout(ownerCase, code, words, removalAsFirstStep(removal));
-}
-
-function scaledToZero(ownerCase: OwnerCase): RuleResult {
-  const { actor, context, removal } = ownerCase;
-  const { scaledBy } = actor;
-  const [end, wake] = isEnding(context, actor)
-    ? [', and is being deleted itself', returnRemedy(ownerCase)]
-    : ['', scaleUpRemedy(actor)];
-  const at = scaledBy?.time === undefined ? '' : ` at ${scaledBy.time}`;
-  const evidence = scaledBy && [
-    `field manager "${scaledBy.manager}" set its replicas${at} (managedFields)`,
-  ];
-  const words = `, but ${scaledToZeroText(actor)}${end}`;
-  const more = { evidence: evidence ?? [] };
-  return findingAbout(ownerCase, 'owner-scaled-to-zero', words, [wake, ...removal], more);
-}
-
-function scaledToZeroText({ kind, nodeSelector }: Actor): string {
-  switch (kind) {
-    case 'DaemonSet': {
-      const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
-      return labels.length === 0
-        ? 'no node takes its pods'
-        : `no node has the labels of its nodeSelector (${labels.join(', ')})`;
-    }
-    case 'CronJob':
-    case 'Job':
-      return 'is suspended';
-    default:
-      return 'is scaled to zero';
-  }
-}
-
-/** Explains why none of its pods is ready, and what that waits for in turn. */
-function notReady(ownerCase: OwnerCase): RuleResult[] {
-  const { actor, context, removal } = ownerCase;
-  const { conditions, namespace, pods, uid } = actor;
-  const who = actorText(actor);
-  const then = 'it then removes the finalizer';
-  const troubles = podTroubles(context, actor);
-  const paused =
-    troubles.length > 0
-      ? undefined
-      : conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
-  const refused =
-    conditions.find(({ type }) => type === 'ReplicaFailure') ??
-    (pods.length > 0
-      ? undefined
-      : warningsIn(context.now, namespace).find(({ regarding }) => regarding.uid === uid));
-  const said = refused?.message ?? troubles[0] ?? paused?.message;
-  const why = said && shortQuote(said);
-  const causes = classifyErrorText(refused?.message ?? '')
-    .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
-  const [fix, ...more] = podRemedies(actor, who);
-  const cure =
-    refused !== undefined
-      ? {
-          // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          text: `Fix what refuses the pods of ${who}; ${then}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`,
-        }
-      : paused !== undefined
-        ? // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
-          {
-            text: `Resume the rollout of ${who}; ${then}`,
-            command: kubectl('rollout', 'resume', ...objectArgs(actor)),
-          }
-        : fix;
-  const state =
-    actor.kind === 'Pod' ? 'is not ready' : `${actor.ready} of ${actor.wanted} replicas are ready`;
-  const words = `, but ${state}${why === undefined ? '' : `: ${why}`}`;
-  const remedies = [
-    ...(cure ? [withRole('now', cure)] : []),
-    ...more,
-    ...(pods.length > 0 ? [logRemedy(context, actor)] : []),
-    ...removal,
-  ];
-  const evidence = refused ? [`its pods are refused (${refused.reason}): ${refused.message}`] : [];
-  const sleeping = findingAbout(ownerCase, 'owner-not-ready', words, remedies, {
-    quote: why,
-    evidence: [...evidence, ...troubles.slice(0, 5)],
-    waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
   });
-  return [sleeping, ...causes];
 }
 
 /**
@@ -406,16 +279,19 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   };
   if (manager.state === 'stale') return endAt(inactiveControllerManager(context, manager));
   const isFresh = manager.state === 'fresh';
-  const owner: Pick<OwnerCase, 'common' | 'duty'> = {
-    duty: `should remove ${finalizer}`,
-    common: {
-      subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
-      finalizer,
-      scope: 'cluster',
-      certainty: isFresh ? 'proven' : 'likely',
-      evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, manager.evidence],
-    },
-  };
+  const certainty: Certainty = isFresh ? 'proven' : 'likely';
+  const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
+  const finding = (
+    code: FindingCode,
+    words: string,
+    remedies: Remedy[],
+    more: Partial<RuleResult> = {},
+  ): RuleResult => ({
+    ...{ code, subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE }, finalizer },
+    ...{ scope: 'cluster', certainty, evidence: [known, manager.evidence], remedies },
+    message: `should remove ${finalizer}${words}`,
+    ...more,
+  });
   const { results: obstacles } = judgeRemoval(context, held);
   // Errors from before the deletion are about other work, such as the provisioning of a volume.
   const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
@@ -423,7 +299,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     const quote = first === undefined ? undefined : shortQuote(first.error.text);
     const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
     const more = { quote, waitsFor: linksTo(obstacles, REFUSED) };
-    return endAt(findingAbout(owner, 'owner-failing', words, [], more), ...obstacles);
+    return endAt(finding('owner-failing', words, [], more), ...obstacles);
   }
   const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;
@@ -441,7 +317,6 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
       : [`it waits as long as ${names}`, `End what uses ${subject.kind} ${subject.name}: ${names}`];
   const words = `, and ${isFresh ? 'runs' : 'seems to run'}; ${state}`;
   // In a forecast, what uses it may end when the deletion begins.
-  const certainty = context.now.forecast === undefined ? owner.common.certainty : 'unknown';
-  const remedies = [withRole('now', { text })];
-  return endAt(findingAbout(owner, 'owner-running', words, remedies, { certainty }));
+  const more = context.now.forecast === undefined ? {} : { certainty: 'unknown' as const };
+  return endAt(finding('owner-running', words, [withRole('now', { text })], more));
 }

@@ -2,9 +2,9 @@ import { shellQuote } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type { NamespaceFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
-import { undoneText } from '../backends.ts';
+import { memoryFix, undoneText } from '../backends.ts';
 import {
   forceCommand,
   kubectl,
@@ -32,9 +32,10 @@ import {
 import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { isSameAccount, waysToChange } from '../rights.ts';
 import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
+import { lostWithNamespace } from './needs.ts';
 import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
-import { invalidity, kindOfResource, typeOfResource } from './state.ts';
+import { invalidity, kindOfResource, refusalsFor, typeOfResource } from './statements.ts';
 import type { Suspect } from './suspects.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
@@ -73,18 +74,51 @@ export function scaleUpRemedy(actor: Actor): Remedy {
   }
 }
 
-/** Returns the remedy to read its log. `kubectl logs` takes a type only with a slash. */
-export function logRemedy({ now }: Context, actor: Actor): Remedy {
+/** Returns the command that reads its log; none where no pod of it has a log. `kubectl logs` takes a type only with a slash. */
+export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
+  // A container that was never started (no image, no node) has no log.
+  const [started] = pods.filter(
+    ({ phase, containers = [] }) =>
+      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
+  );
+  if (started === undefined) return [];
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
     kind,
   );
   const isHint = now.logs === undefined && now.forecast === undefined;
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${pods[0]?.name ?? name}`;
-  return lookRemedy(
-    `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
-    kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
-  );
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started.name}`;
+  return [
+    lookRemedy(
+      `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
+      kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
+    ),
+  ];
+}
+
+/** Returns the remedies for pods of the owner that are not ready. */
+export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
+  const fix = memoryFix(actor, who) ?? `Fix what keeps ${who} from being ready`;
+  return [withRole('now', { text: `${fix}; ${then}` }), describeRemedy(actor)];
+}
+
+/** Returns the remedies for a node on which no pod of a workload is ready. */
+export function agentRemedies(
+  actor: Actor,
+  { node, pod }: { node: string; pod: string | undefined },
+  then: string,
+): Remedy[] {
+  const who = actorText(actor);
+  if (pod !== undefined) return podRemedies(actor, `the pod of ${who} on node ${node}`, then);
+  const labels = Object.entries(actor.nodeSelector).map(([key, value]) => `${key}=${value}`);
+  const selector = labels.length === 0 ? '' : ` (its nodeSelector is ${labels.join(', ')})`;
+  const text = `Let ${who} have a pod on node ${node}${selector}; ${then}`;
+  return [withRole('now', { text }), describeRemedy(actor)];
+}
+
+function describeRemedy(actor: Actor): Remedy {
+  const command = kubectl('describe', ...objectArgs(actor));
+  return lookRemedy(`See the state of ${actorText(actor)}`, command);
 }
 
 /** Returns the remedy to restart the owner, for a state that a restart is known to end. */
@@ -184,10 +218,12 @@ export function cureRemedies(
   const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
   const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
   return [
-    withRole('now', { text: `Restore ${what}, which the controller needs` }),
+    withRole('now', {
+      text: `Create ${what} again, which the controller needs${removal.length > 0 ? ', unless it was in this namespace: a terminating namespace accepts no new objects' : ''}`,
+    }),
     ...removal.map((remedy) => ({
       ...remedy,
-      text: `If ${what} was in this namespace, where nothing can be created: ${remedy.text}`,
+      text: `If ${what} was in this namespace: ${remedy.text}`,
     })),
   ];
 }
@@ -324,7 +360,7 @@ export function removalRemedies(
   refusedBy?: Subject,
 ): Remedy[] {
   const { namespace, content } = context.now;
-  if (held.isInSpec === true) return [specRemoval(namespace, held)];
+  if (held.isInSpec === true) return [specRemoval(context, held)];
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
   if (object === undefined) return [];
@@ -338,7 +374,7 @@ export function removalRemedies(
     (name) => name === held.finalizer || siblings.includes(name),
   );
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const risk = leakText(held);
+  const risk = leakText(context, held);
   const place = isNamespace ? 'metadata.finalizers of ' : '';
   const inside = content.flatMap(({ type, read }) =>
     (read.ok && object.namespace === namespace.name ? read.value.terminating : [])
@@ -406,7 +442,8 @@ export function removalBeforeReach(
  * pkg/registry/core/namespace/strategy.go). The body carries uid and resourceVersion as just read, which the server
  * takes as preconditions.
  */
-function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
+function specRemoval(context: Context, held: Held): Remedy {
+  const { name, uid } = context.now.namespace;
   const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;
   const filter = `if .metadata.uid == ${JSON.stringify(uid)} then ${removal} else error("not this namespace") end`;
   return withRole('or', {
@@ -416,12 +453,24 @@ function specRemoval({ name, uid }: NamespaceFacts, held: Held): Remedy {
       `jq ${shellQuote(filter)}`,
       kubectl('replace', '--raw', `/api/v1/namespaces/${name}/finalize`, '-f', '-'),
     ].join(' | '),
-    risk: leakText(held),
+    risk: leakText(context, held),
   });
 }
 
-/** Returns what is leaked when the finalizer is removed by hand. */
-function leakText(held: Held): string {
+/** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
+const GONE_OUTSIDE = /\b404\b|\w*NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]\w*/;
+
+/** Returns what is leaked when the finalizer is removed by hand; nothing, where its controller was told that it is gone. */
+function leakText(context: Context, held: Held): string {
+  const [gone] = refusalsFor(context, held).filter(
+    ({ error }) =>
+      error.kind === 'other' &&
+      GONE_OUTSIDE.test(error.text) &&
+      lostWithNamespace(context, held, undefined, error) === undefined,
+  );
+  if (gone !== undefined) {
+    return `if what its controller no longer finds is the external resource, nothing is leaked: "${shortQuote(gone.error.text)}"`;
+  }
   const known = knownFinalizer(held);
   return known === undefined
     ? 'external resources that its controller would have deleted may be leaked; the cluster does not show which'

@@ -1,4 +1,4 @@
-import { domainOf, entriesOfWorkload } from '../../model/catalogue.ts';
+import { domainOf, entriesOfWorkload, productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
@@ -22,6 +22,7 @@ import {
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   containsName,
+  FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
   hasWorkloadName,
@@ -102,7 +103,11 @@ function judge(question: OwnerQuestion): Ownership {
   const others = othersAlive(question, best, able, excluded);
   // Beside an account that nobody uses any more, a permission alone makes nobody the controller.
   const isAccount = best !== undefined && best.actor === undefined && best.account !== undefined;
-  const rivals = isAccount ? suspects.filter(isMoreThanAble) : suspects;
+  const rivals = suspects.filter(
+    (one) =>
+      !(isAccount && !isMoreThanAble(one)) &&
+      !(best?.program !== undefined && isOfOtherProduct(question, one)),
+  );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
@@ -117,6 +122,12 @@ function judge(question: OwnerQuestion): Ownership {
     ...{ certainty: 'unknown', verdict: 'unknown', owner, others, ...common },
     suspects: [...suspects, ...more],
   };
+}
+
+/** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */
+function isOfOtherProduct({ held }: OwnerQuestion, one: Suspect): boolean {
+  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
+  return isKnown && !hasClue(one, 'catalogue', 'product');
 }
 
 /** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
@@ -204,13 +215,15 @@ function leading(
   return isContradicted ? undefined : best;
 }
 
-/** Reports whether a field manager that identifies another program writes the status. */
-function isStatusOfAnother({ held }: OwnerQuestion, { actor, account }: Suspect): boolean {
+/** Reports whether another program of the cluster, or a well-known one, writes the status. An application may name its controllers as it likes. */
+function isStatusOfAnother({ held, actors }: OwnerQuestion, { actor }: Suspect): boolean {
   return statusManagers(held).some((manager) => {
-    if (isControllerOfType(held, manager)) return false;
-    return actor === undefined
-      ? !isSameName(manager, account?.name ?? '')
-      : workloadsOfProgram([actor], manager).length === 0;
+    const writers = workloadsOfProgram(actors, manager);
+    return (
+      writers.length + productsOf(manager).length > 0 &&
+      !isControllerOfType(held, manager) &&
+      !writers.some((one) => one === actor)
+    );
   });
 }
 
@@ -308,7 +321,11 @@ function othersAlive(
   const ruledOut = excluded.flatMap(({ suspect, by }) =>
     !wasHere &&
     workloadExists(suspect) &&
-    (isDecided(suspect) || hasClue(suspect, 'marks', 'status', 'installation', 'author'))
+    (isDecided(suspect) ||
+      hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
+      (suspect.rights.change !== undefined &&
+        !by.isRestriction &&
+        !isBuiltIn(question.held.type.group)))
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
@@ -367,13 +384,14 @@ function outsidePrograms(question: OwnerQuestion): string[] {
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
   const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
-  // The deleted workload used the account with the writer's name, or with the marks.
+  // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
   const idle = unusedAccounts(question).filter((account) => {
     const { change, isOfKubernetes } = rightsOf(account);
     return (
       change === 'named' &&
       !isOfKubernetes &&
       !isSameName(account.name, writerOf(held)?.manager ?? '') &&
+      !FRAMEWORKS.test(writerOf(held)?.manager ?? '') &&
       !departed.some(
         ({ namespace, name }) => namespace === account.namespace && name === account.name,
       ) &&

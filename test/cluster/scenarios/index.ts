@@ -8,6 +8,7 @@ import { contradicted } from './contradicted.ts';
 import { deadApis } from './dead-apis.ts';
 import { decoys } from './decoys.ts';
 import { denials } from './denials.ts';
+import { everyday } from './everyday.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
@@ -48,6 +49,7 @@ import { why } from './why.ts';
 
 /** The catalogue. What takes longest is first, so that nothing has to wait for it alone at the end. */
 export const SCENARIOS: readonly Scenario[] = [
+  ...everyday,
   ...livingOwners,
   ...lifecycle,
   ...finalizers,

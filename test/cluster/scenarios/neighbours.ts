@@ -296,7 +296,7 @@ const failed: Scenario[] = [
     id: 'issuer-elsewhere',
     title: 'the same, and the object is of another namespace',
     spec: { issuerRef: { kind: 'Issuer', name: 'ca', namespace: 'shared' } },
-    owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Restore Issuer/] },
+    owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Create Issuer .* again/] },
     expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
     beyondCommands: 'nobody but its owner knows what was in it',
   }),
@@ -465,7 +465,7 @@ const rights: Scenario[] = [
     id: 'late-clock',
     title: 'its pod leads and renews its Lease, on a node whose clock is ten minutes late',
     afterwards: (world, operator) => createOwnLease(world, operator, { lateBySeconds: 600 }),
-    owner: { code: 'owner-running', says: [/report no error about it/] },
+    owner: { code: 'owner-running', says: [/shows why/] },
   }),
   situation({
     id: 'early-clock',
@@ -567,7 +567,7 @@ const more: Scenario[] = [
       world.client.patch(guardedRef(world, operator), {
         metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
       }),
-    owner: { code: 'owner-running', says: [/report no error about it/] },
+    owner: { code: 'owner-running', says: [/shows why/] },
   }),
   situation({
     id: 'suspended-refused',
@@ -610,7 +610,7 @@ const more: Scenario[] = [
       const injector = operatorOf(world, { namespace, name });
       await createOwnLease(world, injector, { name: `${name}-lock` });
     },
-    owner: { code: 'owner-running', says: [/report no error about it/] },
+    owner: { code: 'owner-running', says: [/shows why/] },
   }),
   situation({
     id: 'own-guard',

@@ -205,7 +205,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['proven'],
-      says: [/runs, 2 of 3 ready; status and Events report no error/],
+      says: [/runs, 2 of 3 ready; nothing in its status and Events shows why/],
     },
     beyondCommands: 'the stand-in of the operator hangs for ever',
   }),

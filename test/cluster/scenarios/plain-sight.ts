@@ -374,7 +374,7 @@ const reasons: Scenario[] = [
         await createLease(world, { namespace, name: lock, holder });
       }
     },
-    owner: { code: 'owner-running', says: [/report no error about it/] },
+    owner: { code: 'owner-running', says: [/shows why/] },
   }),
   inTheField({
     id: 'leads-by-another',
@@ -384,7 +384,7 @@ const reasons: Scenario[] = [
       await leadFromOutside(world, operator);
       await createOwnLease(world, operator, { name: 'enterprise-lock' });
     },
-    owner: { code: 'owner-running', says: [/report no error about it/] },
+    owner: { code: 'owner-running', says: [/shows why/] },
   }),
   inTheField({
     id: 'plain-secret',

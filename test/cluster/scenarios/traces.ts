@@ -26,6 +26,8 @@ export interface LeaseOptions {
   lateBySeconds?: number;
   /** It renews it once, and no more. */
   isOnce?: boolean;
+  /** Its field manager. */
+  manager?: string;
 }
 
 export async function createLease(world: World, options: LeaseOptions): Promise<void> {
@@ -42,7 +44,7 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
         renewTime: microTime(silentForSeconds ?? lateBySeconds),
       },
     },
-    { fieldManager: 'Go-http-client' },
+    { fieldManager: options.manager ?? 'Go-http-client' },
   );
   if (silentForSeconds !== undefined) {
     // Nor has anybody written it just now, as far as the server tells.

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { arrayAt, stringAt, stringsAt } from '../../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../../src/base/json.ts';
 import { ApiError, type Client, type KubeObject, type Ref, refOf, versionsOf } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
 import { whileLooking } from '../wait-until.ts';
@@ -14,6 +14,8 @@ export interface Operator {
   /** Where its workload lives. */
   namespace: string;
   name: string;
+  /** Labels of its pods; unless given, `app: <name>`. */
+  selector?: JsonObject;
   /** As whom it writes. */
   manager: string;
   finalizer: string;
@@ -201,9 +203,10 @@ function ignoreRefusal(error: unknown): void {
 
 export async function readyPods(client: Client, operator: Operator): Promise<KubeObject[]> {
   const pods = await client.list('v1', 'Pod', operator.namespace);
+  const labels = Object.entries(operator.selector ?? { app: operator.name });
   return pods.filter(
     (pod) =>
-      stringAt(pod, 'metadata', 'labels', 'app') === operator.name &&
+      labels.every(([key, value]) => stringAt(pod, 'metadata', 'labels', key) === value) &&
       pod.metadata['deletionTimestamp'] === undefined &&
       arrayAt(pod, 'status', 'conditions').some(
         (condition) =>

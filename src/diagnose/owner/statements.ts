@@ -1,0 +1,458 @@
+import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
+import type { Condition, ObjectDetail, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { trialKey } from '../../model/snapshot.ts';
+import { type Actor, actorsOf } from '../actors.ts';
+import { type Context, detailOf, eventsAbout, isForeseen, typesOf } from '../context.ts';
+import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
+import type { Held } from './held.ts';
+import { currentLogLines } from './logs.ts';
+import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
+
+// What the status of an object, its Events and the log of its owner say. This file alone decides whether a text is about the
+// removal, whether it reports a failure, and whether it is newer than the deletion.
+
+/** A text about an object. */
+export interface Statement {
+  object: ObjectFacts;
+  text: string;
+  /** The text behind the reason of its condition in words, as `waiting for infrastructure deletion`. */
+  words: string;
+  /** "status condition Ready=False (Failed) of Widget db", "the log of ops/widget-operator-0/manager". */
+  source: string;
+  /** The latest possible time of the text; empty if nothing dates it. */
+  at: string;
+  /** The text was written after the deletion, makes sense only during one, or nothing dates it. */
+  isNew: boolean;
+  /** The text reports a failure that may concern the removal. */
+  isFailure: boolean;
+  /** It says that the whole object is not well, or the status itself calls it a failure. */
+  isGeneral: boolean;
+  /** Only programs other than the owner wrote the status since the deletion, or ever. */
+  isOfOthers: boolean;
+}
+
+/** An error of a statement, as far as it is understood. */
+export interface Refusal extends Pick<Statement, 'source' | 'at'> {
+  error: ContentError;
+}
+
+/**
+ * Returns the current failures that the objects, their Events, the log of the owner and a dry run report, newest first, each
+ * text once. Without an owner, those of kube-controller-manager.
+ */
+export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
+  const said = held.objects.flatMap((object) => [
+    ...statusOf(context, object, owner),
+    ...warningsOf(context, object, owner),
+  ]);
+  if (owner !== undefined) said.push(...logStatements(context, held, owner));
+  const reported = said
+    .filter((one) => one.isNew && one.isFailure && !one.isOfOthers)
+    .flatMap(({ text, source, at }) => errorsIn(text).map((error) => ({ error, source, at })));
+  const tried = held.objects.flatMap((object) =>
+    invalidity(context, held, object).map((error) => ({
+      error,
+      source: `a dry run that removes the finalizer of ${object.kind} ${object.name}`,
+      at: context.now.takenAt,
+    })),
+  );
+  const unique = new Map([...reported, ...tried].toReversed().map((one) => [one.error.text, one]));
+  return newestFirst([...unique.values()].reverse()).map((one) => ({
+    ...one,
+    error: asKubernetesError(context, one.error),
+  }));
+}
+
+/** Returns the new texts of the status of the objects, also those that report no failure but a wait. */
+export function statusTexts(context: Context, held: Held, owner?: Actor): Statement[] {
+  return held.objects.flatMap((object) =>
+    statusOf(context, object, owner).filter(({ isNew, isOfOthers }) => isNew && !isOfOthers),
+  );
+}
+
+/** Returns the failures that the status of an object reports, whenever they were written. */
+export function failuresOf(context: Context, object: ObjectFacts): Statement[] {
+  return statusOf(context, object).filter(({ isFailure, isOfOthers }) => isFailure && !isOfOthers);
+}
+
+/**
+ * Returns the failures that count before a deletion. Beside a condition such as Ready=True, only conditions about the whole
+ * object and failures do: any other text is history, and any other condition that is False says that an option is not in use.
+ */
+export function presentFailures(context: Context, object: ObjectFacts): Statement[] {
+  const isWell = saysWell(detailOf(context, object)?.conditions);
+  return failuresOf(context, object).filter(({ isGeneral }) => isGeneral || !isWell);
+}
+
+/** Returns the newest failure from before the deletion, or of other programs: a Warning Event, or a text of the status. */
+export function lastComplaint(context: Context, held: Held, owner: Actor): Statement | undefined {
+  const said = held.objects.flatMap((object) => [
+    ...warningsOf(context, object, owner),
+    ...statusOf(context, object, owner).filter(
+      ({ isFailure, isGeneral }) => isFailure || isGeneral,
+    ),
+  ]);
+  return newestFirst(said)[0];
+}
+
+/** Returns the Warning Events about the objects since the deletion, newest first, whoever reported them. */
+export function lateWarnings(context: Context, held: Held) {
+  const all = held.objects.flatMap((object) =>
+    eventsOf(context, object, undefined)
+      .filter(({ type, at }) => type === 'Warning' && at >= (object.deletionTimestamp ?? ''))
+      .map((event) => ({ ...event, what: eventText(event, object) })),
+  );
+  // The baseline may have the same Event; the last of equal ones counts.
+  const unique = new Map(
+    newestFirst(all)
+      .reverse()
+      .map((one) => [one.what + one.message, one]),
+  );
+  return [...unique.values()].reverse();
+}
+
+/** Returns what the status of the objects says, for a report that names no owner; texts from before the deletion with their time. */
+export function statusEvidence(context: Context, held: Held): string[] {
+  return held.objects
+    .flatMap((object) => statusOf(context, object))
+    .filter(({ isOfOthers }) => !isOfOthers)
+    .map((one) => `${one.source}${one.isNew ? '' : `, ${ageText(one)}`}: ${one.text}`);
+}
+
+/** Returns when a text from before the deletion was written; renderers write the time as an age. */
+export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>): string {
+  if (isOfOthers) return 'written by another program';
+  return at === '' ? 'written before the deletion' : `last written at ${at}, before the deletion`;
+}
+
+/** Returns the errors that are the last Events about the held objects, before a deletion. A status that is well makes them history. */
+export function recentWarnings(context: Context, held: Held, owner: Actor): string[] {
+  return held.objects.flatMap((object) => {
+    if (saysWell(detailOf(context, object)?.conditions)) return [];
+    const [last] = newestFirst(eventsOf(context, object, owner));
+    return last?.type === 'Warning' && FAILURE.test(last.message)
+      ? `${eventText(last, object)} says: ${last.message}`
+      : [];
+  });
+}
+
+/** Conditions about the work of the controller itself, and not about what its object runs. */
+const WORK = /^(?:InSync|Synced|Synchronized|Reconciled|Connected)$/;
+
+/** Returns what the status of an object says against its health, whatever the words: Degraded, or Synced=False. */
+export function poorHealth(context: Context, object: ObjectFacts): string[] {
+  const { conditions = [], endedAt, unhealthy = [] } = detailOf(context, object) ?? {};
+  if (endedAt !== undefined) return [];
+  const failing = conditions
+    .filter(({ type, status }) => status === 'False' && WORK.test(type))
+    .map(({ type, reason, message }) => `${type}=False (${reason}) ${message}`.trim());
+  return [...failing, ...(saysWell(conditions) ? [] : unhealthy)];
+}
+
+/** Reports whether a text that is about the objects is an error that a repeated request heals. */
+export function reportsConflict(context: Context, held: Held, owner: Actor): boolean {
+  const texts = held.objects.flatMap((object) => {
+    const { conditions = [], texts: others = [] } = detailOf(context, object) ?? {};
+    return [...conditions.map(({ message }) => message), ...others];
+  });
+  const events = eventsAbout(context, held).map(({ message }) => message);
+  const lines = currentLogLines(context, held, owner).map(({ text }) => text);
+  return [...texts, ...events, ...lines].some((text) => NOISE.test(text));
+}
+
+/** Finds a validation error, which refuses every change of the object for all users. */
+export function invalidity(
+  { now }: Context,
+  { finalizer }: Held,
+  { uid }: ObjectFacts,
+): ContentError[] {
+  const trial = now.trials[trialKey(uid, finalizer)];
+  if (trial?.answer !== 'refused') return [];
+  return classifyErrorText(trial.message)
+    .filter(({ kind }) => kind === 'invalid')
+    .map((error) => ({ ...error, text: trial.message }));
+}
+
+const WAITING =
+  /\bwait|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\bin use\b|\b(?:used|referenced) by\b|\bmust be (?:deleted|removed|gone)|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finalized|ready)\b/i;
+const FAILING =
+  /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate (?:is|has|signed|not)|\b(?:code|status|http)\W{0,3}5\d\d\b|internal error|does not exist|not exist/i;
+
+/** Reports whether a text says that another object must be deleted first, and not that a request failed. */
+export function isWaitText(text: string): boolean {
+  return WAITING.test(text) && !FAILING.test(text);
+}
+
+/** A text that counts its progress reports no failure. */
+export const PROGRESS = /\b\d{1,3} ?%/;
+
+/** Returns the kind of a resource, by its name in an error: `secrets`, `secret` and `Secret` are one. */
+export function kindOfResource(context: Context, error: { resource: string }): string {
+  return typeOfResource(context, error)?.kind ?? error.resource;
+}
+
+/** Returns the served type that a text names by its resource or kind; of several groups the one that it names. */
+export function typeOfResource(
+  context: Context,
+  { resource, group = '' }: { resource: string; group?: string },
+): ResourceType | undefined {
+  const named = typesOf(context).filter(({ resource: plural, kind }) =>
+    [plural, kind.toLowerCase()].includes(resource.toLowerCase()),
+  );
+  return named.find((type) => type.group === group) ?? named[0];
+}
+
+/** Returns the texts of a status, without noise. */
+function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
+  const detail = detailOf(context, object);
+  if (detail === undefined) return [];
+  const isOfOthers = isStatusOfOthers(context, owner, object);
+  const written = { object, isOfOthers };
+  const make = (text: string, words: string, source: string, isStated: boolean, about: string) => ({
+    ...{ text, words, source, ...written },
+    isFailure: !isAboutOtherWork(detail, about) && (isStated || isFailureText(text)),
+  });
+  const conditions = detail.conditions.flatMap((condition): Statement[] => {
+    const { type, status, reason, lastTransitionTime } = condition;
+    const message = condition.message || reason;
+    const words = `${kebab(reason).replaceAll('-', ' ')}: ${message}`;
+    const date = dateOf(context, object, lastTransitionTime, condition, message);
+    // A condition that is well counts if it has changed since the deletion and says what it waits for: `InUse=True`.
+    if (
+      !isAgainstIt(condition) &&
+      !(isWaitText(words) && isLater(context, object, lastTransitionTime))
+    ) {
+      return [];
+    }
+    const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
+    const source = `status condition ${is} of ${object.kind} ${object.name}`;
+    const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
+    const isGeneral = isStated || (status === 'False' && WELL.test(type));
+    return [
+      {
+        ...make(message, words, source, isStated, `${type} ${reason} ${message}`),
+        ...date,
+        isGeneral,
+      },
+    ];
+  });
+  const source = `the status of ${object.kind} ${object.name}`;
+  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((text) => {
+    const isStated = detail.errors?.includes(text) === true;
+    const isSentence = !detail.texts.includes(text);
+    const made = make(text, text, source, isStated, text);
+    const date = dateOf(context, object, undefined, detail, text);
+    return { ...made, ...date, isGeneral: false, ...(isSentence && { isFailure: false }) };
+  });
+  return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
+}
+
+/** Returns the Warning Events about the object that no program other than the owner is known to have reported. */
+function warningsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
+  const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
+  return eventsOf(context, object, owner)
+    .filter(({ type }) => type === 'Warning')
+    .map((event) => {
+      const { message: text, at } = event;
+      const isNew = Date.parse(at) >= began || DURING_DELETION.test(text);
+      const flags = { isNew, isFailure: true, isGeneral: true, isOfOthers: false };
+      return { object, text, words: text, source: eventText(event, object), at, ...flags };
+    });
+}
+
+/** Returns the errors about these objects in the owner's log. */
+function logStatements(context: Context, held: Held, owner: Actor): Statement[] {
+  return currentLogLines(context, held, owner)
+    .filter(({ text, isError }) => isError && !NOISE.test(text))
+    .map(({ text, pod, at, object }) => {
+      const flags = { isNew: true, isFailure: true, isGeneral: true, isOfOthers: false };
+      return { object, text, words: text, source: `the log of ${pod}`, at, ...flags };
+    });
+}
+
+/** Returns the Events about an object that no program other than the owner is known to have reported, without noise. */
+function eventsOf(context: Context, object: ObjectFacts, owner: Actor | undefined) {
+  return eventsAbout(context, { objects: [object] }).flatMap((event) => {
+    const { at, component, instance, message } = event;
+    if (at === undefined || NOISE.test(message)) return [];
+    return isOfAnother(context, owner, component, instance) ? [] : [{ ...event, at }];
+  });
+}
+
+function eventText({ reason }: { reason: string }, { kind, name }: ObjectFacts): string {
+  return `Event ${reason} about ${kind} ${name}`;
+}
+
+function newestFirst<T extends { at: string }>(all: readonly T[]): T[] {
+  return all.toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+}
+
+/** Returns the errors in the text of a failure. A terminating namespace accepts no new Events, and no clean-up needs them. */
+function errorsIn(text: string): ContentError[] {
+  const errors = classifyErrorText(text);
+  if (errors.some((one) => 'resource' in one && one.resource === 'events')) return [];
+  const known = errors.filter(({ kind }) => kind !== 'other');
+  return known.length > 0 ? known : errors.slice(0, 1);
+}
+
+function isFailureText(text: string): boolean {
+  return (
+    (FAILURE.test(text) && !PROGRESS.test(text)) ||
+    classifyErrorText(text).some(({ kind }) => kind !== 'other')
+  );
+}
+
+/**
+ * Reports an error as one of Kubernetes only if its text names a user, or an object by its resource or kind: other
+ * systems refuse with similar texts. Client libraries write the kind in lower case: `issuer.cert-manager.io "x" not found`.
+ */
+function asKubernetesError(context: Context, error: ContentError): ContentError {
+  const isOurs = (): boolean => {
+    if (error.kind === 'forbidden') return error.user !== undefined;
+    if (error.kind !== 'not-found') return true;
+    return typesOf(context).some(
+      ({ group, resource, kind }) =>
+        [resource, kind].includes(error.resource) ||
+        `${kind.toLowerCase()}.${group}` === `${error.resource}.${error.group}`,
+    );
+  };
+  return isOurs() ? error : { kind: 'other', text: error.text };
+}
+
+/** Reports whether the error is of another program than the owner: many programs report about one object. */
+function isOfAnother(
+  context: Context,
+  owner: Actor | undefined,
+  component: string,
+  instance = '',
+): boolean {
+  if (NODE_COMPONENTS.test(component)) return true;
+  const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
+  if (owner === undefined || isOf(owner)) return false;
+  return KUBERNETES_CONTROLLERS.test(component) || actorsOf(context).some(isOf);
+}
+
+/** Reports whether only other programs wrote the status since the deletion, or ever. */
+function isStatusOfOthers(
+  context: Context,
+  owner: Actor | undefined,
+  { deletionTimestamp, statusWriters }: ObjectFacts,
+): boolean {
+  const late = statusWriters.filter(
+    ({ time }) => Date.parse(time ?? '') >= Date.parse(deletionTimestamp ?? ''),
+  );
+  const writers = late.length > 0 ? late : statusWriters;
+  return writers.length > 0 && writers.every(({ manager }) => isOfAnother(context, owner, manager));
+}
+
+/** Reports whether the time is after the deletion of the object or of its namespace; in a forecast it lies ahead. */
+function isLater(
+  context: Context,
+  { deletionTimestamp: since = '', namespace }: ObjectFacts,
+  time = '',
+): boolean {
+  if (isForeseen(context, { since })) return false;
+  const whole = context.now.namespace;
+  const isAfterWhole =
+    namespace === whole.name && Date.parse(time) > Date.parse(whole.deletionTimestamp ?? '');
+  return isAfterWhole || Date.parse(time) >= Date.parse(since);
+}
+
+/**
+ * Dates a text of a status: by its own transition, by the last write of the status, and by the generation that its
+ * writer has seen, which a deletion raises. A transition alone does not make a text old: the message may have changed since.
+ * Words that only make sense during a deletion are new, whatever the dates.
+ */
+function dateOf(
+  context: Context,
+  object: ObjectFacts,
+  transition: string | undefined,
+  { observedGeneration }: { observedGeneration?: number | undefined },
+  text: string,
+): Pick<Statement, 'at' | 'isNew'> {
+  const { generation = 0, deletionTimestamp: since = '' } = object;
+  const dates = [transition, lastStatusWrite(object)].flatMap((date) => date ?? []);
+  const isLate = dates.some((date) => isLater(context, object, date));
+  const hasSeen =
+    observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
+  // A condition with a generation of its own was not judged again by a later write of another part of the status. A
+  // controller may report a generation that its cache has outdated, so a transition since the deletion counts more.
+  const isBehind =
+    transition !== undefined &&
+    !isLater(context, object, transition) &&
+    (observedGeneration ?? generation) < generation;
+  const at = isBehind ? transition : dates.toSorted().at(-1);
+  const isOfDeletion = DURING_DELETION.test(text) && !isForeseen(context, { since });
+  return { at: at ?? '', isNew: isOfDeletion || (!isBehind && (isLate || hasSeen)) };
+}
+
+/** Words that only make sense while an object or its namespace is being deleted. */
+const DURING_DELETION =
+  /because it is being terminated|\bdeletion (?:is )?blocked|\bblock(?:s|ing|ed)? (?:the |its )?deletion|\b(?:wait\w*|pending) (?:for|until|on)\b.{0,150}\b(?:deletion|(?:be|is|are) (?:deleted|removed|gone|finalized))\b/i;
+
+/** Returns the last write of the writer that has been silent longest: no text of the status is surely newer. */
+function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
+  const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
+  return [...last.values()].flatMap((time) => time ?? []).sort()[0];
+}
+
+/** Conditions that say whether an object as a whole is well. */
+const WELL = /^(?:Healthy|Available|Synced|Reconciled|Valid|Connected|\w*Ready)$/;
+
+function saysWell(conditions: readonly Condition[] = []): boolean {
+  return conditions.some(({ type, status }) => status === 'True' && SURELY_WELL.test(type));
+}
+
+const SURELY_WELL = /^(?:Ready|Healthy|Available|Synced)$/;
+
+/**
+ * Types with "abnormal-true" and "normal-true" polarity (Kubernetes API conventions, "Typical status
+ * properties"). For an unknown type only its text is known.
+ */
+const ABNORMAL =
+  /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
+
+/**
+ * Types of conditions about the removal itself: True while it goes on, well or badly, so that only the text
+ * decides.
+ */
+const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
+
+/** Reports whether a condition says that something is not well, by its type and status, or else by its reason. */
+function isAgainstIt({ type, status, reason }: Condition): boolean {
+  // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
+  const isTrue = status === '' || status === 'True';
+  return ABNORMAL.test(type)
+    ? isTrue
+    : !isTrue || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
+}
+
+/** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
+const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
+
+/**
+ * Reports whether a text is about other work than the removal: work that has ended (a failed backup can
+ * still be deleted), or work beside which the state is healthy.
+ */
+function isAboutOtherWork({ besideHealthy, endedAt }: ObjectDetail, words: string): boolean {
+  const isOther =
+    endedAt !== undefined || besideHealthy?.includes(words) === true || OTHER_WORK.test(words);
+  return isOther && !ABOUT_REMOVAL.test(words.replace(NAMESPACE_ENDS, ''));
+}
+
+/**
+ * Work that is no clean-up and fails by the deletion of the namespace: a sync or the like that may create nothing any
+ * more, and Pods or Deployments that are gone.
+ */
+const OTHER_WORK =
+  /\b(?:sync|upgrade|install|rollout|deploy)(?:failed|error)\b.*because it is being terminated|\b(?:pods?|deployments|statefulsets|daemonsets|replicasets)(?:\.apps)? "[^"]+" not found/is;
+/** The words of NamespaceLifecycle (apiserver), which refuses any new object. */
+const NAMESPACE_ENDS = /because it is being terminated/;
+
+/** Errors that a repeated request heals. */
+const NOISE =
+  /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
+
+export function kebab(kind: string): string {
+  return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
+}
