@@ -66,7 +66,7 @@ import {
   reportsConflict,
   statusTexts,
 } from './statements.ts';
-import { hasClueThat, hasObjectClue, type Suspect } from './suspects.ts';
+import { isMoreThanAble, type Suspect } from './suspects.ts';
 
 /** An owner that exists, and what was read of it. */
 export interface Owner {
@@ -706,7 +706,7 @@ function showsNoReason(owner: Signs): Found {
           : open !== undefined
             ? [withRole('now', { text: ask })]
             : undefined;
-  const isSeen = hasObjectClue(candidate) || hasClueThat(candidate, 'proven', 'likely');
+  const isSeen = isMoreThanAble(candidate);
   const more = said === undefined ? `${silenceText(owner)}. ` : '';
   const time = `${more}${isSeen ? `Give ${who} more time` : `If ${who} handles ${what}, give it more time`}: raise the timeout`;
   // Its log says what it does; more time helps only an owner that is at work.
