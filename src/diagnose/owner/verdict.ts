@@ -325,7 +325,7 @@ function othersAlive(
       hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
       (suspect.rights.change !== undefined &&
         !by.isRestriction &&
-        !isBuiltIn(question.held.type.group)))
+        (best === undefined || !isBuiltIn(question.held.type.group))))
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );

@@ -574,7 +574,7 @@ const innocents: Scenario[] = [
       VELERO,
     ],
     afterwards: (world, operator) => uninstall(world, operator),
-    owner: (world, operator) => [ownerMissing(guardedRef(world, operator), operator.finalizer)],
+    owner: (world, operator) => [nobodyKnown(world, operator)],
   }),
   inTheField({
     id: 'inside-with-resizer',
