@@ -8,7 +8,7 @@ import { containerStatus, unready } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ownerUnknown, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
