@@ -7,7 +7,6 @@ import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
 import {
   clueTable,
-  doubtList,
   exclusionList,
   findingTable,
   inputTable,
@@ -25,7 +24,7 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'README.md': await readmeBlocks(),
     'docs/terminal.md': { help: fenced(FULL_HELP) },
     'docs/permissions.md': { sources: sourceRules() },
-    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList(), doubts: doubtList() },
+    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
   };
 }
 

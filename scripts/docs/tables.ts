@@ -1,6 +1,5 @@
 import { CLUES } from '../../src/diagnose/owner/clues.ts';
 import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
-import { DOUBTS } from '../../src/diagnose/owner/verdict.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
@@ -52,30 +51,21 @@ export function outputTable(): string {
   return table(['output', 'meaning'], rows);
 }
 
-/** Returns the table of clues, in the order of their weight. */
+/** Returns the table of clues, in the order in which suspects are listed. */
 export function clueTable(): string {
-  const rows = CLUES.map((row) => {
-    const answer = 'names' in row ? NAMING[row.names] : ORDERING[row.about];
-    return [code(row.kind), escapeText(row.text), row.about, answer];
-  });
-  return table(['clue', 'sentence in the report', 'about', 'names the owner'], rows);
+  const rows = CLUES.map(({ kind, text, weight }) => [
+    code(kind),
+    escapeText(text),
+    WEIGHTS[weight],
+  ]);
+  return table(['clue', 'sentence in the report', 'names the owner'], rows);
 }
 
-const NAMING = {
-  proven: 'yes',
-  likely: 'as `likely`, if it is about the object or there is a permission',
+const WEIGHTS = {
+  decides: 'yes, if no other program has such a clue',
+  marks: 'as `likely`, if nobody else has them',
+  supports: 'as `likely`, where nobody has the marks: the most clues, one of them a permission',
 } as const;
-
-const ORDERING = {
-  object: 'no: it orders the suspects',
-  type: 'no: it orders the suspects',
-  anyone: 'no: it rules out that the owner is missing',
-} as const;
-
-/** Why nobody is named although clues point to one suspect. */
-export function doubtList(): string {
-  return DOUBTS.map(({ reason }) => `- ${escapeText(reason)}`).join('\n');
-}
 
 /** Returns the list of reasons that exclude a suspect. */
 export function exclusionList(): string {

@@ -1,6 +1,5 @@
 import { TOKENS } from '../model/facts/rbac.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import { accountText, actorsOf } from './actors.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 import { remember } from './remember.ts';
 
@@ -33,6 +32,8 @@ export interface Rights {
   isOfKubernetes: boolean;
   /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
   isMarked: boolean;
+  /** A rule names the status or finalizers of the type, and lets the account change them. */
+  isHalfMarked: boolean;
   /** The rules that grant this, for the report. */
   because: string[];
 }
@@ -46,6 +47,7 @@ export const NO_RIGHTS: Rights = {
   isLocal: false,
   isOfKubernetes: false,
   isMarked: false,
+  isHalfMarked: false,
   because: [],
 };
 
@@ -146,6 +148,7 @@ export function rightsOf(
     ),
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
     isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
+    isHalfMarked: granted.some(({ right }) => right === 'part'),
     isMarked: ['type', 'part'].every((mark) => granted.some(({ right }) => right === mark)),
     because: [...new Set(granted.map(({ because }) => because))],
   };
@@ -155,6 +158,37 @@ export function rightsOf(
 function markOf({ resource }: ResourceType, name: string): string[] {
   if (name === resource) return ['type'];
   return name === `${resource}/status` || name === `${resource}/finalizers` ? ['part'] : [];
+}
+
+/**
+ * Reports whether RBAC shows that the account may have lost its permissions: its role is gone and the binding left, or a
+ * role with the marks of the type's controller is bound to nobody.
+ */
+export function hadRights(
+  { now: { cluster } }: Context,
+  account: Account,
+  type: ResourceType,
+): boolean {
+  const roles = itemsIn(cluster.clusterRoles);
+  const bindings = itemsIn(cluster.clusterRoleBindings);
+  const isDangling = bindings.some(
+    ({ role, subjects, namespace }) =>
+      roles.every(({ name }) => name !== role.name) &&
+      subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
+  );
+  return (
+    isDangling ||
+    roles.some(
+      ({ name, rules }) =>
+        bindings.every(({ role }) => role.name !== name) &&
+        rules.some(
+          (rule) =>
+            rule.apiGroups.includes(type.group) &&
+            canChange(rule) &&
+            rule.resources.some((one) => markOf(type, one).includes('part')),
+        ),
+    )
+  );
 }
 
 /**
@@ -260,37 +294,6 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
   return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
 }
 
-/**
- * Returns everybody but this account whom RBAC lets change objects of the type, in words: directly, as somebody else, or
- * after granting it to themselves; also by a binding that was deleted with the namespace. Kubernetes itself and the gate
- * do not count, nor do ServiceAccounts of a namespace that is being deleted with their tokens.
- */
-export function othersWhoMayChange(context: Context, type: ResourceType, own: Account): string[] {
-  const { cluster, namespace, self } = context.now;
-  const homes = itemsIn(cluster.namespaces).map(({ name }) => name);
-  const gate =
-    self?.ok === true
-      ? accountOf({ subject: { kind: 'User', name: self.value }, namespace: undefined })
-      : own;
-  // A workload that stays may run as the gate's account; the gate itself runs in a Job, or outside.
-  const isShared = actorsOf(context).some(
-    ({ account, kind }) => isSameAccount(account, gate) && !/^(?:Job|CronJob|Pod)$/.test(kind),
-  );
-  const isOther = (account: Account): boolean => {
-    if (isSameAccount(account, own) || (isSameAccount(account, gate) && !isShared)) return false;
-    const home = account.namespace;
-    return home === undefined || (home !== namespace.name && homes.includes(home));
-  };
-  const found = [...grantsOf(context), ...departedGrants(context)].flatMap((grant) => {
-    const { subject, rule } = grant;
-    if (isForKubernetes(grant) || (!changesType(rule, type) && !borrowsRights(rule))) return [];
-    if (subject.kind === 'Group') return [`group ${subject.name}`];
-    const account = accountOf(grant);
-    return isOther(account) ? [accountText(account)] : [];
-  });
-  return [...new Set(found)];
-}
-
 /** Reports whether a rule is about changes of the type. The status of a built-in type carries its metadata as well. */
 function changesType(rule: RuleFacts, type: ResourceType): boolean {
   const types = rule.resources.map((name) => name.split('/')[0]);
@@ -324,14 +327,6 @@ function actsAsAccounts({ apiGroups, resources, verbs }: RuleFacts): boolean {
     ['create', '*'].some((verb) => verbs.includes(verb)) &&
     resources.some((name) => TOKENS.test(name));
   return ['', '*'].some((group) => apiGroups.includes(group)) && (impersonates || makesTokens);
-}
-
-/** Reports whether a rule lets its holder act as somebody else, or give itself further permissions. */
-function borrowsRights(rule: RuleFacts): boolean {
-  return (
-    rule.verbs.some((verb) => ['impersonate', 'bind', 'escalate'].includes(verb)) ||
-    actsAsAccounts(rule)
-  );
 }
 
 /**

@@ -104,7 +104,6 @@ function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
     definitions: [],
     details: [],
     partners: [],
-    siblings: [],
     behind: [],
     dependents: now.namespace.finalizers.includes('foregroundDeletion'),
     trials: [],
@@ -314,9 +313,8 @@ function isRead({ now }: Context, { cluster }: Wanted): boolean {
  * containers are known after the second round.
  */
 function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
-  const found = held.map((one) => ({ type: one.type, ...findOwner(context, one) }));
-  wanted.siblings.push(...found.flatMap((one) => (one.dependsOnSiblings ? one.type : [])));
   if (context.now.logs === undefined) return;
+  const found = held.map((one) => findOwner(context, one));
   const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
   const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
   for (const actor of [...actors].slice(0, MAX_SUSPECTS)) {

@@ -1,13 +1,7 @@
 import type { DefinitionDetail } from './facts/apis.ts';
 import type { EventFacts, NodeFacts } from './facts/cluster.ts';
 import type { ObjectDetail, Reference } from './facts/detail.ts';
-import type {
-  Identity,
-  NamespaceFacts,
-  ObjectFacts,
-  ResourceType,
-  Sibling,
-} from './facts/metadata.ts';
+import type { Identity, NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
 import type { BindingFacts, RoleFacts } from './facts/rbac.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
@@ -57,13 +51,6 @@ export interface Snapshot {
   behind?: Record<string, NamespaceContent>;
   /** Cluster-scoped objects that the Namespace owns; absent unless its foreground deletion waits. */
   dependents?: Read<ObjectFacts[]>;
-  /**
-   * All objects of a type in the cluster, by the name of the type for kubectl; a failed read if a limit left any out.
-   * Read only where the owner would otherwise be proven to be missing.
-   */
-  siblings?: Record<string, Read<Sibling[]>>;
-  /** The name of the user that the gate is; read together with `siblings`. */
-  self?: Read<string>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
   /**
@@ -218,8 +205,6 @@ export interface Wanted {
   /** Held objects whose status may contain the reason, with the number of objects of their type. */
   details: { type: ResourceType; object: ObjectFacts; total: number }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
-  /** Types of which all objects in the cluster show whether anybody still writes them. */
-  siblings: ResourceType[];
   /** Terminating namespaces that held objects wait for. */
   behind: NamespaceFacts[];
   /** Cluster-scoped objects that the Namespace owns. */

@@ -9,8 +9,6 @@ import {
   objectFacts,
   type ResourceType,
   removalPatch,
-  type Sibling,
-  siblingFacts,
   typeName,
 } from '../model/facts/metadata.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
@@ -145,37 +143,6 @@ export async function readPartners(
     });
   });
   return answers;
-}
-
-/** Limit for the objects of one type that are read to find controllers that still write them: one page. */
-const MAX_SIBLINGS = PAGE_SIZES.small;
-
-/** Reads all objects of a type in the cluster. With only a part of them, nothing is known about the rest. */
-export async function readSiblings(
-  type: ResourceType,
-  { api, signal }: Reading,
-): Promise<Gathered<Read<Sibling[]>>> {
-  const options = { signal, metadataOnly: true, limit: MAX_SIBLINGS, maxItems: MAX_SIBLINGS };
-  const listed = await api.list(collectionPath(type), collectItems(siblingFacts), options);
-  const message = `only the first ${MAX_SIBLINGS} are read`;
-  const value = !listed.ok
-    ? listed
-    : listed.value.complete
-      ? readOk(listed.value.kept)
-      : readFailed({ kind: 'aborted', message });
-  const what = `who writes ${typeName(type)} in the whole cluster`;
-  return { value, unread: notInspectedEntries(what, value, type) };
-}
-
-/** Reads the name of the user that sends these requests (KEP-3325; Kubernetes 1.28 and later). */
-export async function readSelf({ api, signal }: Reading): Promise<Gathered<Read<string>>> {
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
-  const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-  const answer = await api.send({ method: 'POST', path, body }, { signal });
-  if (!answer.ok) return { value: answer };
-  const name = stringAt(answer.value, 'status', 'userInfo', 'username');
-  const unnamed = readFailed({ kind: 'invalid', message: 'the answer names no user' });
-  return { value: name === undefined ? unnamed : readOk(name) };
 }
 
 /**

@@ -41,8 +41,6 @@ import {
   readDetails,
   readPartners,
   readSamples,
-  readSelf,
-  readSiblings,
   readTrials,
   tryDeletion,
 } from './objects.ts';
@@ -197,7 +195,7 @@ function sourceFiller<Item, Value>(given: FillerOptions<Item, Value>): Fill {
   };
 }
 
-type Part = 'nodes' | 'definitions' | 'details' | 'partners' | 'siblings' | 'behind' | 'trials';
+type Part = 'nodes' | 'definitions' | 'details' | 'partners' | 'behind' | 'trials';
 
 /** Returns a filler for a part that has the same name in `Wanted` and in `Snapshot`. */
 function partFiller<P extends Part>(
@@ -275,12 +273,6 @@ function sourceFillers(
     partFiller('partners', {
       idOf: (one) => partnerKey({ ...one.type, ...one }),
       read: (items) => readPartners(items, deps),
-    }),
-    partFiller('siblings', { idOf: typeName, read: oneByOne((type) => readSiblings(type, deps)) }),
-    sourceFiller({
-      wants: ({ siblings }) => (siblings.length > 0 ? ['self'] : []),
-      placeOf: (snapshot) => snapshot,
-      read: oneByOne(() => readSelf(deps)),
     }),
     partFiller('behind', {
       idOf: ({ name }) => name,

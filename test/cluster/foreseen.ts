@@ -471,7 +471,7 @@ export const HANGS: Record<string, Hang> = {
       await createGuarded(world, operator, 'a');
     },
     'inconclusive',
-    /scaled to zero|it could be Deployment/,
+    /scaled to zero|is one of: Deployment/,
   ],
   'a load balancer of whose two cloud controllers none runs': [
     async (world) => {

@@ -17,7 +17,7 @@ async function look(isAllowed: boolean) {
     if (isAllowed) snapshot.logs ??= {};
     return {
       ...{ cluster: [], places: [], nodes: [], definitions: [], details: [], partners: [] },
-      ...{ siblings: [], behind: [], dependents: false, trials: [], deletions: [] },
+      ...{ behind: [], dependents: false, trials: [], deletions: [] },
       logs: [SOURCE],
     };
   };

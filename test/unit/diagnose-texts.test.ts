@@ -71,7 +71,7 @@ test('an Event since the deletion is quoted if the owner is no workload', () => 
     for (const place of Object.values(now.places)) place.events = { ok: true, value: [event] };
   };
   const known = findingIn('cloud-nodes', 'owner-unknown', change('service-controller', 1_000));
-  expect(known.message).toMatch(/its owner is not known: .* says: AuthorizationFailed/);
+  expect(known.message).toMatch(/its controller is not known.* says: AuthorizationFailed/);
   expect(advice(known)).toMatch(
     /^Resolve what Event SyncLoadBalancerFailed about Service \S+ says, if that is why/,
   );

@@ -48,7 +48,7 @@ const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
-    S100-others S100-over S42 class-of-its-own S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
+    S100-others S100-over S42 S80-ingress class-of-its-own log-foreign-writer-well S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
     S66-this-object S67 S67-polarity S71 S80 class-in-name class-of-storage S81-awake agent-there behind-named behind-namesake
     behind-orphan bound-as-group chain-users config-in-use entry-of-who-runs
     lease-before-upgrade workload-paused

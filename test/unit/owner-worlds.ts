@@ -627,7 +627,6 @@ export function look(world: World): Snapshot {
     definitions: {},
     details: {},
     partners: {},
-    siblings: { 'widgets.example.com': readOk([]), configmaps: readOk([]) },
     trials: {},
     unread: [],
   };

@@ -1,6 +1,5 @@
-import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
+import { type Actor, accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -17,16 +16,8 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import { RUNS_OUTSIDE_TEXT } from './clues.ts';
 import type { Excluded } from './exclusions.ts';
-import {
-  type Held,
-  isProviderManaged,
-  isSetByHand,
-  knownFinalizer,
-  specificFieldManager,
-  writerOf,
-} from './held.ts';
+import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
@@ -41,14 +32,13 @@ import {
 } from './remedies.ts';
 import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
 import { stateText } from './states.ts';
-import { hasClue, hasClueThat, type Suspect, suspectText, workloadExists } from './suspects.ts';
-import { type Ownership, unreadSources } from './verdict.ts';
+import { isMoreThanAble, type Suspect, suspectText, workloadExists } from './suspects.ts';
+import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
 
 const SEARCHED =
-  'searched: workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs';
-const OUTSIDE = 'a controller outside of the cluster would not be visible';
+  'searched: workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs; a controller outside of the cluster would not be visible';
 const MAX_SUSPECTS = 5;
 
 /**
@@ -61,49 +51,50 @@ export function missingOwner(
   ownership: Ownership,
   removal: Remedy[],
 ): RuleResult {
-  const { finalizer } = held;
-  const { owner, excluded, others, permitted, certainty } = ownership;
-  const { definitions, namespaces } = context.now.cluster;
+  const { owner, excluded, others, certainty } = ownership;
   const known = knownFinalizer(held);
-  const gone = owner?.actor;
-  const place = gone?.namespace ?? owner?.account?.namespace;
+  const { actor: gone, account } = owner ?? {};
+  const place = gone?.namespace ?? account?.namespace;
   const inside = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
   const isLost = inside || isForecast;
-  const definition = itemsIn(definitions).find(({ name }) => name === typeName(held.type));
-  const home = itemsIn(namespaces).find(({ name }) => name === place);
-  const isProven = certainty === 'proven';
-  const account = owner?.account && accountText(owner.account);
-  const fate = inside
-    ? ', which was deleted with this namespace'
-    : home?.deletionTimestamp &&
-      `, whose namespace has been terminating since ${home.deletionTimestamp}`;
+  const definition = itemsIn(context.now.cluster.definitions).find(
+    ({ name }) => name === typeName(held.type),
+  );
+  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === place);
+  const isEnding = inside || home?.deletionTimestamp !== undefined;
+  const manager = owner?.program ?? '';
+  const left = inside
+    ? 'was deleted with this namespace'
+    : home?.deletionTimestamp === undefined
+      ? 'no workload uses any more'
+      : `is in a namespace that has been terminating since ${home.deletionTimestamp}`;
+  // What is likely about a workload that was deleted is that it was the controller.
+  const why =
+    gone !== undefined
+      ? `it ${certainty === 'proven' ? 'was' : 'was most likely'} the controller that removes ${held.finalizer}`
+      : account !== undefined
+        ? `it most likely ran as ${accountText(account)}, which ${left}`
+        : manager !== ''
+          ? `"${manager}" set it, and nothing of that name runs here`
+          : known === undefined
+            ? 'nobody may change objects of its type but general tools and people'
+            : `it belongs to ${known.owner}`;
+  const nobody = 'no controller that removes it was found in this cluster';
+  const state = isLost ? fateText(context, place) : 'was deleted';
   const binding =
-    owner?.account && owner.rights.change === undefined
-      ? departedGrant(context, owner.account, held.type)
+    account && owner?.rights.change === undefined
+      ? departedGrant(context, account, held.type)
       : undefined;
   const where =
     binding === undefined
       ? ''
       : `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`;
-  const state = isLost ? fateText(context, place) : 'was deleted';
-  const [other] = others;
-  // Administrators and GitOps tools have such a permission in every cluster. The evidence names them.
-  const may = permitted.length === 0 ? '' : ', but RBAC lets others change objects of its type';
-  const alone =
-    other === undefined
-      ? `no other controller that would remove it was found in this cluster${may}`
-      : `others may remove it: ${other}`;
-  const facts = [
-    ...(known === undefined ? [] : [`the finalizer belongs to ${known.owner}`]),
-    ...(gone !== undefined
-      ? [isProven ? alone : `it may have owned ${finalizer}, and ${alone}`]
-      : account === undefined
-        ? []
-        : [`its controller may have run as ${account}${fate ?? ''}`]),
-    ...ruledOut(excluded.filter(({ by }) => by.isForLackOfPermission === undefined)).slice(0, 1),
-    ...(isProven ? [] : [OUTSIDE]),
-  ].join('; ');
+  const installed = installRemedy(
+    held,
+    gone && actorText(gone),
+    `${isEnding ? ' in another namespace' : ''}${where}`,
+  );
   return {
     code: 'owner-missing',
     subject: gone
@@ -111,16 +102,15 @@ export function missingOwner(
       : definition
         ? definitionSubject(definition.name)
         : held.subject,
-    finalizer,
+    finalizer: held.finalizer,
     // A deleted workload is the subject itself.
-    cause:
-      gone === undefined
-        ? ((inside ? owner?.account?.name : account) ??
-          known?.owner ??
-          (specificFieldManager(held) || undefined))
-        : undefined,
-    message: `${gone === undefined ? 'has no controller that was found in this cluster' : state}; ${facts}`,
-    continuation: `no controller that would remove it was found in this cluster; ${facts}`,
+    cause: gone
+      ? undefined
+      : ((account && (inside ? account.name : accountText(account))) ??
+        known?.owner ??
+        (manager || undefined)),
+    message: gone ? `${state}; ${why}` : `has no controller that was found in this cluster: ${why}`,
+    continuation: `${nobody}: ${why}`,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
       ...writerText(context, held),
@@ -128,7 +118,6 @@ export function missingOwner(
       ...(isForecast ? [] : [SEARCHED]),
       ...exclusionEvidence(excluded),
       ...others,
-      ...permitted,
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: isLost ? 'namespace' : 'cluster',
@@ -138,16 +127,7 @@ export function missingOwner(
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
         ? []
-        : [
-            installRemedy(
-              held,
-              gone && actorText(gone),
-              `${fate === undefined ? '' : ' in another namespace'}${where}`,
-            ),
-            ...pauseRemedies(context, held),
-            ...knownRemedies(held, true),
-            ...removal,
-          ]),
+        : [installed, ...pauseRemedies(context, held), ...knownRemedies(held, true), ...removal]),
     ],
     waitsForNamespace: inside
       ? `${gone === undefined ? 'its controller' : 'it'} ${fateText(context)}`
@@ -163,87 +143,69 @@ export function unknownOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject } = held;
-  const { owner, excluded, others, unread, doubt } = ownership;
+  const { owner, excluded, others, unread } = ownership;
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
+  const restricted = excluded
+    .filter(
+      ({ suspect, by }) => workloadExists(suspect) && (by.isRestriction || isMoreThanAble(suspect)),
+    )
+    .slice(0, MAX_SUSPECTS - suspects.length);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
   const leads = suspects.flatMap(({ actor }) => {
-    if (actor === undefined) return [];
-    const lead = leadText(context, held, actor);
-    return lead === undefined ? [] : [`${actorText(actor)} may not lead: ${lead}`];
+    const lead = actor && leadText(context, held, actor);
+    return lead === undefined ? [] : [`${actorText(actor as Actor)} may not lead: ${lead}`];
   });
-  const absent = absentWriter(context, held);
   const paused = pausedBy(context, held);
   const [said] = statusTexts(context, held);
   const warnings = lateWarnings(context, held);
   const [warned] = said === undefined ? warnings : [];
-  const isPresent =
-    unread.length > 0 ||
-    owner !== undefined ||
-    ownership.suspects.some((one) => hasClueThat(one, 'proven', 'likely')) ||
-    excluded.some(({ suspect, by }) => by.isRestriction || hasClue(suspect, 'catalogue'));
-  const facts = [
-    ...(unread.length === 0 ? [] : [unreadText(unread)]),
-    ...(known === undefined
-      ? []
-      : [
-          `the finalizer belongs to ${known.owner}${isPresent ? '' : ', and no workload of it was found'}`,
-        ]),
-    ...(owner === undefined
-      ? []
-      : [`${suspectText(owner)}, which may remove it, does not run any more`]),
-    ...(suspects.length === 0
-      ? []
-      : [`it could be ${listNames(suspects.map((one) => withState(context, one)))}`]),
-    ...(suspects.length === 1 ? leads : []),
-    ...(doubt === undefined ? [] : [doubt]),
-    // A clue to this controller may count more than the reason that rules it out: a permission may have been lost.
-    ...ruledOut(
-      excluded.filter(
-        ({ suspect, by }) => by.isRestriction || hasClueThat(suspect, 'proven', 'likely'),
-      ),
-    ).slice(0, MAX_SUSPECTS),
-    ...(absent === undefined
-      ? []
-      : [`field manager "${absent}" has set it, and no workload has this name`]),
-    ...(isSetByHand(held) ? [`a person has set it, with "${writerOf(held)?.manager}"`] : []),
-    ...others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT)).slice(0, 1),
-    ...(paused === undefined ? [] : [pauseText(paused)]),
-    ...(said ? [`${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`] : []),
-    ...(warned ? [`${warned.what} says: ${shortQuote(warned.message)}`] : []),
+  const listed = [
+    ...[...suspects, ...(owner === undefined ? [] : [owner])].map((one) => withState(context, one)),
+    ...restricted.map(({ suspect, by }) => `${suspectText(suspect)} (${by.reason})`),
   ];
-  const why = `its owner is not known: ${facts.join('; ') || 'no clue points to a controller'}`;
+  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
+  const reason =
+    listed.length > 1
+      ? `its controller is one of: ${listed.join(', ')}`
+      : listed.length === 1
+        ? `its controller is not known; it could be ${listed[0]}`
+        : `its controller is not known: ${
+            unread.length > 0
+              ? unreadText(unread)
+              : isSetByHand(held)
+                ? `a person set it, with "${writerOf(held)?.manager}"`
+                : known === undefined
+                  ? (outside ?? 'no clue points to a controller')
+                  : `it belongs to ${known.owner}`
+          }`;
+  const quoted = said
+    ? `; ${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`
+    : warned
+      ? `; ${warned.what} says: ${shortQuote(warned.message)}`
+      : '';
   const what = `${subject.kind} ${subject.name}`;
   const { stopped = [], running = [] } = Object.groupBy(suspects, ({ actor }) =>
     actor?.ready === 0 ? 'stopped' : 'running',
   );
-  const product = known && (productName(known) ?? 'its usual controller');
-  const look = (logs: string): string => `look for ${what} in ${logs}`;
-  const search =
-    running.length > 0
-      ? look('the log of each suspect that runs')
-      : known && isProviderManaged(known)
-        ? `ask the provider of the cluster about ${product}`
-        : product === undefined
-          ? look('the logs of controllers, or ask its author')
-          : isPresent
-            ? look(`the log of ${product}`)
-            : `see whether ${product} is installed, or runs outside of this cluster`;
   // Workloads that do not run have no log that would tell.
   const ways = [
-    ...(running.length > 0 || stopped.length === 0 ? [search] : []),
+    ...(running.length > 0
+      ? [`look for ${what} in the log of ${listNames(running.map(suspectText))}`]
+      : stopped.length > 0
+        ? []
+        : [
+            known === undefined
+              ? `look for ${what} in the logs of controllers, or ask its author`
+              : `see whether ${known.owner} is installed, or runs outside of this cluster`,
+          ]),
     ...(stopped.length === 0
       ? []
-      : [
-          `if it is ${listNames(stopped.map(suspectText))}, ${stopped.length === 1 ? 'which is not ready' : 'none of which is ready'}, make it ready`,
-        ]),
+      : [`if it is ${listNames(stopped.map(suspectText))}, make it ready`]),
   ];
-  const shownAsExcluded = excluded
-    .slice(0, MAX_SUSPECTS)
-    .map(({ suspect }) => suspectText(suspect));
   const text = `Find out which controller removes ${finalizer}: ${ways.join('; ')}`;
   // Facts that the object itself shows do not depend on its owner.
-  const restrictions = restrictionRemedies(context, held, ownership);
+  const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
     ...pauseRemedies(context, held),
     ...restrictions,
@@ -256,21 +218,24 @@ export function unknownOwner(
     code: 'owner-unknown',
     subject,
     finalizer,
-    cause: suspects.length > 0 ? undefined : (known?.owner ?? absent),
-    message: `has finalizer ${finalizer}, and ${why}`,
-    continuation: why,
+    cause:
+      suspects.length > 0 ? undefined : (known?.owner ?? (specificFieldManager(held) || undefined)),
+    message: `has finalizer ${finalizer}, and ${reason}${quoted}`,
+    continuation: reason + quoted,
     evidence: [
       ...writerText(context, held),
+      ...(unread.length === 0 ? [] : [unreadText(unread)]),
       ...suspects.map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
       ...leads,
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
-      ...others.filter((one) => !shownAsExcluded.some((who) => one.startsWith(who))),
+      ...others,
       ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
       ...(paused === undefined ? [] : [pauseText(paused)]),
       ...statusEvidence(context, held),
       ...warnings.map(
-        ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
+        ({ what: about, component, at, message }) =>
+          `${about}, by ${component} at ${at}: ${message}`,
       ),
     ],
     scope: 'namespace',
@@ -289,15 +254,11 @@ export function unknownOwner(
 function restrictionRemedies(
   context: Context,
   held: Held,
-  { suspects, excluded }: Ownership,
+  excluded: readonly Excluded[],
 ): Remedy[] {
-  const restricted = [
-    ...excluded.flatMap(({ suspect, by }) => (by.isRestriction ? suspect : [])),
-    ...suspects.filter(({ actor }) => actor !== undefined && listOfOthers(context, actor)),
-  ];
-  const meant = restricted
-    .filter((one) => hasClueThat(one, 'proven', 'likely'))
-    .slice(0, MAX_SUSPECTS);
+  const meant = excluded.flatMap(({ suspect, by }) =>
+    by.isRestriction && isMoreThanAble(suspect) ? [suspect] : [],
+  );
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
   const details = [
@@ -311,8 +272,8 @@ function restrictionRemedies(
 /** Returns its name with its state. */
 function withState(context: Context, suspect: Suspect): string {
   const { actor } = suspect;
-  const state = actor === undefined || actor.isGone ? undefined : stateText(context, actor);
-  return `${suspectText(suspect)}${state === undefined ? '' : ` (${state})`}`;
+  const state = actor === undefined || actor.isGone ? 'gone' : stateText(context, actor);
+  return `${suspectText(suspect)} (${state})`;
 }
 
 /** Returns what restricts it to other namespaces or labels. */
@@ -352,18 +313,11 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
   const isMarked = clues.some(({ kind }) => kind === 'marks');
-  const texts = clues.flatMap(({ about, kind, text }) =>
-    about === 'anyone' || (isMarked && kind === 'permission') ? [] : [text],
-  );
-  // Several clues may come from one field manager, which is named once.
-  const byManager = Map.groupBy(texts, (text) => /: (field manager ".*")$/.exec(text)?.[1]);
-  const said = [...byManager].flatMap(([manager, those]) =>
-    manager === undefined || those.length === 1
-      ? those
-      : [`${manager}: ${those.map((text) => text.slice(0, -manager.length - 2)).join('; ')}`],
-  );
+  const isWriter = clues.some(({ kind }) => kind === 'writer');
   return [
-    ...said,
+    ...clues.flatMap(({ kind, text }) =>
+      (isMarked && kind === 'permission') || (isWriter && kind === 'author') ? [] : [text],
+    ),
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(actor === undefined || actor.isGone
       ? []
@@ -372,17 +326,6 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
       ? []
       : [`it was started with ${actor.selectors.join(' ')}`]),
   ];
-}
-
-/** Returns the exclusions of workloads that exist and that a clue other than a permission points to. */
-function ruledOut(excluded: readonly Excluded[]): string[] {
-  return excluded
-    .filter(({ suspect }) => workloadExists(suspect))
-    .map(({ suspect, by }) =>
-      by.isRestriction
-        ? `it could be ${suspectText(suspect)}, but ${by.reason}`
-        : `${suspectText(suspect)} is ruled out: ${by.reason}`,
-    );
 }
 
 /** Returns the exclusions with what points to the suspects. */

@@ -1,21 +1,20 @@
 import type { LabelRequirement, ObjectFacts } from '../../model/snapshot.ts';
-import { type Actor, actorsOf } from '../actors.ts';
+import { type Actor, listOfOthers } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
-import { type Context, detailOf, groupOf, typesOf } from '../context.ts';
-import { departedGrant, isRbacRead, rightsOf } from '../rights.ts';
-import { typesOfDomain } from './held.ts';
+import { type Context, detailOf, groupOf } from '../context.ts';
+import { departedGrant, hadRights, isRbacRead, rightsOf } from '../rights.ts';
+import { specificFieldManager, typesOfDomain } from './held.ts';
 import { isHolder, leasesOfGroups } from './leases.ts';
-import { hasClue, hasObjectClue, type OwnerQuestion, type Suspect } from './suspects.ts';
+import { hasWorkloadName, isSameName } from './names.ts';
+import { hasClue, isDecided, type OwnerQuestion, type Suspect } from './suspects.ts';
 
-/** A reason why a suspect cannot be the owner, whatever points to it. */
+/** A reason why a suspect stands back, whatever points to it. */
 interface Exclusion {
   /** The sentence that the report shows about the suspect. */
   reason: string;
-  /** RBAC may have changed since, so what it excludes may still be alive. */
-  isForLackOfPermission?: boolean;
   /** Its arguments leave the namespace or the objects out: a change of them makes it act. */
   isRestriction?: boolean;
-  excludes: (suspect: Suspect, question: OwnerQuestion) => boolean;
+  excludes: (suspect: Suspect, actor: Actor, question: OwnerQuestion) => boolean;
 }
 
 /** Every exclusion, in the order in which they are tried. */
@@ -23,60 +22,35 @@ export const EXCLUSIONS: readonly Exclusion[] = [
   {
     reason: 'its arguments or environment restrict it to other namespaces',
     isRestriction: true,
-    excludes: ({ actor }, question) => actor !== undefined && !watchesNamespace(actor, question),
+    excludes: (_, actor, question) => !watchesNamespace(actor, question),
   },
   {
     reason: 'its arguments select objects by other labels',
     isRestriction: true,
-    excludes: ({ actor }, { held: { objects } }) =>
-      actor !== undefined &&
+    excludes: (_, { selectors }, { held: { objects } }) =>
       objects.length > 0 &&
       objects.every(({ labels }) =>
-        actor.selectors.some((selector) => !mayMatch(OBJECTS, selector, labels)),
+        selectors.some((selector) => !mayMatch(OBJECTS, selector, labels)),
       ),
   },
   {
     reason: 'its arguments are for another class than the object names',
-    excludes: ({ actor }, { context, held: { objects } }) =>
-      actor !== undefined &&
+    isRestriction: true,
+    excludes: (_, { selectors }, { context, held: { objects } }) =>
       objects.length > 0 &&
       objects.every((object) =>
-        actor.selectors.some((argument) => isOfOtherClass(context, argument, object)),
+        selectors.some((argument) => isOfOtherClass(context, argument, object)),
       ),
   },
   {
     reason: 'it is an operand: the workload belongs to an object of the type',
-    excludes: ({ actor }, question) => actor !== undefined && isOperandOf(actor, question),
+    excludes: (_, { owner }, { held: { type } }) =>
+      `${groupOf(owner?.apiVersion ?? '')}/${owner?.kind}` === `${type.group}/${type.kind}`,
   },
   {
     reason: 'it may neither update nor patch the object, and nothing shows that it tried',
-    isForLackOfPermission: true,
-    excludes: (suspect, question) =>
-      isRbacRead(question.context) &&
-      !suspect.actor?.isGone &&
-      suspect.program === undefined &&
-      suspect.rights.change === undefined &&
-      !suspect.rights.impersonates &&
-      !actsForType(suspect, question) &&
-      (suspect.account === undefined ||
-        departedGrant(question.context, suspect.account, question.held.type) === undefined),
-  },
-  {
-    reason:
-      'the domain of the finalizer is another API group, in which it may change nothing and which no permission of it names',
-    isForLackOfPermission: true,
-    excludes: ({ account, program }, question) => {
-      const { context, held, domain } = question;
-      if (domain.relation !== 'other') return false;
-      return (
-        program === undefined &&
-        account !== undefined &&
-        typesOfDomain(context, held, domain).every((type) => {
-          const { change, watch } = rightsOf(context, account, type, []);
-          return change === undefined && watch !== 'named';
-        })
-      );
-    },
+    excludes: (suspect, actor, question) =>
+      isRbacRead(question.context) && !mayAct(suspect, actor, question),
   },
 ];
 
@@ -94,7 +68,8 @@ export function applyExclusions(
   const left: Suspect[] = [];
   const excluded: Excluded[] = [];
   for (const suspect of suspects) {
-    const by = EXCLUSIONS.find(({ excludes }) => excludes(suspect, question));
+    const { actor } = suspect;
+    const by = actor && EXCLUSIONS.find(({ excludes }) => excludes(suspect, actor, question));
     if (by === undefined) left.push(suspect);
     else excluded.push({ suspect, by });
   }
@@ -102,23 +77,46 @@ export function applyExclusions(
 }
 
 /**
- * Reports whether it may have lost a permission: a refusal names it, it leads by a Lease of the group, or a clue is about
- * this object and it still has a permission that names the group.
+ * Reports whether it may act, or has tried: a lost permission is a state of the owner, and no reason to look elsewhere.
+ * Of a finalizer of another group, it has to have a permission there as well.
  */
-function actsForType(suspect: Suspect, { context, domain }: OwnerQuestion): boolean {
-  const { actor, rights } = suspect;
-  const leads =
-    actor !== undefined && leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease));
-  return hasClue(suspect, 'quoted') || leads || (hasObjectClue(suspect) && rights.reachesGroup);
+function mayAct(suspect: Suspect, actor: Actor, question: OwnerQuestion): boolean {
+  const { context, held, domain } = question;
+  const { rights } = suspect;
+  if (actor.isGone) {
+    return (
+      rights.change !== undefined ||
+      departedGrant(context, actor.account, held.type) !== undefined ||
+      isDecided(suspect)
+    );
+  }
+  const isAtHome =
+    domain.relation !== 'other' ||
+    typesOfDomain(context, held, domain).some((type) => {
+      const { change, watch } = rightsOf(context, actor.account, type, []);
+      return change !== undefined || watch === 'named';
+    });
+  const manager = specificFieldManager(held);
+  const isNamed = hasWorkloadName(actor, manager) || isSameName(actor.account.name, manager);
+  return (
+    (rights.change !== undefined && isAtHome) ||
+    rights.impersonates ||
+    departedGrant(context, actor.account, held.type) !== undefined ||
+    hasClue(suspect, 'log', 'said', 'part') ||
+    leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease)) ||
+    (isDecided(suspect) && isNamed && hadRights(context, actor.account, held.type)) ||
+    ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup)
+  );
 }
 
-function watchesNamespace(actor: Actor, { context: { now }, held }: OwnerQuestion): boolean {
+function watchesNamespace(actor: Actor, { context, held }: OwnerQuestion): boolean {
   const { watches, ignores = [], selectors } = actor;
-  const { name, labels } = now.namespace;
+  const { name, labels } = context.now.namespace;
   return (
     !held.type.namespaced ||
     (watches?.includes(name) !== false &&
       !ignores.includes(name) &&
+      listOfOthers(context, actor) === undefined &&
       selectors.every((selector) => mayMatch(NAMESPACES, selector, labels)))
   );
 }
@@ -157,21 +155,13 @@ function requirementsIn(selector: string): LabelRequirement[] {
  * `widget.example.com/class`. Other classes, as `--storage-class`, are of what the controller makes.
  */
 function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
-  const { name, values } = classSetting(argument);
+  const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
+  const name = option.replaceAll('-', '');
   const named = namedClasses(context, object).filter(({ names }) => names.includes(name));
-  return named.length > 0 && named.every(({ value }) => !values.includes(value));
+  return named.length > 0 && named.every(({ value }) => !values.split(',').includes(value));
 }
 
-function classSetting(setting: string): { name: string; values: string[] } {
-  const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(setting) ?? [];
-  return { name: option.replaceAll('-', ''), values: values.split(',') };
-}
-
-/**
- * Returns the classes that the object names, each with the names that an argument for it may have. A field such as
- * `dbInstanceClass` may be a size of machines: for a forecast it names a class only if a setting or a type of classes exists. After
- * the deletion it always does, because a controller may have its class from settings that are not read.
- */
+/** Returns the classes that the object names, each with the names that an argument for it may have. */
 function namedClasses(
   context: Context,
   object: ObjectFacts,
@@ -182,26 +172,16 @@ function namedClasses(
     const [field = '', value = ''] = one.split('/');
     return own.includes(field.toLowerCase()) && value !== '' ? [{ names: own, value }] : [];
   });
-  const isServed = (name: string): boolean =>
-    typesOf(context).some(({ kind }) => kind.toLowerCase() === name) ||
-    actorsOf(context).some(({ selectors }) =>
-      selectors.some((setting) => classSetting(setting).name === name),
-    );
   const annotated = Object.entries(object.annotations).flatMap(([key, value]) => {
     const [, domain, word = ''] = /^(?:([\w-]+)[\w.-]*\/)?(?:([\w-]+)\.)?class$/.exec(key) ?? [];
     return domain === undefined || value === ''
       ? []
       : [{ names: ['class', `${word || domain}class`], value }];
   });
-  const isMeant = context.now.forecast === undefined || own.some(isServed);
-  return [...(isMeant ? fields : []), ...annotated];
+  return [...fields, ...annotated];
 }
 
 /** Returns the classes that the object names, in such a field or annotation. */
 export function classesOf(context: Context, object: ObjectFacts): string[] {
   return namedClasses(context, object).map(({ value }) => value);
-}
-
-function isOperandOf({ owner }: Actor, { held: { type } }: OwnerQuestion): boolean {
-  return `${groupOf(owner?.apiVersion ?? '')}/${owner?.kind}` === `${type.group}/${type.kind}`;
 }

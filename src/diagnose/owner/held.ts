@@ -1,4 +1,9 @@
-import { type CatalogueEntry, domainOf, lookUpFinalizer } from '../../model/catalogue.ts';
+import {
+  type CatalogueEntry,
+  domainOf,
+  lookUpFinalizer,
+  productsOf,
+} from '../../model/catalogue.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import {
@@ -10,7 +15,7 @@ import {
   typeName,
   typesOf,
 } from '../context.ts';
-import { GITOPS_TOOLS, identifiesProgram, isSameName } from './names.ts';
+import { GENERAL_TOOLS, identifiesProgram, isSameName } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
 export interface Held {
@@ -56,7 +61,7 @@ export function isSetByHand(held: Held): boolean {
 /** Reports whether a field manager identifies the program that reconciles these objects. */
 export function identifiesController(held: Held, manager: string): boolean {
   return (
-    identifiesProgram(manager) && (!GITOPS_TOOLS.test(manager) || isNamedAfterType(held, manager))
+    identifiesProgram(manager) && (!GENERAL_TOOLS.test(manager) || isNamedAfterType(held, manager))
   );
 }
 
@@ -67,7 +72,19 @@ export function identifiesController(held: Held, manager: string): boolean {
 export function specificFieldManager(held: Held): string {
   const { manager = '', isAuthor } = writerOf(held) ?? {};
   const mayBeCopied = isAuthor === true && !isNamedAfterType(held, manager);
-  return !mayBeCopied && identifiesController(held, manager) ? manager : '';
+  const isOwn = identifiesController(held, manager) && !isSetForAnother(held, manager);
+  return isOwn && !mayBeCopied ? manager : '';
+}
+
+/** Reports whether it is another program of the product: one may set what another removes (snapshot-controller, csi-snapshotter). */
+function isSetForAnother(held: Held, manager: string): boolean {
+  const known = knownFinalizer(held);
+  return (
+    known !== undefined &&
+    known.workload.length > 0 &&
+    known.workload.every(({ name }) => name !== manager) &&
+    productsOf(manager).some(({ match }) => domainOf(match) === domainOf(known.match))
+  );
 }
 
 /** Returns the field managers of the status. */
@@ -96,6 +113,21 @@ export function lateWriters(context: Context, held: Held) {
       .filter(({ time }) => isLate(time))
       .map(({ manager, time }) => ({ object, manager, time })),
   );
+}
+
+/** Returns the writes to these objects since the deletion began, of their status or anything else. */
+export function lateWrites(context: Context, held: Held) {
+  const others = held.objects.flatMap((object) =>
+    (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
+  );
+  return [...lateWriters(context, held), ...others];
+}
+
+/** Reports whether the finalizer belongs to no project and no person, or to any controller of a framework or product. */
+export function isOfNoDomain(held: Held): boolean {
+  const isAnyones = knownFinalizer(held)?.anyController === true;
+  const isBare = !domainOf(held.finalizer).includes('.') && !isSetByHand(held);
+  return !isBuiltIn(held.type.group) && (isAnyones || isBare);
 }
 
 export function knownFinalizer(held: Held): CatalogueEntry | undefined {

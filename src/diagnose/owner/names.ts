@@ -6,6 +6,9 @@ import type { Actor } from '../actors.ts';
  * component of an Event) and runs under others: of its workload, ServiceAccount, containers, commands and images.
  */
 
+/** Commands of frameworks, which run the controllers of anybody. */
+export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator|metacontroller)$/;
+
 /** Names that frameworks give to every controller. */
 const FRAMEWORK_NAMES =
   /^(?:manager|controller|controller-manager|operator|agent|kopf|main|app|server|provider)$/i;
@@ -14,16 +17,12 @@ const FRAMEWORK_NAMES =
 const GENERIC_FIELD_MANAGERS =
   /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|(?:terraform|pulumi|ansible)(?!.*operator).*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
-/** GitOps tools apply what others have written, and own objects of their own kinds only. */
-export const GITOPS_TOOLS =
-  /^(?:argocd.*|gitops.*|gotk-.*|flux.*|kustomize-controller|helm-controller|fleet.*)$/i;
-
 /**
  * Tools that may change everything and remove no finalizer of others: of GitOps, packages, policies, backup, dashboards
  * and CI.
  */
-const GENERAL_TOOLS =
-  /^(?:argo-?cd.*|gitops.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|tekton-pipelines-controller|prometheus.*)$/;
+export const GENERAL_TOOLS =
+  /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|tekton-pipelines-controller|prometheus.*)$/;
 
 export function isGeneralTool({ name, programs }: Actor): boolean {
   return [name, ...programs].some((own) => GENERAL_TOOLS.test(own));
@@ -65,7 +64,7 @@ export function identifiesProgram(name: string): boolean {
 
 /** Reports whether a framework gives this name to every controller. */
 export function isFrameworkName(name: string): boolean {
-  return FRAMEWORK_NAMES.test(name);
+  return FRAMEWORK_NAMES.test(name) || FRAMEWORKS.test(name);
 }
 
 /** Returns the name without a revision's hash (`provider-aws-s3-dc4dc9c3f5b1`) and the prefix of Flux's toolkit. */
@@ -160,11 +159,6 @@ function isEndOfName(own: string, name: string): boolean {
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
 export function matchesReporter(actor: Actor, name: string, instance: string): boolean {
   return hasProgramName(actor, name) || workloadsOfPod([actor], instance, name).length > 0;
-}
-
-/** Reports whether two workloads run one program: they share a name that identifies it. */
-export function isSameProgram(a: Actor, b: Actor): boolean {
-  return programNames(a).some((name) => hasProgramName(b, name));
 }
 
 /**

@@ -175,7 +175,7 @@ function noOwner(...given: Parameters<typeof missingOwner>): RuleResult {
 function hasHeir({ certainty, owner, suspects }: Ownership): boolean {
   return (
     certainty === 'likely' &&
-    !(owner && hasClue(owner, 'marks')) &&
+    owner?.actor !== undefined &&
     suspects.some(({ rights }) => rights.change !== 'everything')
   );
 }

@@ -43,6 +43,7 @@ import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   agentRemedies,
   cureRemedies,
+  escapeRemedies,
   installRemedy,
   logRemedies,
   orderRemedies,
@@ -65,7 +66,7 @@ import {
   reportsConflict,
   statusTexts,
 } from './statements.ts';
-import { hasClueThat, hasObjectClue, type Suspect } from './suspects.ts';
+import { isMoreThanAble, type Suspect } from './suspects.ts';
 
 /** An owner that exists, and what was read of it. */
 export interface Owner {
@@ -343,6 +344,7 @@ function failing(owner: Signs): Found {
   const causes = [...unique.values()];
   const quote = first && shortQuote(first.error.text);
   const isHopeless = lost !== undefined && !lost.isGrantable;
+  const escapes = escapeRemedies(held);
   const why = quote ?? lack ?? 'the removal is refused, at least to this gate';
   // A text that quotes no answer of the API server need not be about a request.
   const fails = first?.error.kind === 'other' ? `${first.source} says` : 'its requests fail';
@@ -355,8 +357,8 @@ function failing(owner: Signs): Found {
       : ` and runs, but ${fails}: ${why}`,
     remedies: [
       ...(isHopeless
-        ? removalAsFirstStep(removal)
-        : cureRemedies(owner, first?.error, lack !== undefined)),
+        ? removalAsFirstStep([...removal, ...escapes])
+        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),
@@ -704,7 +706,7 @@ function showsNoReason(owner: Signs): Found {
           : open !== undefined
             ? [withRole('now', { text: ask })]
             : undefined;
-  const isSeen = hasObjectClue(candidate) || hasClueThat(candidate, 'proven', 'likely');
+  const isSeen = isMoreThanAble(candidate);
   const more = said === undefined ? `${silenceText(owner)}. ` : '';
   const time = `${more}${isSeen ? `Give ${who} more time` : `If ${who} handles ${what}, give it more time`}: raise the timeout`;
   // Its log says what it does; more time helps only an owner that is at work.

@@ -1,17 +1,10 @@
-import {
-  type Actor,
-  accountText,
-  actorsOf,
-  actorText,
-  isEndingNamespace,
-  isStatic,
-} from '../actors.ts';
+import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { type Context, isBuiltIn } from '../context.ts';
 import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
 import { CLUES, type ClueKind, type ClueRow } from './clues.ts';
-import { type FinalizerDomain, finalizerDomain, type Held, writerOf } from './held.ts';
+import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
 
-/** Everything that clues and exclusions read about one held finalizer, computed once. */
+/** Everything that clues read about one held finalizer, computed once. */
 export interface OwnerQuestion {
   context: Context;
   held: Held;
@@ -60,7 +53,7 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   };
 }
 
-/** Returns all suspects to which a clue points, with their clues. */
+/** Returns all suspects to which a clue points, with their clues, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
   const found = new Map<string, Suspect>();
   for (const { pointsTo, ...row } of CLUES) {
@@ -74,14 +67,20 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
         rights: rightsOfSuspect(question, actor, account),
       };
       found.set(key, suspect);
-      const clue = { ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` };
-      if (suspect.clues.every((other) => other.text !== clue.text)) suspect.clues.push(clue);
+      if (hasClue(suspect, row.kind)) continue;
+      suspect.clues.push({ ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` });
     }
   }
-  return [...found.values()];
+  return [...found.values()].toSorted(compareSuspects);
 }
 
-function rightsOfSuspect(
+/** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
+function compareSuspects(a: Suspect, b: Suspect): number {
+  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
+  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
+}
+
+export function rightsOfSuspect(
   question: OwnerQuestion,
   actor: Actor | undefined,
   account: Account | undefined,
@@ -108,47 +107,25 @@ export function workloadExists(suspect: Suspect | undefined): boolean {
 }
 
 /**
- * Reports whether a clue points to it. Many programs may change a built-in type of namespaces: a permission on one points to nobody,
- * unless the finalizer belongs to a group whose types it may change, too.
+ * Reports whether a clue ties it to the finalizer. Many programs may change a built-in type of namespaces: a permission on
+ * one ties nobody, unless the finalizer belongs to a group whose types it may change, too.
  */
-export function pointsToSuspect({ held, domain }: OwnerQuestion, { clues }: Suspect): boolean {
+export function isTied({ held, domain }: OwnerQuestion, { clues }: Suspect): boolean {
   const { group, namespaced } = held.type;
   const isCommon = namespaced && isBuiltIn(group) && domain.relation !== 'other';
-  return clues.some(
-    ({ about, kind }) => about !== 'anyone' && !(isCommon && kind === 'permission'),
-  );
-}
-
-export function hasObjectClue({ clues }: Suspect): boolean {
-  return clues.some(({ about }) => about === 'object');
-}
-
-/** Reports whether it has a clue that names an owner with this certainty. */
-export function hasClueThat({ clues }: Suspect, ...names: NonNullable<Clue['names']>[]): boolean {
-  return clues.some((clue) => clue.names !== undefined && names.includes(clue.names));
+  return clues.some(({ kind }) => !isCommon || kind !== 'permission');
 }
 
 export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
   return clues.some(({ kind }) => kinds.includes(kind));
 }
 
-/** Reports whether the workload may have written the finalizer: it wants pods, and is older. A copy of an operator is not. */
-export function mayHaveWritten({ held }: OwnerQuestion, { actor }: Suspect): boolean {
-  const { time = '' } = writerOf(held) ?? {};
-  const isIdle = actor?.uid !== undefined && actor.wanted === 0;
-  return !isIdle && (time === '' || (actor?.creationTimestamp ?? '') <= time);
+/** Reports whether a clue decides: only one program can leave it. */
+export function isDecided({ clues }: Suspect): boolean {
+  return clues.some(({ weight }) => weight === 'decides');
 }
 
-/**
- * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
- * runs there any more. Nothing else proves that an owner is missing.
- */
-export function wasDeletedWithNamespace(
-  { context, actors }: OwnerQuestion,
-  { actor }: Suspect,
-): boolean {
-  if (actor === undefined) return false;
-  const near = actors.filter(({ namespace }) => namespace === actor.namespace);
-  const stillRuns = near.some(({ pods }) => pods.some(({ phase }) => phase === 'Running'));
-  return isEndingNamespace(context, actor.namespace) && !stillRuns;
+/** Reports whether something beside a permission ties it to the finalizer. */
+export function isMoreThanAble({ clues }: Suspect): boolean {
+  return clues.some(({ kind }) => kind !== 'permission');
 }

@@ -1,50 +1,50 @@
+import { domainOf, entriesOfWorkload, productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { type Actor, listOfOthers, WORKLOAD_SOURCES } from '../actors.ts';
-import {
-  type Context,
-  isBuiltIn,
-  isForeseen,
-  isInside,
-  itemsIn,
-  listNames,
-  typeName,
-} from '../context.ts';
-import { departedGrant, othersWhoMayChange } from '../rights.ts';
-import { CLUES, isOfNoDomain, isSetForAnother, RUNS_OUTSIDE_TEXT } from './clues.ts';
+import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
+import { type Context, eventsAbout, isBuiltIn, isForeseen, isInside, itemsIn } from '../context.ts';
+import { departedGrant, isSameAccount, writersOutsideCluster } from '../rights.ts';
+import { marked, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
   definitionNames,
   type Held,
   isControllerOfType,
+  isOfNoDomain,
+  isOftenProviderManaged,
   isProviderManaged,
   knownFinalizer,
-  lateWriters,
+  lateWrites,
+  specificFieldManager,
   statusManagers,
   writerOf,
 } from './held.ts';
-import { holderOf, lostLease } from './leases.ts';
-import { logLinesNaming } from './logs.ts';
+import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   containsName,
+  FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
+  hasWorkloadName,
+  isFrameworkName,
+  isGeneralTool,
+  isKubernetesComponent,
+  isOfOneProject,
   isSameName,
-  isSameProgram,
+  matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
 import {
   hasClue,
-  hasClueThat,
-  hasObjectClue,
-  mayHaveWritten,
+  isDecided,
+  isMoreThanAble,
+  isTied,
   type OwnerQuestion,
-  pointsToSuspect,
   questionAbout,
+  rightsOfSuspect,
   type Suspect,
   suspectsFor,
   suspectText,
-  wasDeletedWithNamespace,
   workloadExists,
 } from './suspects.ts';
 
@@ -53,23 +53,17 @@ export interface Ownership {
   certainty: Certainty;
   /** `found`: the owner exists, in whatever state. `missing`: no controller was found. `unknown`: undecided. */
   verdict: 'found' | 'missing' | 'unknown';
-  /** The owner; with `missing` and `unknown`, the suspect that was deleted. */
+  /** The owner; with `missing` and `unknown`, the suspect that is gone. */
   owner: Suspect | undefined;
   /** The other suspects, best first. */
   suspects: Suspect[];
   excluded: Excluded[];
   /** Sources that could contradict and were not read. */
   unread: string[];
-  /** Programs that may act besides the owner, in sentences. Any of them rules out that a missing owner is proven. */
+  /** What shows that somebody may act besides, in sentences. Any of it rules out that an owner is missing. */
   others: string[];
-  /** All other users that RBAC lets change the type, in a sentence. Any of them rules out proof. */
-  permitted: string[];
-  /** Why the suspect to which the clues point is not named. */
-  doubt?: string | undefined;
   /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
   wasDeletedWithNamespace?: boolean;
-  /** Only the other objects of the type can still show that somebody else may remove the finalizer. */
-  dependsOnSiblings?: boolean;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -80,412 +74,374 @@ export function findOwner(context: Context, held: Held): Ownership {
   OWNERSHIPS.set(context, known);
   const { finalizer, subject, isInSpec, objects } = held;
   const key = JSON.stringify([finalizer, subject, isInSpec, objects.map(({ uid }) => uid)]);
-  const found =
-    known.get(key) ?? withActiveSuspect(context, held, judge(questionAbout(context, held)));
+  const found = known.get(key) ?? judge(questionAbout(context, held));
   known.set(key, found);
   return found;
 }
 
-/**
- * Accepts the only suspect that a rule for the type lets act and that has a dated sign of life. Any other clue to somebody
- * else leaves the question open, and so does its work on other products: a platform's controller makes objects for others.
- * A forecast needs a controller that acts, not its name.
- */
-function withActiveSuspect(context: Context, held: Held, ownership: Ownership): Ownership {
-  const { suspects, excluded, others, doubt, owner, unread } = ownership;
-  const [only, ...more] = suspects.filter((one) => hasClue(one, 'permission'));
-  const rivals = [...suspects, ...excluded.map(({ suspect }) => suspect)].filter(
-    (one) => one !== only && (hasClueThat(one, 'proven', 'likely') || hasClue(one, 'called')),
-  );
-  const outside = others.filter((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
-  const doubts = [owner, doubt].filter((one) => one !== undefined);
-  const isAlone = [more, rivals, outside, doubts, unread].every(({ length }) => length === 0);
-  const isOfType = isForeseen(context, held) || only?.rights.worksElsewhere === false;
-  if (!isAlone || !isOfType || only?.actor === undefined || !isActive(context, held, only.actor)) {
-    return ownership;
-  }
-  const rest = suspects.filter((one) => one !== only);
-  return { ...ownership, certainty: 'likely', verdict: 'found', owner: only, suspects: rest };
-}
-
-/**
- * Reports whether a program of its name, or one that names itself after the API group, has written the finalizer and,
- * since the deletion began, the status of every held object: a controller that was deleted before cannot have written it.
- */
-function isActive(context: Context, held: Held, actor: Actor): boolean {
-  const isOwn = ({ manager, time }: { manager: string; time?: string | undefined }): boolean =>
-    time !== undefined &&
-    (actor.programs.includes(manager) ||
-      (!isBuiltIn(held.type.group) && manager.startsWith(`${held.type.group}/`)));
-  const writer = writerOf(held);
-  const written = lateWriters(context, held).filter(isOwn);
-  return (
-    writer !== undefined &&
-    isOwn(writer) &&
-    !isSetForAnother(held, writer.manager) &&
-    held.objects.every((object) => written.some((one) => one.object === object))
-  );
-}
-
-/** Returns the first answer of a table, from the most to the least certain. */
 function judge(question: OwnerQuestion): Ownership {
-  const { context } = question;
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
-  const ranked = left.filter((one) => pointsToSuspect(question, one)).toSorted(compareSuspects);
-  const unread = unreadSources(context);
-  const ruledOut = excluded.filter(({ suspect }) => workloadExists(suspect));
-  const { best: first, doubt } = singledOut(question, ranked, left, ruledOut);
-  // An unread source could show another suspect with more clues about the type.
-  const isLeading = first !== undefined && (hasObjectClue(first) || hasClue(first, 'marks'));
-  const best = isLeading || unread.length === 0 ? first : undefined;
-  const isPointedTo =
+  const tied = left.filter((one) => isTied(question, one));
+  const unread = unreadSources(question.context);
+  const best = tied.some(isDecided) ? decided(question, tied) : leading(question, tied, excluded);
+  const suspects = tied.filter((one) => one !== best && workloadExists(one));
+  const common = { suspects, excluded, unread };
+  const isOnly =
     best !== undefined &&
-    hasClueThat(best, 'proven') &&
-    ranked.every((one) => one === best || !hasObjectClue(one));
-  const suspects = ranked.filter((one) => one !== best && workloadExists(one));
-  const common = {
-    suspects,
-    excluded: excluded.filter(({ suspect }) => pointsToSuspect(question, suspect)),
-    unread,
-  };
+    isDecided(best) &&
+    excluded.every(({ suspect }) => !isDecided(suspect)) &&
+    tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
-    const isSure = isPointedTo && unread.length === 0 && !mayBeOfAnotherShare(best);
-    const certainty = isSure ? 'proven' : 'likely';
-    return { certainty, verdict: 'found', owner: best, others: [], permitted: [], ...common };
+    const certainty =
+      isOnly && unread.length === 0 && shareNames(best).length === 0 ? 'proven' : 'likely';
+    return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const owner = best ?? ranked.find((one) => one.account !== undefined && !workloadExists(one));
-  const wasSeen = best !== undefined && wasDeletedWithNamespace(question, best);
-  const alive = othersAlive(question, left, ruledOut, isInside(context, best?.account?.namespace));
-  const others = [
-    ...alive,
-    ...ruledOut.flatMap(({ suspect, by }) =>
-      by.isForLackOfPermission && hasClueThat(suspect, 'proven', 'likely')
-        ? [`${suspectText(suspect)} may act with permissions that RBAC does not show`]
-        : [],
-    ),
-  ];
-  const isNobodyLeft = alive.length === 0 && isExpectedHere(question);
-  // Beside the marks of the one that is gone, a permission alone makes nobody the controller.
-  const rivals = suspects.filter(
-    ({ clues }) =>
-      best === undefined ||
-      !hasClue(best, 'marks') ||
-      clues.some(({ kind }) => kind !== 'permission' && kind !== 'able'),
+  const seen = [...tied, ...excluded.map(({ suspect }) => suspect)];
+  const able = lastResorts(question).filter(({ actor }) =>
+    seen.every((one) => one.actor !== actor),
   );
+  const others = othersAlive(question, best, able, excluded);
+  // Beside an account that nobody uses any more, a permission alone makes nobody the controller.
+  const isAccount = best !== undefined && best.actor === undefined && best.account !== undefined;
+  const rivals = suspects.filter(
+    (one) =>
+      !(isAccount && !isMoreThanAble(one)) &&
+      !(best?.program !== undefined && isOfOtherProduct(question, one)),
+  );
+  const wasSeen = best !== undefined && wasSeenDeleted(question, best);
+  const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
-    const dependsOnSiblings =
-      wasSeen && isPointedTo && couldChange(question, best) && others.length === 0;
-    // The name of the gate's own user, which may change everything, is read together with the siblings.
-    const permitted = dependsOnSiblings ? permissionOfOthers(question, best) : [];
-    if (dependsOnSiblings) others.push(...signsOfOthers(question, best));
-    const isProven =
-      dependsOnSiblings && mayHaveWritten(question, best) && others.length + permitted.length === 0;
+    const isProven = wasSeen && isOnly && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
-    // An application of the namespace may have a permission on the type as well.
-    const named = owner?.clues.some(({ names }) => names !== undefined) ? owner : undefined;
-    return {
-      ...{ certainty, verdict: 'missing', owner: named, others, permitted, ...common },
-      ...{ dependsOnSiblings, wasDeletedWithNamespace: isProven },
-    };
+    const answer = { certainty, verdict: 'missing', owner: best, others } as const;
+    return { ...answer, ...common, wasDeletedWithNamespace: isProven };
   }
+  const owner = best ?? tied.find((one) => one.account !== undefined && !workloadExists(one));
+  const more = isBuiltIn(question.held.type.group) ? [] : able;
   return {
-    certainty: 'unknown',
-    verdict: 'unknown',
-    owner,
-    others,
-    permitted: [],
-    doubt,
-    ...common,
+    ...{ certainty: 'unknown', verdict: 'unknown', owner, others, ...common },
+    suspects: [...suspects, ...more],
   };
+}
+
+/** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */
+function isOfOtherProduct({ held }: OwnerQuestion, one: Suspect): boolean {
+  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
+  return isKnown && !hasClue(one, 'catalogue', 'product');
+}
+
+/** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
+function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
+  const manager = specificFieldManager(question.held);
+  let left = tied.filter(isDecided);
+  const prefer = (isBetter: (one: Suspect) => boolean): void => {
+    const better = left.filter(isBetter);
+    if (better.length > 0) left = better;
+  };
+  // Its log shows who works on the object, where nothing here has the name of the writer.
+  prefer(
+    ({ program, rights, ...one }) =>
+      program === undefined &&
+      (rights.change === 'named' || !one.clues.some(({ kind }) => kind === 'log')),
+  );
+  prefer(
+    ({ rights, program }) =>
+      program !== undefined || rights.change !== undefined || rights.impersonates,
+  );
+  prefer((one) => hasClue(one, 'marks'));
+  const most = Math.max(...left.map(decisionsOf));
+  prefer((one) => decisionsOf(one) === most);
+  // Of several workloads of one installation, the name tells.
+  if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
+    prefer(({ actor }) => actor !== undefined && hasWorkloadName(actor, manager));
+  }
+  const [best, ...more] = left;
+  if (best === undefined || more.length > 0) return undefined;
+  const rivals = tied.filter((one) => one !== best && (isDecided(one) || hasClue(one, 'marks')));
+  const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
+  const isOfOther = (one: Suspect): boolean =>
+    (best.actor?.ready === 0 && isActive(question, one)) ||
+    // Two installations of one program are told apart by nothing but their arguments.
+    ((isDecided(one) || shareNames(one).some((name) => shareNames(best).includes(name))) &&
+      settings(one) !== settings(best));
+  return rivals.some(isOfOther) ? undefined : best;
+}
+
+function decisionsOf({ clues }: Suspect): number {
+  return clues.filter(({ weight }) => weight === 'decides').length;
+}
+
+/** Reports whether it has written to the object since the deletion began. */
+function isActive({ context, held }: OwnerQuestion, { actor }: Suspect): boolean {
+  return (
+    actor !== undefined &&
+    !isForeseen(context, held) &&
+    lateWrites(context, held).some(({ manager }) => hasProgramName(actor, manager))
+  );
+}
+
+/**
+ * Returns the only one with the marks, or, where nobody has them, the one with the most clues: two kinds, one of them a
+ * permission. Who has lost its permission is known by what it has said or written.
+ */
+function leading(
+  question: OwnerQuestion,
+  tied: readonly Suspect[],
+  excluded: readonly Excluded[],
+): Suspect | undefined {
+  const marked = tied.filter((one) => hasClue(one, 'marks'));
+  const weightOf = ({ clues }: Suspect): number =>
+    clues.filter(({ kind }) => marked.length === 0 || kind !== 'container').length;
+  const permitted = tied.filter((one) => hasClue(one, 'permission'));
+  const able =
+    marked.length > 0
+      ? marked
+      : permitted.length > 0
+        ? permitted.filter(({ clues }) => clues.length > 1)
+        : tied.filter(({ rights }) => rights.change === undefined);
+  const most = Math.max(...able.map(weightOf));
+  const [best, ...more] = able.filter((one) => weightOf(one) === most);
+  if (best === undefined || more.length > 0) return undefined;
+  const isContradicted =
+    isStatusOfAnother(question, best) ||
+    isOneDownBeside(question, best) ||
+    isOfUnknownClass(question, best) ||
+    excluded.some(
+      ({ suspect, by }) =>
+        !by.isRestriction &&
+        (isDecided(suspect) ||
+          (hasClue(suspect, 'installation') && !hasClue(best, 'installation'))),
+    );
+  return isContradicted ? undefined : best;
+}
+
+/** Reports whether another program of the cluster, or a well-known one, writes the status. An application may name its controllers as it likes. */
+function isStatusOfAnother({ held, actors }: OwnerQuestion, { actor }: Suspect): boolean {
+  return statusManagers(held).some((manager) => {
+    const writers = workloadsOfProgram(actors, manager);
+    return (
+      writers.length + productsOf(manager).length > 0 &&
+      !isControllerOfType(held, manager) &&
+      !writers.some((one) => one === actor)
+    );
+  });
+}
+
+/** Reports whether it runs beside another one that may act and is down, which explains a hang better. */
+function isOneDownBeside(question: OwnerQuestion, { actor }: Suspect): boolean {
+  return (
+    actor !== undefined &&
+    actor.ready > 0 &&
+    question.actors.some((one) => one.ready === 0 && !one.isGone && isAble(question, one))
+  );
+}
+
+/** Reports whether the object names a class, which one controller of several handles, and nothing of this one is called so. */
+function isOfUnknownClass(
+  { context, held: { objects } }: OwnerQuestion,
+  { actor }: Suspect,
+): boolean {
+  const own = [...(actor?.programs ?? []), ...(actor?.selectors ?? [])];
+  const names = objects.flatMap((object) => classesOf(context, object));
+  return names.some((name) => !own.some((one) => containsName(one, name.split('.')[0] ?? name)));
 }
 
 /** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
 const SHARE =
   /^(?:--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)|(?:\w+_)?(?:SHARD(?:_\w+)?|CONTROLLER_ID))=/;
 
-/** Reports whether its arguments may leave the object to another installation. */
-function mayBeOfAnotherShare({ actor }: Suspect): boolean {
-  return (actor?.selectors ?? []).some((argument) => SHARE.test(argument));
-}
-
-/**
- * Reports whether RBAC let it remove the finalizer. A reader of the type may have the name of the finalizer's writer. A
- * finalizer that belongs to no group of the cluster needs a rule that names the type.
- */
-function couldChange(
-  { context, held, domain }: OwnerQuestion,
-  { account, rights }: Suspect,
-): boolean {
-  const isNamed = domain.relation === 'unclear';
-  return (
-    (isNamed ? rights.change === 'named' : rights.change !== undefined) ||
-    (account !== undefined && departedGrant(context, account, held.type, isNamed) !== undefined)
+/** Returns the names of such arguments: the object may be left to another installation. */
+function shareNames({ actor }: Suspect): string[] {
+  return (actor?.selectors ?? []).flatMap((one) =>
+    SHARE.test(one) ? (one.split('=')[0] ?? []) : [],
   );
 }
 
 /**
- * Returns what shows that somebody may still remove the finalizer, in sentences. Nothing does if no other program has
- * written any object of the type; if, since the deletion began, nobody but Kubernetes itself and people with kubectl has
- * written any object of the type, in any namespace; and if no other namespace that stays has an object with this finalizer.
+ * Reports whether a permission makes it one that may act. General tools, and products that the catalogue knows for other
+ * types, may change everything, or built-in types, and remove no finalizer of others.
  */
-function signsOfOthers({ context: { now }, held }: OwnerQuestion, { actor }: Suspect): string[] {
-  const { type, finalizer, since } = held;
-  const siblings = now.siblings?.[typeName(type)];
-  if (siblings?.ok !== true) {
-    return [`who writes ${typeName(type)} in the whole cluster could not be read`];
-  }
-  const staying = itemsIn(now.cluster.namespaces)
-    .filter(({ deletionTimestamp }) => deletionTimestamp === undefined)
-    .map(({ name }) => name);
-  const isOther = (manager: string): boolean =>
-    actor === undefined || !hasProgramName(actor, manager);
-  const signs = siblings.value.flatMap(({ namespace, name, finalizers, writes }) => {
-    const what = `${type.kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
-    const written = writes.filter(({ manager }) => !HARMLESS_WRITERS.test(manager));
-    const beside = written.filter(({ manager }) => isOther(manager));
-    // Times in managedFields are whole seconds.
-    const late = written.filter(({ time = '' }) => !(Date.parse(time) < Date.parse(since)));
-    return [
-      ...beside.map(({ manager }) => `"${manager}" has written ${what} as well`),
-      ...late.map(
-        ({ manager }) =>
-          `since the deletion began, "${manager}" has written ${what}: the deleted controller before its end, or another one`,
-      ),
-      ...(finalizers.includes(finalizer) && staying.includes(namespace)
-        ? [`${what} has the finalizer as well, so another controller may handle both`]
-        : []),
-    ];
-  });
-  return [...new Set(signs)].slice(0, MAX_SIGNS);
+function isAble({ context, held, rightsOf }: OwnerQuestion, actor: Actor): boolean {
+  const { change } = rightsOf(actor.account);
+  if (change === undefined || actor.isGone) return false;
+  if (change === 'named' && !isBuiltIn(held.type.group)) return true;
+  if (isGeneralTool(actor)) return false;
+  const { discovery } = context.now;
+  const served = discovery.ok
+    ? [...discovery.value.types, ...discovery.value.failedGroups].map(({ group }) => group)
+    : undefined;
+  // Operators for one database share names: only a product whose API is served can be meant.
+  const domains = entriesOfWorkload(actor.name, isFrameworkName)
+    .map(({ match }) => domainOf(match))
+    .filter((domain) => {
+      const parent = domain.split('.').slice(-2).join('.');
+      return (
+        served?.some((group) => isOfOneProject(group, parent)) !== false ||
+        isOfOneProject('kubernetes.io', domain)
+      );
+    });
+  const own = [domainOf(held.finalizer), held.type.group];
+  return (
+    domains.length === 0 || domains.some((domain) => own.some((one) => isOfOneProject(one, domain)))
+  );
 }
 
-const MAX_SIGNS = 3;
+/** Returns the workloads that only their permission makes suspects. */
+function lastResorts(question: OwnerQuestion): Suspect[] {
+  return question.actors
+    .filter((actor) => isAble(question, actor))
+    .map((actor) => ({
+      actor,
+      account: actor.account,
+      clues: [],
+      rights: rightsOfSuspect(question, actor, actor.account),
+    }));
+}
 
 /**
- * Returns programs that may act although no clue points to them, in sentences. `wasHere`: a suspect that was deleted
- * ran in this namespace, where its permissions were deleted with it. Permissions for everything and controllers that
- * were ruled out then say nothing about this object.
+ * Returns what shows that somebody may act, in sentences: who may change the objects, controllers that were ruled out and to
+ * which clues point, and programs that no workload in the cluster shows. Who was deleted with the namespace had its
+ * permissions there: those for everything then say nothing about this object.
  */
 function othersAlive(
   question: OwnerQuestion,
-  left: readonly Suspect[],
-  ruledOut: readonly Excluded[],
-  wasHere: boolean,
+  best: Suspect | undefined,
+  lastResort: readonly Suspect[],
+  excluded: readonly Excluded[],
 ): string[] {
-  const unnamed = left.filter((one) => !workloadExists(one) || !pointsToSuspect(question, one));
-  const able = [...unnamed, ...ruledOut.map(({ suspect }) => suspect)]
+  const wasHere = isInside(question.context, best?.account?.namespace);
+  const able = lastResort
     .filter(({ rights }) => !wasHere || rights.change !== 'everything')
-    .flatMap((one) =>
-      one.clues
-        .filter(({ kind, about }) => about === 'anyone' || kind === 'quoted')
-        .map(({ text }) => (one.actor === undefined ? text : `${suspectText(one)}: ${text}`)),
-    );
-  // Permissions on other products show the other purpose of a controller.
-  const departed = ruledOut.flatMap(({ suspect, by }) =>
-    !wasHere && (hasClueThat(suspect, 'proven', 'likely') || !suspect.rights.worksElsewhere)
+    .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
+  const known = knownFinalizer(question.held);
+  const provider =
+    wasHere && known !== undefined && isProviderManaged(known)
+      ? ['the provider of the cluster usually runs the controller of this finalizer']
+      : [];
+  const ruledOut = excluded.flatMap(({ suspect, by }) =>
+    !wasHere &&
+    workloadExists(suspect) &&
+    (isDecided(suspect) ||
+      hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
+      (suspect.rights.change !== undefined &&
+        !by.isRestriction &&
+        (best === undefined || !isBuiltIn(question.held.type.group))))
       ? [`${suspectText(suspect)} exists, but ${by.reason}`]
       : [],
   );
-  return [...new Set([...able, ...departed])];
+  return [
+    ...new Set([
+      ...able,
+      ...provider,
+      ...ruledOut,
+      ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ]),
+  ];
 }
 
-/** Returns a sentence about everybody else whom RBAC lets change the type: any of them may remove the finalizer. */
-function permissionOfOthers({ context, held }: OwnerQuestion, suspect: Suspect): string[] {
-  if (suspect.account === undefined) return [];
-  const others = othersWhoMayChange(context, held.type, suspect.account);
-  return others.length === 0
-    ? []
-    : [
-        `RBAC lets ${listNames(others, 3)} change objects of this type, or did so before the deletion`,
-      ];
-}
-
-/** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
-function compareSuspects(a: Suspect, b: Suspect): number {
-  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
-  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
-}
-
-/** A reason to name no owner, although the clues point to one suspect. */
-interface Doubt {
-  /** The sentence that the report shows about this suspect. */
-  reason: string;
-  /** The rivals are the workloads that were ruled out, instead of the suspects. */
-  isAboutRuledOut?: boolean;
-  /** The doubt is about a suspect whose log names the object, and the only one about it. */
-  isAboutLog?: boolean;
-  applies: (
-    best: Suspect,
-    rival: Suspect,
-    question: OwnerQuestion,
-    ranked: readonly Suspect[],
-  ) => boolean;
-}
+/** Begins the sentences about those that no workload in the cluster shows. */
+export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
- * Reports whether it is the only workload that a clue points to, a rule that names the type lets it act, and its log
- * reports an error about the object. Backup tools, which may change everything, log errors about any object.
+ * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
+ * writes and Events, accounts with permissions in use elsewhere, a cloud provider.
  */
-function failsAlone(best: Suspect, { context, held }: OwnerQuestion, ranked: readonly Suspect[]) {
-  return (
-    ranked.every((one) => one === best || one.program !== undefined) &&
-    best.actor !== undefined &&
-    hasClue(best, 'permission') &&
-    logLinesNaming(context, held, best.actor).some(({ isError }) => isError)
+function outsidePrograms(question: OwnerQuestion): string[] {
+  const { context, held, domain, actors, rightsOf } = question;
+  const leases = [
+    ...leasesOfGroups(context, domain),
+    ...leasesOfProgram(context, specificFieldManager(held)),
+  ].filter(
+    (lease) =>
+      isRenewed(context, lease) &&
+      holderOf(context, lease) === undefined &&
+      !isLeftOver(context, lease),
   );
-}
-
-/** Reports whether its name or its arguments contain the class, or its first part: `istio` of `istio.ingress.example.com`. */
-function servesClass({ actor }: Suspect, name: string): boolean {
-  const [first = name] = name.split('.');
-  return [...(actor?.programs ?? []), ...(actor?.selectors ?? [])].some((own) =>
-    containsName(own, first),
+  const departed = marked(question).flatMap(({ actor, account }) => (actor ? [] : (account ?? [])));
+  // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
+  // which no workload can have as its name: it is outside only if none here may change it.
+  const isOf = (actor: Actor, manager: string): boolean => {
+    const { change, reachesGroup } = rightsOf(actor.account);
+    return (
+      hasProgramName(actor, manager) ||
+      (reachesGroup && actor.programs.includes(manager)) ||
+      (change !== undefined &&
+        (isFrameworkName(manager) ||
+          manager.includes('/') ||
+          isControllerOfType(held, manager) ||
+          workloadsOfProgram(actors, manager).includes(actor)))
+    );
+  };
+  const writers = lateWrites(context, held).filter(
+    ({ manager }) =>
+      !HARMLESS_WRITERS.test(manager) &&
+      !(isFrameworkName(manager) && departed.length > 0) &&
+      !actors.some((actor) => isOf(actor, manager)),
   );
-}
-
-/** Every doubt about the suspect to which the clues point. */
-export const DOUBTS: readonly Doubt[] = [
-  {
-    reason:
-      'its log names the object, but the writer of the finalizer has another name and may be another program',
-    isAboutLog: true,
-    applies: (best, rival, question, ranked) =>
-      hasClue(rival, 'writer') && !hasClue(best, 'writer') && !failsAlone(best, question, ranked),
-  },
-  {
-    reason: 'another installation of its program has other arguments that select objects',
-    applies: ({ actor }, rival) =>
-      actor !== undefined &&
-      rival.actor !== undefined &&
-      actor.selectors.join() !== rival.actor.selectors.join() &&
-      isSameProgram(actor, rival.actor),
-  },
-  {
-    reason:
-      'it is in this namespace, and the provider of the cluster usually runs the controller of this well-known finalizer',
-    applies: ({ account }, _, { context, held }) => {
-      const known = knownFinalizer(held);
-      return (
-        known !== undefined && isProviderManaged(known) && isInside(context, account?.namespace)
-      );
-    },
-  },
-  {
-    reason: 'another suspect has written to the object since the deletion began, and it has not',
-    applies: (best, rival) => hasClue(rival, 'active') && !hasClue(best, 'active'),
-  },
-  {
-    reason: 'a pod of another workload holds the Lease by which it would lead',
-    applies: ({ actor }, _, { context, held }) => {
-      const lease = actor && lostLease(context, held, actor);
-      const holder = lease && holderOf(context, lease);
-      return holder !== undefined && holder !== actor;
-    },
-  },
-  {
-    reason: 'its arguments or environment list namespaces, and this one is not among them',
-    applies: ({ actor }, _, { context }) =>
-      actor !== undefined && listOfOthers(context, actor) !== undefined,
-  },
-  {
-    reason:
-      'the object names a class, so one controller of several handles it, and only clues about its type point to this one',
-    applies: (best, _, { context, held: { objects } }) =>
-      !hasClueThat(best, 'proven') &&
-      objects.some((object) => classesOf(context, object).some((name) => !servesClass(best, name))),
-  },
-  {
-    reason:
-      'it may change everything, as backup and GitOps tools do, and a controller of the type exists',
-    applies: ({ rights, clues }, rival) =>
-      rights.change === 'everything' &&
-      clues.every(({ kind }) => ['writer', 'author', 'able'].includes(kind)) &&
-      hasClue(rival, 'permission'),
-  },
-  {
-    reason: 'a clue points only to a controller that was ruled out',
-    isAboutRuledOut: true,
-    applies: (best, rival) =>
-      rival.clues.some(
-        ({ kind, names }) =>
-          !hasClue(best, kind) &&
-          (names === 'proven' ||
-            (names === 'likely' &&
-              !hasClueThat(best, 'proven') &&
-              (kind === 'installation' || !hasClue(best, 'marks')))),
-      ),
-  },
-];
-
-/** Returns the suspect to which the clues point, unless there is a doubt. */
-function singledOut(
-  question: OwnerQuestion,
-  ranked: readonly Suspect[],
-  all: readonly Suspect[],
-  ruledOut: readonly Excluded[],
-): { best?: Suspect | undefined; doubt?: string } {
-  const best = suspectPointedTo(question, ranked, all);
-  if (best === undefined) return { best };
-  const doubts = DOUBTS.filter(({ isAboutLog = false }) => isAboutLog === hasClue(best, 'log'));
-  const found = doubts.find(({ isAboutRuledOut, applies }) =>
-    isAboutRuledOut
-      ? ruledOut.some(({ suspect }) => applies(best, suspect, question, ranked))
-      : ranked.some((rival) => applies(best, rival, question, ranked)),
+  const reporters = eventsAbout(context, held).filter(
+    ({ component, instance }) =>
+      !isKubernetesComponent(component) &&
+      !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
-  return found === undefined
-    ? { best }
-    : { doubt: `${suspectText(best)} is not confirmed as the owner: ${found.reason}` };
-}
-
-/**
- * Returns the only suspect with the first clue that proves; without such a clue, the only one with the marks, and else the
- * only one that any other clue names.
- */
-function suspectPointedTo(
-  question: OwnerQuestion,
-  ranked: readonly Suspect[],
-  all: readonly Suspect[],
-): Suspect | undefined {
-  const [first] = ranked;
-  const proof = first?.clues.find(({ names }) => names === 'proven');
-  const [marked, ...more] = ranked.filter((one) => hasClue(one, 'marks'));
-  if (proof === undefined && marked !== undefined && more.length === 0) {
-    if (!isStatusOfAnother(question, marked) && !isOneDownBeside(marked, all)) return marked;
-  }
-  const named = ranked.filter((one) =>
-    proof === undefined ? isNamed(one) : hasClue(one, proof.kind),
-  );
-  return named.length === 1 && named[0]?.program === undefined ? named[0] : undefined;
-}
-
-/** Reports whether it runs beside another one that may act and is down, which explains a hang better. */
-function isOneDownBeside({ actor }: Suspect, all: readonly Suspect[]): boolean {
-  return (
-    actor !== undefined &&
-    actor.ready > 0 &&
-    all.some(
-      (one) => one.actor?.ready === 0 && !one.actor.isGone && one.rights.change !== undefined,
-    )
-  );
-}
-
-/** Reports whether a field manager that identifies another program writes the status. */
-function isStatusOfAnother({ held }: OwnerQuestion, { actor, account }: Suspect): boolean {
-  return statusManagers(held).some((manager) => {
-    if (isControllerOfType(held, manager)) return false;
-    return actor === undefined
-      ? !isSameName(manager, account?.name ?? '')
-      : workloadsOfProgram([actor], manager).length === 0;
+  const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
+  // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
+  const idle = unusedAccounts(question).filter((account) => {
+    const { change, isOfKubernetes } = rightsOf(account);
+    return (
+      change === 'named' &&
+      !isOfKubernetes &&
+      !isSameName(account.name, writerOf(held)?.manager ?? '') &&
+      !FRAMEWORKS.test(writerOf(held)?.manager ?? '') &&
+      !departed.some(
+        ({ namespace, name }) => namespace === account.namespace && name === account.name,
+      ) &&
+      homes.includes(account.namespace ?? '') &&
+      !isEndingNamespace(context, account.namespace)
+    );
   });
+  return [
+    ...leases.map(({ namespace, name, holder }) => `${holder} renews Lease ${namespace}/${name}`),
+    ...idle.map((account) => `no workload uses ${accountText(account)}, which may change the type`),
+    ...writersOutsideCluster(context, held.type).map((who) => `${who} may change the type`),
+    ...reporters.map(({ component }) => `"${component}" reported an Event about the object`),
+    ...writers.map(({ object: { kind, name }, manager }) => `"${manager}" writes ${kind} ${name}`),
+    ...cloudProvider(context, held),
+  ];
 }
 
-/** Reports whether a clue names it. A clue about the type does so only together with a permission on it. */
-function isNamed(suspect: Suspect): boolean {
-  return suspect.clues.some(
-    ({ kind, about, names }) =>
-      names === 'likely' &&
-      kind !== 'marks' &&
-      (about === 'object' || hasClue(suspect, 'permission')),
+function cloudProvider({ now }: Context, held: Held): string[] {
+  if (!isOftenProviderManaged(held)) return [];
+  const nodes = now.cluster.providerNodes;
+  if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
+  const providers = nodes.value.flatMap(
+    ({ providerId }) => /^(?!kind:|k3s:)\w+/.exec(providerId)?.[0] ?? [],
+  );
+  return providers.slice(0, 1).map((name) => `the nodes belong to the provider "${name}"`);
+}
+
+/**
+ * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
+ * runs there any more. A copy of an operator has not written the finalizer: it wants no pods, or is younger.
+ */
+function wasSeenDeleted(
+  { context, held, actors }: OwnerQuestion,
+  { actor, rights }: Suspect,
+): boolean {
+  const known = knownFinalizer(held);
+  if (actor === undefined || (known && isProviderManaged(known))) return false;
+  if (!isEndingNamespace(context, actor.namespace)) return false;
+  const { time = '' } = writerOf(held) ?? {};
+  const isCopy =
+    (actor.uid !== undefined && actor.wanted === 0) ||
+    (time !== '' && (actor.creationTimestamp ?? '') > time);
+  const stillRuns = actors.some(
+    ({ namespace, pods }) =>
+      namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
+  );
+  return (
+    !isCopy &&
+    !stillRuns &&
+    (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );
 }
 
@@ -511,10 +467,7 @@ export function unreadSources({ now }: Context): string[] {
   return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
 }
 
-/**
- * Reports whether the owner must be in this cluster: its type is defined here, its product has known names, or it
- * led here.
- */
+/** Reports whether the owner must be in this cluster: its type is defined here, or its product has known names. */
 function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
   if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
   if (domain.relation === 'unclear' && !isOfNoDomain(held)) return false;

@@ -288,15 +288,6 @@ const objectMetadata = shape({
   },
 });
 
-/** An object of the same type as a held one, anywhere in the cluster. A controller that writes it still handles the type. */
-export type Sibling = ReturnType<typeof siblingFacts>;
-export const siblingFacts = shape({
-  ...PLACED,
-  finalizers: texts('metadata.finalizers'),
-  /** The last write of each field manager, whatever it wrote. */
-  writes,
-});
-
 export type ObjectFacts = ReturnType<typeof objectFacts>;
 
 /**

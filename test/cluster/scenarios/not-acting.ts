@@ -276,7 +276,7 @@ export const notActing: Scenario[] = [
       );
       await createLease(world, { namespace, name, holder: `${pod?.metadata.name}_77aa` });
     },
-    owner: 'owner-unknown',
+    owner: { code: 'owner-running', certainty: ['likely'], says: [/may not lead/] },
   }),
   situation({
     id: 'selector-of-its-own',

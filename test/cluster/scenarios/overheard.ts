@@ -362,7 +362,7 @@ const products: Scenario[] = [
     ],
     {
       operator: { manager: 'acme-cloud-sync', container: { name: 'widget-operator' } },
-      owner: (world, operator) => [ownerUnknown(guardedRef(world, operator), operator.finalizer)],
+      owner: { code: 'owner-running', certainty: ['likely'] },
     },
   ),
   logged(

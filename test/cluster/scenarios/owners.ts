@@ -30,9 +30,7 @@ import {
   type OperatorOptions,
   operatorOf,
   operatorRules,
-  READ,
   rule,
-  runPods,
   start,
   uninstall,
 } from './operator.ts';
@@ -165,24 +163,7 @@ const s4WatchedWritten = (id: string, title: string, written: 'here' | 'elsewher
 
 const written = [
   s4WatchedWritten('S4-watched-annotated', 'the same, and a stranger annotates the object', 'here'),
-  s4WatchedWritten('S4-watched-active', 'the same, and its type is still written', 'elsewhere'),
 ];
-
-/** A hosted program is called like the operator, with a word more, and may hold the same finalizers. */
-const s4WatchedSimilar: Scenario = {
-  ...s4Watched,
-  id: 'S4-watched-similar',
-  title: 'the same, and a program whose name ends like that of the operator has written its type',
-  setUp: async (world) => {
-    const { group, kind, name } = await setUpPreview(world, 'namespace');
-    const team = world.name('team');
-    await world.createNamespace(team);
-    await world.create(customObject(`${group}/v1`, kind, team, 'other'), {
-      fieldManager: `acme-${name}`,
-    });
-  },
-  expect: (world) => departed(world, 'likely'),
-};
 
 /** An agent of another cluster registers as a user with the prefix of Kubernetes' own users. */
 const s4WatchedAgent: Scenario = {
@@ -197,33 +178,6 @@ const s4WatchedAgent: Scenario = {
     await world.createAll(grant({ name: 'work-agent' }, [user], [rule(group, ['*'], FULL)]));
   },
   expect: (world) => departed(world, 'likely'),
-};
-
-/** Its permission goes with the namespace, and so before the finalizer. */
-const s4WatchedBound: Scenario = {
-  ...s4Watched,
-  id: 'S4-watched-bound',
-  title:
-    'the same, and a controller elsewhere might change its type by a RoleBinding of the namespace',
-  setUp: async (world) => {
-    const { group } = await setUpPreview(world, 'namespace');
-    const namespace = world.name('ops');
-    await world.createNamespace(namespace);
-    const rules = [rule('', ['configmaps'], READ)];
-    const given = { name: 'tenant-reconciler', namespace, type: false, rules } as const;
-    const reconciler = await install(world, given);
-    await runPods(world, reconciler);
-    const subject = accountSubject(namespace, reconciler.account);
-    const role = { namespace: world.namespace, name: 'tenants' };
-    await world.createAll(grant(role, [subject], [rule(group, ['*'], FULL)]));
-  },
-  expect: (world) =>
-    departed(
-      world,
-      'likely',
-      /was found in this cluster, but RBAC lets others change objects of its type; a/,
-      /^RBAC lets ServiceAccount \S*tenant-reconciler change/m,
-    ),
 };
 
 /** Every preview has an operator of its own, with rights where it lives. */
@@ -359,9 +313,7 @@ export const owners = [
   ...written,
   s4Neighbours,
   s4WatchedNeighbours,
-  s4WatchedSimilar,
   s4WatchedAgent,
-  s4WatchedBound,
   ...granted,
   s4Queued,
 ];

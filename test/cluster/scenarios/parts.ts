@@ -5,7 +5,7 @@ import { customType, service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
 import {
   createGuarded,
   FULL,
@@ -21,11 +21,12 @@ import {
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
+  either,
   guardedRef,
   HANGS,
   KEPT,
   keeper,
-  missingOrUnknown,
+  nobodyKnown,
   settledByFinalizer,
   situation,
   writesStatus,
@@ -74,7 +75,10 @@ const readsEverything = situation({
     },
   ],
   afterwards: (world, operator) => uninstall(world, operator),
-  expect: missingOrUnknown,
+  expect: either(
+    (world, operator) => ownerMissing(guardedRef(world, operator), operator.finalizer),
+    nobodyKnown,
+  ),
 });
 
 const lostItsUpdate = situation({

@@ -122,7 +122,7 @@ const releasing =
 /** No workload is called a suspect. */
 const noClue = (world: World, operator: Operator) => ({
   ...nobodyKnown(world, operator),
-  says: [/its owner is not known: no clue points to a controller$/m],
+  says: [/its controller is not known: /],
 });
 
 const PULSAR = 'resource.streamnative.io';
@@ -518,8 +518,7 @@ const innocents: Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        says: [/is not confirmed as the owner: it is in this namespace, and the provider of the/],
-        advises: [/^Find out which .*: ask the provider of the cluster about Alibaba cloud/],
+        advises: [/^Find out which .*: see whether Alibaba cloud/],
       },
     ],
   }),
@@ -553,7 +552,7 @@ const innocents: Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        says: [/belongs to Redpanda operator; it could be Deployment mesh\/redpanda-operator, but/],
+        says: [/it could be Deployment mesh\/redpanda-operator \(its arguments/],
         advises: [/^Let Deployment mesh\/redpanda-operator handle/],
       },
     ],
@@ -575,7 +574,7 @@ const innocents: Scenario[] = [
       VELERO,
     ],
     afterwards: (world, operator) => uninstall(world, operator),
-    owner: (world, operator) => [noClue(world, operator)],
+    owner: (world, operator) => [nobodyKnown(world, operator)],
   }),
   inTheField({
     id: 'inside-with-resizer',
@@ -608,7 +607,7 @@ const innocents: Scenario[] = [
         [
           objectFinalizer(claimRef(world), OF_CLAIM),
           ownerUnknown(claimRef(world), OF_CLAIM, {
-            says: [/has set it, and no workload .*name$/m],
+            says: [/wrote the finalizer .*, and no workload has this name/],
           }),
         ],
       ],

@@ -2,7 +2,7 @@ import { configMap, customObject, customType, pod, secret, typeRef } from '../ob
 import type { Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ownerUnknown, podRef, ref } from './links.ts';
+import { objectFinalizer, ownerMissing, podRef, ref } from './links.ts';
 
 /** Pods go first since Kubernetes 1.33: while one remains, nothing else is even asked to go. */
 
@@ -91,7 +91,7 @@ export async function settledWithPod(world: World): Promise<void> {
 
 function heldPod(world: World) {
   const held = podRef(world.namespace, 'provider-0');
-  return [objectFinalizer(held, DUAL_PODS), ownerUnknown(held, DUAL_PODS)];
+  return [objectFinalizer(held, DUAL_PODS), ownerMissing(held, DUAL_PODS)];
 }
 
 export const pods = [s5, s6, s30];

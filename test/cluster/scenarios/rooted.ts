@@ -253,7 +253,7 @@ const accountLeft = situation({
     {
       ...nobodyLeft(operator),
       certainty: ['likely'],
-      says: [new RegExp(`run as ServiceAccount ${operator.namespace}/${operator.name}`)],
+      says: [new RegExp(`ran as ServiceAccount ${operator.namespace}/${operator.name}`)],
     },
   ],
   cure: releaseGuarded,
@@ -264,12 +264,7 @@ const watchesOnly = situation({
   title: 'the nameless operator may watch its objects and write their status, and not change them',
   operator: { ...NAMELESS, verbs: READ },
   behaviour: HANGS,
-  owner: (world, operator) => [
-    {
-      ...nobodyKnown(world, operator),
-      says: [/widget-operator is ruled out: it may neither update nor patch/],
-    },
-  ],
+  owner: { code: 'owner-failing', certainty: ['likely'], says: [/neither update nor patch/] },
   cure: releaseGuarded,
 });
 

@@ -8,6 +8,7 @@ import { holdUntilWatched } from './hold.ts';
 import {
   FINALIZERS,
   objectFinalizer,
+  ownerMissing,
   ownerUnknown,
   podRef,
   ref,
@@ -192,7 +193,7 @@ const s26: Scenario = {
     );
   },
   expect: (world) =>
-    stuck([objectFinalizer(claimRef(world), VSPHERE), ownerUnknown(claimRef(world), VSPHERE)]),
+    stuck([objectFinalizer(claimRef(world), VSPHERE), ownerMissing(claimRef(world), VSPHERE)]),
 };
 
 const s27: Scenario = {

@@ -326,7 +326,7 @@ const twice: Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        says: [/list namespaces, and this one is not among them/],
+        says: [/restrict it to other namespaces/],
       },
     ],
   }),
@@ -629,8 +629,7 @@ const elsewhere: Scenario[] = [
     },
     spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
     behaviour: HANGS,
-    // Its name has a prefix that no release explains, so the name decides nothing.
-    owner: 'owner-unknown',
+    owner: { code: 'owner-running', certainty: ['likely'] },
   }),
   situation({
     id: 'S80-flux',
@@ -899,7 +898,7 @@ const bindings: Scenario[] = [
             code: 'owner-missing',
             subject: 'any',
             finalizer: operator.finalizer,
-            says: [/widget-operator, whose namespace has been terminating since/],
+            says: [/widget-operator, which is in a namespace that has been terminating since/],
           },
         ],
       ],
