@@ -92,13 +92,17 @@ export function forecastOf(
 }
 
 /**
- * Reports whether the finding leaves open whether the owner will act. An owner outside of the cluster (a hosted
- * control plane, k3s, a cloud) is not visible; one in the namespace is deleted with it.
+ * Reports whether the finding leaves open whether the owner will act. An owner that is most likely missing is none: it is
+ * named, and the forecast says "most likely" as well. Only the controller of a built-in type may run outside of the cluster
+ * (a hosted control plane, k3s, a cloud), where it is not visible, unless it was in the namespace and is deleted with it.
  */
-function isOpenQuestion({ code, certainty, scope }: Finding): boolean {
+function isOpenQuestion({ code, certainty, scope, subject }: Finding): boolean {
   return (
     certainty === 'unknown' ||
-    (code === 'owner-missing' && certainty === 'likely' && scope !== 'namespace')
+    (code === 'owner-missing' &&
+      certainty === 'likely' &&
+      scope !== 'namespace' &&
+      subject.kind !== 'CustomResourceDefinition')
   );
 }
 

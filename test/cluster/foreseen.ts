@@ -505,7 +505,7 @@ export const HANGS: Record<string, Hang> = {
       await uninstall(world, operator);
       await createGuarded(world, { ...operator, manager: 'acme-hosted' }, 'a');
     },
-    'inconclusive',
+    'would-hang',
     /acme-hosted|no controller/,
   ],
   'credentials one hop away, in the namespace': [
