@@ -139,7 +139,7 @@ test('of 24 operators that may act, five are listed, each with its state', () =>
   expect(found?.code).toBe('owner-unknown');
   const suspects = found?.evidence.filter((text) => text.startsWith('suspect ')) ?? [];
   expect(suspects).toHaveLength(5);
-  expect(found?.message.match(/\(0 replicas\)/g)).toHaveLength(5);
+  expect(found?.message.match(/scaled to zero/g)).toHaveLength(5);
 });
 
 test.each([

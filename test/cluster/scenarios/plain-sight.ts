@@ -8,7 +8,7 @@ import { containerStatus, unready } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ownerUnknown, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
@@ -574,7 +574,7 @@ const innocents: Scenario[] = [
       VELERO,
     ],
     afterwards: (world, operator) => uninstall(world, operator),
-    owner: (world, operator) => [ownerMissing(guardedRef(world, operator), operator.finalizer)],
+    owner: (world, operator) => [noClue(world, operator)],
   }),
   inTheField({
     id: 'inside-with-resizer',
