@@ -32,7 +32,7 @@ export interface Rights {
   isOfKubernetes: boolean;
   /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
   isMarked: boolean;
-  /** A rule names the status or finalizers of the type, and lets the account change them. */
+  /** Rules name the type and its status, and let the account watch the objects and change their status. */
   isHalfMarked: boolean;
   /** The rules that grant this, for the report. */
   because: string[];
@@ -148,7 +148,7 @@ export function rightsOf(
     ),
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
     isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
-    isHalfMarked: granted.some(({ right }) => right === 'part'),
+    isHalfMarked: has('list', 'watch', 'status') === 'named',
     isMarked: ['type', 'part'].every((mark) => granted.some(({ right }) => right === mark)),
     because: [...new Set(granted.map(({ because }) => because))],
   };
@@ -157,7 +157,8 @@ export function rightsOf(
 /** Returns the mark of a controller in a rule's resource; wildcards are none. */
 function markOf({ resource }: ResourceType, name: string): string[] {
   if (name === resource) return ['type'];
-  return name === `${resource}/status` || name === `${resource}/finalizers` ? ['part'] : [];
+  if (name === `${resource}/status`) return ['part', 'status'];
+  return name === `${resource}/finalizers` ? ['part'] : [];
 }
 
 /**

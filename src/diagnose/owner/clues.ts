@@ -141,7 +141,7 @@ export const CLUES = [
   {
     kind: 'part',
     weight: 'supports',
-    text: 'an RBAC rule lets it change the status or finalizers of the type, and not the objects',
+    text: 'RBAC rules let it watch the objects and change their status, and not the objects themselves',
     pointsTo: halfMarked,
   },
   {

@@ -3,7 +3,7 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isForeseen, isInside, itemsIn } from '../context.ts';
-import { departedGrant, isSameAccount, writersOutsideCluster } from '../rights.ts';
+import { departedGrant, isRbacRead, isSameAccount, writersOutsideCluster } from '../rights.ts';
 import { marked, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
@@ -198,10 +198,13 @@ function leading(
       ? marked
       : permitted.length > 0
         ? permitted.filter(({ clues }) => clues.length > 1)
-        : tied.filter(({ rights }) => rights.change === undefined);
+        : tied.filter(({ rights }) => isRbacRead(question.context) && rights.change === undefined);
   const most = Math.max(...able.map(weightOf));
   const [best, ...more] = able.filter((one) => weightOf(one) === most);
   if (best === undefined || more.length > 0) return undefined;
+  // Several controllers put finalizers of their own domains on a shared type: what is about the type alone names none.
+  const isForeign = question.domain.relation === 'unclear' && !isOfNoDomain(question.held);
+  if (isForeign && !hasClue(best, 'author', 'container', 'product')) return undefined;
   const isContradicted =
     isStatusOfAnother(question, best) ||
     isOneDownBeside(question, best) ||

@@ -574,7 +574,7 @@ const innocents: Scenario[] = [
       VELERO,
     ],
     afterwards: (world, operator) => uninstall(world, operator),
-    owner: (world, operator) => [nobodyKnown(world, operator)],
+    owner: (world, operator) => [noClue(world, operator)],
   }),
   inTheField({
     id: 'inside-with-resizer',
