@@ -97,9 +97,11 @@ export async function carryOut(plan: CurrentPlan, deps: ForceDeps) {
   let outcome: Outcome | undefined;
   if (plan.mode === 'plan') {
     const lacking = await lackingRights(run);
-    const missing =
-      lacking.length > 0 ? `, but permissions are missing: ${lacking.join(', ')}` : '';
-    giveUp(run, `would be done${missing}`);
+    for (const action of plan.actions) {
+      const right = rightOf(action);
+      const but = lacking.includes(right) ? `, but a permission is missing: ${right}` : '';
+      note(run, action.target, `would be done${but}`, action.finalizer);
+    }
   } else {
     const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
     giveUp(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
@@ -233,9 +235,7 @@ async function planAgain(run: ForceRun, compare: boolean): Promise<boolean> {
 async function lackingRights({ api, plan, signal, tried }: ForceRun): Promise<string[]> {
   const namespace = plan.namespace.name;
   const open = plan.actions.filter((action) => !tried.has(actionKey(action)));
-  const rights = new Map(
-    open.map(({ step, type }) => [`${VERBS[step]} ${typeName(type)}`, { step, type }]),
-  );
+  const rights = new Map(open.map((action) => [rightOf(action), action]));
   const answers = [...rights].map(async ([right, { step, type }]) => {
     const [resource, subresource] = type.resource.split('/');
     const name = resource === 'namespaces' ? namespace : undefined;
@@ -250,6 +250,10 @@ async function lackingRights({ api, plan, signal, tried }: ForceRun): Promise<st
     return answer.ok && valueAt(answer.value, 'status', 'allowed') === false ? [right] : [];
   });
   return (await Promise.all(answers)).flat();
+}
+
+function rightOf({ step, type }: ForceAction): string {
+  return `${VERBS[step]} ${typeName(type)}`;
 }
 
 const VERBS = {

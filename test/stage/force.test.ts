@@ -3,7 +3,7 @@ import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../src/base/js
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
-import { type ReadFailure, readFailed } from '../../src/model/read.ts';
+import { type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
 import { FINALIZER, Situation } from './force-situation.ts';
@@ -280,6 +280,26 @@ describe('objects', () => {
       forced.timeline.map(({ at }) => at).toSorted(),
     );
   });
+});
+
+test('mode plan writes nothing, and names a missing permission with the action that needs it', async () => {
+  const situation = held('db');
+  const reviews = 'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+  const answer = situation.cluster.send.bind(situation.cluster);
+  situation.cluster.send = async (request, options) => {
+    const asked = `${request.method} ${request.path}` === reviews;
+    const subresource = stringAt(request.body, 'spec', 'resourceAttributes', 'subresource');
+    return asked
+      ? readOk({ status: { allowed: subresource !== 'finalize' } })
+      : answer(request, options);
+  };
+  const inputs = { 'force-finalize': 'plan', 'force-finalizers': `${FINALIZER},kubernetes` };
+  const { one } = await force(situation, inputs);
+  expect(situation.cluster.writes).toEqual([]);
+  expect(results(one)).toEqual([
+    `widgets.example.com/db ${FINALIZER}: would be done`,
+    `namespaces/${DEMO} kubernetes: would be done, but a permission is missing: update namespaces/finalize`,
+  ]);
 });
 
 test('a pattern removes nothing, and the refusal names what to write instead', async () => {
