@@ -8,8 +8,8 @@ import { failureKindOf, type ReadFailure } from '../model/read.ts';
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 
 export interface ApiFailure extends ReadFailure {
-  /** Time that the host asks a client to wait before the next attempt. */
-  retryAfterMs?: number;
+  /** Pause after which another attempt may succeed. The host may have processed this one. */
+  retryMs?: number | undefined;
 }
 
 export type Comment = ReturnType<typeof toComment>;
@@ -30,7 +30,8 @@ interface HostApiOptions {
 
 type Octokit = ReturnType<typeof getOctokit>;
 
-export const CALL_TIMEOUT_MS = 8_000;
+const CALL_TIMEOUT_MS = 8_000;
+const RETRY_PAUSE_MS = 500;
 const PAGE_SIZE = 100;
 const MAX_MESSAGE_CHARS = 200;
 
@@ -53,7 +54,7 @@ export async function connectHost(options: HostApiOptions) {
         try {
           return await ask();
         } catch (error) {
-          if (isPassing(failureOf(error, options.signal))) throw error;
+          if (failureOf(error, options.signal).retryMs !== undefined) throw error;
         }
       }
       return undefined;
@@ -135,13 +136,9 @@ const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: igno
 
 function ignoreLog(): void {}
 
-/** Reports whether the same request may succeed a moment later. The host may have processed this one. */
-export function isPassing({ kind }: ApiFailure): boolean {
-  return kind === 'timeout' || kind === 'network' || kind === 'server-error';
-}
-
 /** Returns what an error of a call means. */
 export function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
+  const isTimeout = (one: unknown): boolean => one instanceof Error && one.name === 'TimeoutError';
   if (signal.aborted) {
     return isTimeout(signal.reason)
       ? { kind: 'timeout', message: 'no answer within the time for publishing' }
@@ -151,34 +148,27 @@ export function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
   const status = numberAt(response, 'status');
   if (status === undefined) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (isTimeout(cause)) return { kind: 'timeout', message: 'no answer in time' };
+    if (isTimeout(cause)) {
+      return { kind: 'timeout', message: 'no answer in time', retryMs: RETRY_PAUSE_MS };
+    }
     // The client's own errors about an answer contain no request.
     if (!(error instanceof Error && 'request' in error)) {
       return { kind: 'unreadable', message: 'the answer is not what such a host gives' };
     }
-    return { kind: 'network', message: shortPlainText(describeError(error)) };
+    const message = shorten(plainText(describeError(error)), MAX_MESSAGE_CHARS);
+    return { kind: 'network', message, retryMs: RETRY_PAUSE_MS };
   }
-  const said = stringAt(response, 'data', 'message');
-  const message = shortPlainText(said ?? 'the answer is no JSON of such a host');
-  const retryAfterMs = retryDelayMs(response);
-  return {
-    // A 403 can mean a rate limit or a missing permission.
-    kind:
-      status === 403 && (retryAfterMs !== undefined || /rate limit|abuse detection/i.test(message))
-        ? 'throttled'
-        : failureKindOf(status),
-    status,
-    message: `${status} ${message}`,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  };
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && error.name === 'TimeoutError';
-}
-
-function shortPlainText(text: string): string {
-  return shorten(plainText(text), MAX_MESSAGE_CHARS);
+  const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON of such a host';
+  const message = `${status} ${shorten(plainText(said), MAX_MESSAGE_CHARS)}`;
+  const asked = retryDelayMs(response);
+  // A 403 can mean a rate limit or a missing permission.
+  const isLimit = asked !== undefined || /rate limit|abuse detection/i.test(said);
+  if (status === 429 || (status === 403 && isLimit)) {
+    const isShort = asked !== undefined && asked <= CALL_TIMEOUT_MS;
+    return { kind: 'throttled', status, message, retryMs: isShort ? asked : undefined };
+  }
+  const retryMs = status >= 500 ? RETRY_PAUSE_MS : undefined;
+  return { kind: failureKindOf(status), status, message, retryMs };
 }
 
 /** Returns how long the host asks to wait before the next request. */

@@ -14,7 +14,7 @@ import { type Entry, failureSection, isPassed, resultOf, sectionOf } from '../re
 import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
 import { type RenderContext, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
-import { CALL_TIMEOUT_MS, connectHost, failureOf, isPassing } from './host-api.ts';
+import { connectHost, failureOf } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { commentTrouble, putComment } from './put-comment.ts';
 import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
@@ -31,9 +31,8 @@ const MAX_SUMMARY_BYTES = 900 * 1024;
 const PUBLISHING_MS = 24_000;
 /** Time for the requests about the comment of a cancelled run, which has to end within 7 s of the signal. */
 const CANCELLED_MS = 4_000;
-/** Number of attempts to write the comment. The n-th pause is n squared times RETRY_PAUSE_MS. */
+/** Number of attempts to write the comment. */
 const MAX_TRIES = 3;
-const RETRY_PAUSE_MS = 250;
 const MAX_ABOUT_CHARS = 80;
 
 export interface PublisherDeps {
@@ -132,16 +131,14 @@ export class Publisher {
         });
       } catch (error) {
         const failure = failureOf(error, signal);
-        const { kind, retryAfterMs = Number.POSITIVE_INFINITY } = failure;
-        const pause = kind === 'throttled' ? retryAfterMs : tries ** 2 * RETRY_PAUSE_MS;
-        const mayPass = kind === 'throttled' ? pause <= CALL_TIMEOUT_MS : isPassing(failure);
-        if (tries < MAX_TRIES && mayPass && !signal.aborted) {
-          await this.#clock.sleep(pause, signal);
+        if (tries < MAX_TRIES && failure.retryMs !== undefined) {
+          await this.#clock.sleep(failure.retryMs, signal);
           continue;
         }
         const restricted = restriction(run);
         const trouble = commentTrouble(tried, failure, restricted, this.#reportPlace());
-        if (kind !== 'aborted') log[restricted === undefined ? 'warning' : 'notice'](trouble);
+        if (failure.kind !== 'aborted')
+          log[restricted === undefined ? 'warning' : 'notice'](trouble);
         return '';
       }
     }

@@ -1,11 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import {
-  type Comment,
-  connectHost,
-  failureOf,
-  type HostApi,
-  isPassing,
-} from '../../src/publish/host-api.ts';
+import { type Comment, connectHost, failureOf, type HostApi } from '../../src/publish/host-api.ts';
 import { type Fault, type Github, startGithub } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
@@ -102,9 +96,9 @@ describe('a call that fails', () => {
       github.fail({ request: /GET .*comments/, answer });
       const failure = await failureOn(github, { callTimeoutMs: answer === 'hang' ? 300 : 5_000 });
       expect(JSON.stringify(failure)).not.toContain(github.token);
-      const { kind, message, retryAfterMs } = failure;
+      const { kind, message, retryMs } = failure;
       // How a reset is worded is for Node to say.
-      return [kind, kind === 'network' ? '' : message, isPassing(failure), retryAfterMs];
+      return [kind, kind === 'network' ? '' : message, retryMs];
     }));
 
   test('ends at once if the run is cancelled', async () => {
