@@ -191,3 +191,27 @@ test('an owner is not deleted with its namespace while a pod still runs there', 
   expect(wasDeleted('Succeeded')).toBe(true);
   expect(wasDeleted('Running')).toBeUndefined();
 });
+
+test('Crossplane, which may change what its providers manage, is not named for a provider that is gone', () => {
+  const looks = readRecordedLook('everyday-crossplane-asleep');
+  const { cluster } = looks.now;
+  for (const source of [
+    'deployments',
+    'replicaSets',
+    'clusterRoles',
+    'clusterRoleBindings',
+  ] as const) {
+    const read = cluster[source];
+    if (!read?.ok) continue;
+    const others = (read.value as unknown[]).filter(
+      (one) => !JSON.stringify(one).includes('provider-aws-s3'),
+    );
+    Object.assign(read, { value: others });
+  }
+  const owners = diagnose(looks.now, looks.before).findings.filter(({ code }) =>
+    code.startsWith('owner-'),
+  );
+  expect(owners).toHaveLength(1);
+  expect(owners[0]?.code).toBe('owner-unknown');
+  expect(owners[0]?.message).toContain('Deployment crossplane-system/crossplane (running)');
+});

@@ -1,5 +1,10 @@
 import { matchesGlob } from '../../base/text.ts';
-import { domainOf, isExactWorkloadName } from '../../model/catalogue.ts';
+import {
+  domainOf,
+  entriesOfWorkload,
+  isExactWorkloadName,
+  isWorkloadOf,
+} from '../../model/catalogue.ts';
 import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
 import { type Actor, isEndingNamespace } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
@@ -255,6 +260,20 @@ export function marked(question: OwnerQuestion): Pointer[] {
       ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]
       : [];
   });
+}
+
+/**
+ * Reports whether the catalogue names other workloads for this finalizer, and this one for another: Crossplane may change
+ * the managed resources of its providers, which remove the finalizer.
+ */
+export function isKnownForAnother(held: Held, { name }: Actor): boolean {
+  const known = knownFinalizer(held);
+  return (
+    known !== undefined &&
+    known.workload.length > 0 &&
+    !isWorkloadOf(known, name) &&
+    entriesOfWorkload(name, isFrameworkName).length > 0
+  );
 }
 
 /** Returns those that have lost the other half of the marks. Many write the status of built-in types. */

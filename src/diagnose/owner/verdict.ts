@@ -4,7 +4,7 @@ import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isForeseen, isInside, itemsIn } from '../context.ts';
 import { departedGrant, isRbacRead, isSameAccount, writersOutsideCluster } from '../rights.ts';
-import { marked, unusedAccounts } from './clues.ts';
+import { isKnownForAnother, marked, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
   definitionNames,
@@ -186,9 +186,12 @@ function isActive({ context, held }: OwnerQuestion, { actor }: Suspect): boolean
  */
 function leading(
   question: OwnerQuestion,
-  tied: readonly Suspect[],
+  suspects: readonly Suspect[],
   excluded: readonly Excluded[],
 ): Suspect | undefined {
+  const tied = suspects.filter(
+    ({ actor }) => actor === undefined || !isKnownForAnother(question.held, actor),
+  );
   const marked = tied.filter((one) => hasClue(one, 'marks'));
   const weightOf = ({ clues }: Suspect): number =>
     clues.filter(({ kind }) => marked.length === 0 || kind !== 'container').length;
