@@ -69,7 +69,7 @@ export interface ClueRow {
   pointsTo: (question: OwnerQuestion) => Pointer[];
 }
 
-/** Every clue, in the order in which suspects are listed. What a suspect contradicts stands in OBJECTIONS. */
+/** Every clue, in the order in which suspects are listed. Reasons for a suspect to stand back are EXCLUSIONS. */
 export const CLUES = [
   {
     kind: 'log',
