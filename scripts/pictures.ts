@@ -1,7 +1,6 @@
 /**
  * `npm run pictures [FOLDER]`: the golden reports as GitHub shows them, in light and dark and on a phone, for
- * people to look at; without a folder, only the one picture of the README. Needs chromium and a font with
- * emoji (Debian: apt-get install chromium fonts-noto-color-emoji).
+ * people to look at. Needs chromium and a font with emoji (Debian: apt-get install chromium fonts-noto-color-emoji).
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,22 +12,18 @@ import { MICROMARK } from '../test/stub/rendered.ts';
 type Theme = 'light' | 'dark';
 const PHONE_PX = 390;
 const GOLDEN = join(REPOSITORY, 'test', 'unit', 'golden');
-const [folder] = process.argv.slice(2);
+const [folder = 'coverage/pictures'] = process.argv.slice(2);
 const home = mkdtempSync(join(tmpdir(), 'pictures-'));
 
 try {
-  if (folder === undefined) {
-    picture('deadlock.md', PHONE_PX, 'light', join(REPOSITORY, 'docs', 'comment-on-a-phone.png'));
-  } else {
-    mkdirSync(folder, { recursive: true });
-    for (const file of readdirSync(GOLDEN).filter((name) => name.endsWith('.md'))) {
-      for (const [width, theme] of [
-        [900, 'light'],
-        [900, 'dark'],
-        [PHONE_PX, 'dark'],
-      ] as const) {
-        picture(file, width, theme, join(folder, `${file}-${width}-${theme}.png`));
-      }
+  mkdirSync(folder, { recursive: true });
+  for (const file of readdirSync(GOLDEN).filter((name) => name.endsWith('.md'))) {
+    for (const [width, theme] of [
+      [900, 'light'],
+      [900, 'dark'],
+      [PHONE_PX, 'dark'],
+    ] as const) {
+      picture(file, width, theme, join(folder, `${file}-${width}-${theme}.png`));
     }
   }
 } finally {

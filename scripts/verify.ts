@@ -51,7 +51,9 @@ type Results = Record<string, Record<string, Result>>;
 
 /** Kubeconfig of the kind cluster that this process has started. */
 let started: string | undefined;
-process.once('exit', () => started && kind('down'));
+process.once('exit', () => started && spawnSync(KIND, ['down', KIND_CLUSTER]));
+const KIND = 'scripts/verify/kind';
+const KIND_CLUSTER = 'teardown-gate-verify';
 
 const { values } = parseArgs({
   options: {
@@ -128,22 +130,24 @@ async function verify(parts: readonly Part[]): Promise<void> {
 async function resultOf(part: Part): Promise<Result> {
   const { name, suite } = part;
   const begun = Date.now();
+  rmSync(join('coverage', `${name}.log`), { force: true });
   const done = (result: Omit<Result, 'minutes'>): Result => ({
     ...result,
     minutes: Math.round((Date.now() - begun) / 6_000) / 10,
   });
   const nothing = { passed: 0, failed: 0, skipped: 0, passedAlone: 0 };
-  const kubeconfig = suite.kind ? kindCluster() : undefined;
+  const kubeconfig = suite.kind ? await kindCluster(part) : undefined;
   if (suite.kind && kubeconfig === undefined) {
     return done({ ...nothing, skipped: 1, told: ['skipped: nothing here starts a kind cluster'] });
   }
-  if (suite.first !== undefined)
-    spawnSync(suite.first, { stdio: ['ignore', 'inherit', 'inherit'] });
+  if (suite.first !== undefined) await run(part, [suite.first]);
+  const file = join('coverage', `${name}.txt`);
+  rmSync(file, { force: true });
   const exitCode = await run(
     part,
+    suite.command ?? [process.execPath, 'scripts/verify/tests.ts', name, ...(suite.tests ?? [])],
     kubeconfig === undefined ? {} : { CLUSTER_KUBECONFIG: kubeconfig },
   );
-  const file = join('coverage', `${name}.txt`);
   if (suite.tests !== undefined && existsSync(file)) {
     const [counts = '', ...told] = readFileSync(file, 'utf8').trimEnd().split('\n');
     const [passed = 0, failed = 0, skipped = 0, passedAlone = 0] = counts.split(' ').map(Number);
@@ -157,13 +161,9 @@ async function resultOf(part: Part): Promise<Result> {
 /** Exit code; null if it took too long. What it prints is in coverage/NAME.log as well. */
 async function run(
   { name, suite, env }: Part,
-  more: Record<string, string>,
+  [command = '', ...args]: readonly string[],
+  more: Record<string, string> = {},
 ): Promise<number | null> {
-  rmSync(join('coverage', `${name}.txt`), { force: true });
-  const [command = '', ...args] = suite.command ?? [
-    process.execPath,
-    ...['scripts/verify/tests.ts', name, ...(suite.tests ?? [])],
-  ];
   const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: `${TOOLS}:${process.env['PATH']}`, CI: 'true', ...env, ...more },
@@ -186,7 +186,7 @@ async function run(
     process.exit(130);
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
-  const log = createWriteStream(join('coverage', `${name}.log`));
+  const log = createWriteStream(join('coverage', `${name}.log`), { flags: 'a' });
   for (const stream of [child.stdout, child.stderr]) {
     stream.pipe(log, { end: false });
     stream.pipe(process.stdout, { end: false });
@@ -199,20 +199,16 @@ async function run(
 }
 
 /** Path of a kubeconfig: of the cluster that is there, or of one that is started now and goes with this process. */
-function kindCluster(): string | undefined {
+async function kindCluster(part: Part): Promise<string | undefined> {
   const given = process.env['CLUSTER_KUBECONFIG'];
   if (given !== undefined && given !== '') return given;
-  started ??= kind('up').trim().split('\n').at(-1);
-  return started || undefined;
-}
-
-function kind(what: 'up' | 'down'): string {
-  const stdio = ['ignore', 'pipe', 'inherit'] as const;
-  const { stdout, status } = spawnSync('scripts/verify/kind', [what, 'teardown-gate-verify'], {
-    stdio: [...stdio],
-    encoding: 'utf8',
-  });
-  return status === 0 ? stdout : '';
+  if (started === undefined && (await run(part, [KIND, 'up', KIND_CLUSTER])) === 0) {
+    started = readFileSync(join('coverage', `${part.name}.log`), 'utf8')
+      .trim()
+      .split('\n')
+      .at(-1);
+  }
+  return started;
 }
 
 function report(parts: readonly Part[], results: Record<string, Result>): void {

@@ -21,7 +21,7 @@ const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 const LASTING_MS = 10_000;
 
 /** The end of the wait, and its time in milliseconds since the epoch. */
-export type WaitEnd = { at: number } & (
+type WaitEnd = { at: number } & (
   | { how: 'deleted' | 'recreated'; event: string }
   /** The credentials are refused for good, so nothing more can be read. */
   | { how: 'unauthorized'; failure: ReadFailure }

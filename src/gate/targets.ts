@@ -108,7 +108,7 @@ function describedSelection({ selector, terminating }: Inputs): string {
 }
 
 /** Builds the error for a gate that cannot start: what was tried, on what, what came back, what to do. */
-export function cannotStartError(
+function cannotStartError(
   verb: string,
   what: string,
   { kind, message }: ReadFailure,

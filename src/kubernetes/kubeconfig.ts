@@ -282,7 +282,7 @@ function chooseAccess(found: readonly Found[], asked: string): Access {
  * Returns the URL if it is https, or http on loopback. kubectl would send a token over an unencrypted
  * connection.
  */
-export function safeUrl(text: string, what: string): URL {
+function safeUrl(text: string, what: string): URL {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
     throw configError(`${what} is not an https URL`);

@@ -40,6 +40,8 @@ export interface CatalogueEntry {
   withoutOwner?: string;
   /** The order of deletion that avoids the hang: it helps the next time. */
   prevention?: string;
+  /** The product's own way to delete the object and keep what it stands for: a merge patch, and what then stays. */
+  escape?: { patch: object; leaves: string };
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }

@@ -165,8 +165,7 @@ export function renderComment(
   const open = openOf(entries);
   const shown = open.at(-1) ?? entries.at(-1) ?? own;
   const others = open.filter((entry) => entry !== shown);
-  const title = (entry: Entry): string =>
-    `${entry.about === '' ? '' : `${codeHtml(entry.about)}: `}${outcomeText(entry, linkTo)}`;
+  const title = (entry: Entry): string => outcomeText(entry, linkTo, entry.about);
   const history = entries.slice(-MAX_HISTORY).map((entry) => outcomeText(entry, linkTo));
   const state = Buffer.from(JSON.stringify({ entries })).toString('base64');
   const render = (report: string): string =>
@@ -185,19 +184,22 @@ export function renderComment(
   }
   const reports = known.map((body) => REPORT.exec(body));
   const report = reports.find((found) => found?.[1] === idOf(shown))?.[2];
-  return render(report ?? `### ${title(shown)}`);
+  const brief = render(`### ${title(shown)}`);
+  const whole = report === undefined ? brief : render(report);
+  return whole.length <= maxChars ? whole : brief;
 }
 
-/** Writes "🔴 stuck after 5m 02s: owner-missing (Widget db) ([run 812](…))". */
-function outcomeText(entry: Entry, linkTo: CommentContent['linkTo']): string {
+/** Writes "🔴 preview-1: stuck after 5m 02s: owner-missing (Widget db) ([run 812](…))". */
+function outcomeText(entry: Entry, linkTo: CommentContent['linkTo'], about = ''): string {
   const { attempt, code, isPass, number, outcome, seconds, subject } = entry;
   const label = `run ${number || '?'}${attempt > 1 ? `, attempt ${attempt}` : ''}`;
   const url = linkTo(entry);
   const run = url === undefined ? label : `[${label}](${url})`;
-  if (outcome === 'error') return `🔴 could not work (${run})`;
+  const name = about && `${codeHtml(about)}: `;
+  if (outcome === 'error') return `🔴 ${name}could not work (${run})`;
   const cause = code === '' ? '' : `: ${codeHtml(code)}${subject && ` (${codeHtml(subject)})`}`;
   const mark = outcomeSign(outcome, isPass ? 'pass' : 'fail');
-  return `${mark} ${outcome} after ${formatDuration(seconds * 1_000)}${cause} (${run})`;
+  return `${mark} ${name}${outcome} after ${formatDuration(seconds * 1_000)}${cause} (${run})`;
 }
 
 /** Writes the section of one run in at most `maxChars` characters; empty if there is no room for it. */

@@ -10,11 +10,6 @@ export const reset: Fault = ({ socket }) => {
   socket.resetAndDestroy();
 };
 
-/** FIN before a byte of the answer. */
-export const hangUp: Fault = ({ socket }) => {
-  socket.destroy();
-};
-
 /** Accepted and never answered. */
 export const blackHole: Fault = () => undefined;
 
@@ -136,12 +131,6 @@ export function skewClock(ms: number): Fault {
     send(response, { ...answer, headers: { ...answer.headers, date } });
   };
 }
-
-export const withoutDate: Fault = async ({ ask, response }) => {
-  const { headers, ...answer } = await ask();
-  response.sendDate = false;
-  send(response, { ...answer, headers: { 'content-type': headers['content-type'] } });
-};
 
 /** A watch that is accepted, sends these events and then `ends` or is silent. */
 export function watchSends(events: readonly JsonObject[] | string, ends = false): Fault {

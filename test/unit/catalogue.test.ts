@@ -47,6 +47,11 @@ describe('every entry of the catalogue', () => {
     remedy: (value) => value === '' || isSentence(value),
     withoutOwner: (value) => value === undefined || value === '' || isSentence(value),
     prevention: (value) => value === undefined || isSentence(value),
+    escape: (value) => {
+      const { patch, leaves, ...rest } = (value ?? {}) as Record<string, unknown>;
+      const isWhole = typeof patch === 'object' && isSentence(leaves);
+      return value === undefined || (isWhole && Object.keys(rest).length === 0);
+    },
     source: (value) => typeof value === 'string',
   };
 
@@ -56,7 +61,7 @@ describe('every entry of the catalogue', () => {
 
   const OPTIONAL = [
     ...['anyController', 'needs', 'actsWhenPaused', 'stoppedBySpec'],
-    ...['withoutOwner', 'prevention'],
+    ...['withoutOwner', 'prevention', 'escape'],
   ];
 
   test('has exactly the fields of its type', () => {

@@ -3,7 +3,7 @@ import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
-import { restartCommands } from '../../src/diagnose/owner/remedies.ts';
+import { escapeRemedies, restartCommands } from '../../src/diagnose/owner/remedies.ts';
 import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
 import { lostAgent } from '../../src/diagnose/owner/states.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
@@ -450,3 +450,15 @@ test.each(['a', '[', 'a ', '\n'])(
     ).toBeDefined();
   },
 );
+
+test('a product that has a setting for it is asked to delete the object without what it stands for', () => {
+  const type = { ...WIDGETS, group: 'storage.cnrm.cloud.google.com' };
+  const held = { ...HELD, type, finalizer: 'cnrm.cloud.google.com/finalizer' };
+  const [first] = escapeRemedies(held);
+  expect(first?.command).toMatch(
+    /^kubectl patch widgets\.storage\S* db -n preview-7 --type=merge -p/,
+  );
+  expect(first?.command).toContain('"cnrm.cloud.google.com/deletion-policy":"abandon"');
+  expect(first?.risk).toBe('The Google Cloud resource stays, with its data and cost');
+  expect(escapeRemedies(HELD)).toEqual([]);
+});

@@ -118,6 +118,20 @@ test('a report reads each finding a bounded number of times, however many there 
   expect(readsOf(800)).toBeLessThan(1.5 * few);
 });
 
+test('in a comment without room for it, the report of an earlier run is one line', () => {
+  const earlier = commentOf(runOf([deadlock()]), CONTEXT, [], { scope: 'e'.repeat(16), run: 1 });
+  const body = (maxChars: number): string =>
+    commentOf(
+      runOf([namespaceResult({ outcome: 'deleted', verdict: 'pass' })]),
+      CONTEXT,
+      [earlier],
+      { maxChars },
+    );
+  expect(body(60_000)).toContain('**Cause.**');
+  expect(body(2_500).length).toBeLessThanOrEqual(2_500);
+  expect(body(2_500)).toMatch(/^### 🔴 <code>preview&#45;|^### 🔴 <code>preview-/m);
+});
+
 describe('one comment', () => {
   test.each([
     { what: '60 causes', run: SIXTY, causes: 60 },

@@ -409,6 +409,28 @@ export function removalRemedies(
   ];
 }
 
+/** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
+export function escapeRemedies(held: Held): Remedy[] {
+  const { type, objects } = held;
+  const [object] = objects;
+  const known = knownFinalizer(held);
+  if (known?.escape === undefined || object === undefined) return [];
+  const { patch, leaves } = known.escape;
+  return [
+    withRole('or', {
+      text: `Let ${productName(known) ?? 'its controller'} delete ${object.kind} ${object.name} without what it stands for`,
+      command: kubectl(
+        'patch',
+        ...objectArgs(object, typeName(type)),
+        '--type=merge',
+        '-p',
+        JSON.stringify(patch),
+      ),
+      risk: withoutPeriod(leaves),
+    }),
+  ];
+}
+
 /** Returns the removal as the fix: from all objects, and as an alternative from a single one. */
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   const [first, ...others] = removal.toReversed();

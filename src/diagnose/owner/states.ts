@@ -43,6 +43,7 @@ import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   agentRemedies,
   cureRemedies,
+  escapeRemedies,
   installRemedy,
   logRemedies,
   orderRemedies,
@@ -343,6 +344,7 @@ function failing(owner: Signs): Found {
   const causes = [...unique.values()];
   const quote = first && shortQuote(first.error.text);
   const isHopeless = lost !== undefined && !lost.isGrantable;
+  const escapes = escapeRemedies(held);
   const why = quote ?? lack ?? 'the removal is refused, at least to this gate';
   // A text that quotes no answer of the API server need not be about a request.
   const fails = first?.error.kind === 'other' ? `${first.source} says` : 'its requests fail';
@@ -355,8 +357,8 @@ function failing(owner: Signs): Found {
       : ` and runs, but ${fails}: ${why}`,
     remedies: [
       ...(isHopeless
-        ? removalAsFirstStep(removal)
-        : cureRemedies(owner, first?.error, lack !== undefined)),
+        ? removalAsFirstStep([...removal, ...escapes])
+        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),

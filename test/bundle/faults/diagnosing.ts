@@ -3,16 +3,10 @@ import {
   aggregator503,
   blackHole,
   edit,
-  expired,
   failure,
-  html,
   internalError,
-  reply,
   replyJson,
-  reset,
   skewClock,
-  tooManyRequests,
-  withoutDate,
 } from '../../stub/faults.ts';
 import { NAME } from '../bench.ts';
 import type { FaultRow } from './row.ts';
@@ -88,47 +82,14 @@ export const DIAGNOSING: readonly FaultRow[] = [
       );
     },
   },
-  oneType('the answer never comes', blackHole, /no answer within 15 s/),
   oneType(
     'listing is forbidden',
     failure(403, 'Forbidden', 'cannot list resource "configmaps"'),
     /403|forbidden/i,
   ),
-  oneType('the connection is reset', reset, /connection reset/),
-  oneType('a login page comes', html(200), /did not answer like/),
-  oneType('the server fails', internalError, /500/, {
-    rootCauses: ['api-failing', 'owner-missing'],
-  }),
   oneType('the aggregator is away', aggregator503, /503/, {
     rootCauses: ['api-failing', 'owner-missing'],
   }),
-  oneType('the server is throttled', tooManyRequests('3600'), /429/),
-  oneType('the type is not found', reply(404, '404 page not found\n'), /404/),
-  {
-    fault: 'paging expires once, for one type',
-    phase: 'diagnosing',
-    rules: [
-      { request: /configmaps\?.*continue=/, fault: expired },
-      {
-        request: CONFIG_MAPS,
-        times: 1,
-        fault: edit((list) => {
-          (list['metadata'] as Record<string, unknown>)['continue'] = 'next';
-        }),
-      },
-    ],
-    outcome: 'stuck',
-    says: /preview-pr-42 is stuck/,
-    rootCauses: ['owner-missing'],
-  },
-  {
-    fault: 'every list is throttled',
-    phase: 'diagnosing',
-    rules: [{ request: LISTS, fault: tooManyRequests('3600') }],
-    outcome: 'inconclusive',
-    says: /preview-pr-42 is still there.*; the cause is unknown/,
-    notInspected: /429/,
-  },
   {
     fault: 'everything fails once the timeout is over',
     phase: 'diagnosing',
@@ -139,10 +100,7 @@ export const DIAGNOSING: readonly FaultRow[] = [
     says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /500/,
   },
-  discovery('is forbidden', failure(403, 'Forbidden', 'forbidden'), { notInspected: /403/ }),
-  discovery('fails', internalError, { notInspected: /500/ }),
   discovery('is never answered', blackHole, { notInspected: /15 s/ }),
-  discovery('is garbage', reply(200, '\u0000\u0001', 'application/json'), { notInspected: /JSON/ }),
   discovery(
     'is empty',
     replyJson({
@@ -153,11 +111,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
     }),
     {},
   ),
-  discovery('names no groups', replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }), {
-    rules: [
-      { request: GROUPS, fault: replyJson({ kind: 'APIGroupList', apiVersion: 'v1', groups: [] }) },
-    ],
-  }),
   discovery(
     'marks a group as stale',
     edit(() => undefined),
@@ -184,8 +137,5 @@ export const DIAGNOSING: readonly FaultRow[] = [
     },
   ),
   harmless('the server is a day ahead', /./, skewClock(DAY_MS)),
-  harmless('the server is a day behind', /./, skewClock(-DAY_MS)),
-  harmless('the server has no clock', /^GET (?!.*watch=)/, withoutDate),
-  harmless('nobody tells the version', /^GET \/version$/, html(200)),
   harmless('the version is never answered', /^GET \/version$/, blackHole),
 ];

@@ -1,20 +1,12 @@
 import type { Fault, FaultRule } from '../../stub/fault-proxy.ts';
 import {
-  aggregator503,
   blackHole,
-  drip,
   edit,
   failure,
-  forbiddenNamespace,
-  hangUp,
   html,
-  internalError,
   loseAnswer,
   notFoundNamespace,
-  raw,
   reply,
-  replyJson,
-  reset,
   tooManyRequests,
   unauthorized,
 } from '../../stub/faults.ts';
@@ -68,56 +60,17 @@ function refused(fault: string, status: number, reason: string): FaultRow {
 
 export const READING: readonly FaultRow[] = [
   always('the answer never comes', blackHole, /no answer within 15 s/),
-  always('the answer drips', drip, /no answer within 15 s/),
-  always('the connection is reset', reset, /connection reset/),
-  always(
-    'the connection is closed without an answer',
-    hangUp,
-    /connection was closed|connection reset/,
-  ),
-  always('there is no content', reply(204, ''), /did not answer like|not complete JSON/),
-  always('the answer is no HTTP', raw('SSH-2.0-OpenSSH_9.6\r\n'), /the answer is not HTTP/),
   always(
     'the answer is larger than anything',
     reply(200, `{"kind":"${'x'.repeat(66 * 1024 * 1024)}"}`, 'application/json'),
     /the answer is larger than 64 MiB/,
   ),
   always('a login page comes with 200', html(200), /did not answer like .*\(200, text\/html\)/),
-  always(
-    'JSON in a foreign language comes',
-    replyJson(['kind', 'Namespace']),
-    /not complete JSON|did not answer/,
-  ),
   always('the token is refused', unauthorized, /401 Unauthorized/),
-  always(
-    'the namespace is forbidden',
-    forbiddenNamespace(NAME),
-    /403 Forbidden: namespaces "preview-pr-42" is forbidden/,
-  ),
   {
     ...always('the name does not exist', notFoundNamespace(NAME), /preview-pr-42/),
     outcome: 'not-found',
   },
-  always(
-    'the server is throttled and does not say for how long',
-    tooManyRequests(),
-    /429 Too Many Requests/,
-  ),
-  always(
-    'the server fails',
-    internalError,
-    /500 Internal Server Error: Internal error occurred: etcd is lost/,
-  ),
-  always(
-    'the status is one that nobody knows',
-    reply(599, '{"what":"ever"}', 'application/json'),
-    /\(599, application\/json\)/,
-  ),
-  always(
-    'the header is longer than any header',
-    reply(200, '{}', 'application/json', { 'x-long': 'x'.repeat(64 * 1024) }),
-    /header/i,
-  ),
   {
     ...always(
       'the error repeats what was sent, the token too',
@@ -128,10 +81,7 @@ export const READING: readonly FaultRow[] = [
       /500 Internal Server Error: cannot forward/,
     ),
   },
-  passing('the connection is reset', reset),
   passing('the server is throttled for a second', tooManyRequests('1')),
-  passing('the aggregator is away', aggregator503, 2),
-  refused('the deletion meets a conflict every time', 409, 'Conflict'),
   refused('the deletion is forbidden', 403, 'Forbidden'),
   {
     fault: 'the answer to the deletion is lost',
@@ -141,13 +91,5 @@ export const READING: readonly FaultRow[] = [
     outcome: 'stuck',
     says: /preview-pr-42 is stuck/,
     mutations: [`DELETE ${NAMESPACE}`],
-  },
-  {
-    fault: 'the deletion fails once in the server, and was done all the same',
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [active(1), { request: DELETE, fault: internalError }],
-    outcome: 'stuck',
-    says: /preview-pr-42 is stuck/,
   },
 ];

@@ -5,8 +5,6 @@ import {
   failure,
   forbiddenNamespace,
   html,
-  reply,
-  replyJson,
   unauthorized,
   watchIsSilent,
   watchSends,
@@ -53,25 +51,12 @@ export const WAITING: readonly FaultRow[] = [
   unreadable('the RoleBinding died with the namespace', forbiddenNamespace(NAME), /403 Forbidden/),
   unreadable('a login page comes', html(200), /did not answer like/),
   unreadable(
-    'the path is not found any more',
-    reply(404, '404 page not found\n'),
-    /\(404, text\/plain\)/,
-  ),
-  unreadable(
     'a gateway says that the cluster is not found',
     failure(404, 'NotFound', 'clusters "c-1" not found', {
       details: { name: 'c-1', kind: 'clusters' },
     }),
     /404 Not Found/,
   ),
-  unreadable(
-    'a namespace without its UID comes',
-    edit((namespace) => {
-      (namespace['metadata'] as Record<string, unknown>)['uid'] = '';
-    }),
-    /./,
-  ),
-  unreadable('an empty object comes', replyJson({}), /did not answer with the object/),
   {
     fault: 'the namespace goes, and may not be looked at any more',
     phase: 'waiting',
@@ -133,11 +118,6 @@ export const WAITING: readonly FaultRow[] = [
     outcome: 'recreated',
     says: /preview-pr-42/,
   },
-  watching(
-    'watching is forbidden',
-    failure(403, 'Forbidden', 'cannot watch resource "namespaces"'),
-  ),
-  watching('the watch is silent, and so is the namespace', watchIsSilent),
   watching('the watch is silent while the namespace goes', watchIsSilent, {
     outcome: 'deleted',
     says: /preview-pr-42 was deleted/,
@@ -147,34 +127,9 @@ export const WAITING: readonly FaultRow[] = [
       server.mutate((cluster) => cluster.removeNamespace(NAME));
     },
   }),
-  watching(
-    'the watch sends 410 errors',
-    watchSends([{ type: 'ERROR', object: { kind: 'Status', code: 410 } }], true),
-  ),
-  watching(
-    'the watch sends nothing but bookmarks',
-    watchSends(
-      Array.from({ length: 50 }, (_, index) => ({
-        type: 'BOOKMARK',
-        object: { kind: 'Namespace', metadata: { resourceVersion: String(index) } },
-      })),
-    ),
-  ),
-  watching('the watch ends at once, every time', watchSends([], true)),
   watching('the watch sends a line without end', watchSends('x'.repeat(20 * 1024 * 1024))),
-  watching('the watch is never answered', blackHole),
   watching(
     'the watch claims that the namespace is gone',
     watchSends([{ type: 'DELETED', object: { kind: 'Namespace', metadata: METADATA } }]),
-  ),
-  watching(
-    'the watch claims that another has its name',
-    watchSends([
-      { type: 'ADDED', object: { kind: 'Namespace', metadata: { ...METADATA, uid: 'another' } } },
-    ]),
-  ),
-  watching(
-    'the watch sends events of other things',
-    watchSends([{ type: 'MODIFIED', object: { kind: 'Pod', metadata: { name: NAME } } }]),
   ),
 ];
