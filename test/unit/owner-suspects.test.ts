@@ -215,3 +215,36 @@ test('Crossplane, which may change what its providers manage, is not named for a
   expect(owners[0]?.code).toBe('owner-unknown');
   expect(owners[0]?.message).toContain('Deployment crossplane-system/crossplane (running)');
 });
+
+test('beside the rights that an uninstalled controller left, another with the marks is not named', () => {
+  const looks = readRecordedLook('everyday-kubebuilder-v4-rights-left');
+  const { cluster } = looks.now;
+  const { deployments, clusterRoles, clusterRoleBindings } = cluster;
+  if (!deployments?.ok || !clusterRoles?.ok || !clusterRoleBindings?.ok)
+    throw new Error('not read');
+  const isOwners = ({ name }: { name: string }): boolean =>
+    name.startsWith('memcached-manager-role');
+  const [beside] = deployments.value;
+  const role = clusterRoles.value.find(isOwners);
+  const binding = clusterRoleBindings.value.find((one) => one.role.name === role?.name);
+  if (beside === undefined || role === undefined || binding === undefined)
+    throw new Error('no rights');
+  const account = { namespace: beside.namespace, name: 'relay' };
+  Object.assign(cluster, {
+    deployments: readOk([
+      ...deployments.value,
+      { ...beside, uid: 'relay', name: 'relay', account: account.name },
+    ]),
+    clusterRoleBindings: readOk([
+      ...clusterRoleBindings.value,
+      { ...binding, name: 'relay', subjects: [{ kind: 'ServiceAccount', ...account }] },
+    ]),
+  });
+  const owners = diagnose(looks.now, looks.before).findings.filter(({ code }) =>
+    code.startsWith('owner-'),
+  );
+  expect(owners.map(({ code }) => code)).toEqual(['owner-unknown']);
+  expect(owners[0]?.message).toMatch(
+    /one of: .*relay \(running\).*memcached-controller-manager \(gone\)/,
+  );
+});

@@ -194,7 +194,8 @@ function leading(
   );
   const marked = tied.filter((one) => hasClue(one, 'marks'));
   const weightOf = ({ clues }: Suspect): number =>
-    clues.filter(({ kind }) => marked.length === 0 || kind !== 'container').length;
+    clues.filter(({ kind }) => marked.length === 0 || !['container', 'permission'].includes(kind))
+      .length;
   const permitted = tied.filter((one) => hasClue(one, 'permission'));
   const able =
     marked.length > 0
