@@ -17,6 +17,7 @@ import {
   groupOf,
   groupsOf,
   isBuiltIn,
+  isInside,
   isKind,
   type Link,
   linksTo,
@@ -30,16 +31,10 @@ import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
+import { remember } from './remember.ts';
 import { findingsOfPod, linksToObject, terminatingPods } from './rules/pods.ts';
 
-// What a held object waits for: other terminating objects, pods, another of its finalizers, namespaces.
-
-/** A terminating object, and the one under which its finding stands: the first of its group. */
-interface Terminating {
-  object: ObjectFacts;
-  head: ObjectFacts;
-  isOutside: boolean;
-}
+// What a held object waits for: other terminating objects, its pods, another of its finalizers, namespaces.
 
 /** A held object, and the texts that say what it waits for. */
 interface Waiting {
@@ -53,77 +48,75 @@ interface Said {
   because: string;
 }
 
-/** Why a held object waits for another terminating one; the row says when. */
+/** Why a held object waits for another terminating one. */
 const EDGES = {
   /**
    * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
    * only outside of the namespace, and if its own spec names the held object.
    */
-  named: ({ context, held }, { object: to, isOutside }) => {
-    const isMutual = isOutside && isInSpecOf(context, to, held);
-    const references = held.objects.flatMap((from) => referencesTo(context, from, to));
-    const named = references.find(({ field }) => field.startsWith('status.') || isMutual);
-    const isNamedByUid = held.objects.some((from) =>
-      detailOf(context, from)?.uids?.includes(to.uid),
+  named({ context, held }, to) {
+    const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
+    const reference = held.objects
+      .flatMap((from) => referencesTo(context, from, to))
+      .find(({ field }) => field.startsWith('status.') || isMutual);
+    const isByUid = held.objects.some((one) => detailOf(context, one)?.uids?.includes(to.uid));
+    const field = reference?.field ?? (isByUid && 'its status');
+    const isForecast = context.now.forecast !== undefined;
+    return (
+      field &&
+      `${field} names it, and it ${isForecast ? 'would be deleted with it' : 'is being deleted, too'}`
     );
-    const field = named?.field ?? (isNamedByUid ? 'its status' : undefined);
-    const fate = context.now.forecast === undefined ? 'is being deleted, too' : WOULD_BE_DELETED;
-    return field && `${field} names it, and it ${fate}`;
   },
-  owned: ({ held }, { object: { ownerReferences } }) =>
-    ownerReferences.some(({ uid }) => held.objects.some((owner) => owner.uid === uid))
-      ? 'it owns it, and waits until it is deleted'
-      : undefined,
-  /**
-   * It protects itself from those that use it: their specs name it, and its finalizer says so or is on them as well (Secrets
-   * with the credentials for custom objects).
-   */
-  used: ({ context, held }, { object: user }) => {
+  owned({ held }, part) {
+    const isOwner = part.ownerReferences.some(({ uid }) =>
+      held.objects.some((one) => one.uid === uid),
+    );
+    return isOwner && 'it owns it, and waits until it is deleted';
+  },
+  /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
+  used({ context, held }, user) {
     const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
-    const isUser =
+    return (
       (PROTECTION.test(held.finalizer) || isShared) &&
       isInSpecOf(context, user, held) &&
-      detailOf(context, user)?.endedAt === undefined;
-    return isUser ? 'it uses it, and has not finished' : undefined;
+      detailOf(context, user)?.endedAt === undefined &&
+      'it uses it, and has not finished'
+    );
   },
-  /** Its status, or the log of its controller, says that it waits for it. */
-  told: ({ context, held, texts }, { object }) =>
-    texts.find(({ text }) => isAwaited(context, held, text, object))?.because,
-} satisfies Record<string, (waiting: Waiting, to: Terminating) => string | undefined>;
-
-const WOULD_BE_DELETED = 'would be deleted with it';
-const NAMED = 'its status names it as what it waits for';
-const NAMED_IN_LOG = "its controller's log names it as what it waits for";
+  /** Its status, or the log of its controller, says so. */
+  told({ context, held, texts }, other) {
+    return texts.find(({ text }) => isAwaited(context, held, text, other))?.because;
+  },
+} satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => string | false | undefined>;
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;
+const NAMED = 'its status names it as what it waits for';
+const NAMED_IN_LOG = "its controller's log names it as what it waits for";
 
-type EdgeName = keyof typeof EDGES;
-
-/** A terminating object that a held one waits for. Its finding stands under `object`, the first of its group. */
+/** A terminating object that a held one waits for: the first of its group, under which its finding stands. */
 interface Wait {
   object: ObjectFacts;
-  isOutside: boolean;
   because: string;
 }
 
-/** Returns the terminating objects that a held one waits for: by these edges, or by all of them. */
+/** Returns the terminating objects that a held one waits for, by these edges. */
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges = Object.keys(EDGES) as readonly EdgeName[],
-  texts = edges.includes('told') ? waitTexts(context, held) : [],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'used', 'told'],
+  texts: readonly Said[] = waitTexts(context, held),
 ): Wait[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
   return edges.flatMap((edge) =>
-    all.flatMap((to) => {
-      const because = EDGES[edge]({ context, held, texts }, to);
-      return because === undefined ? [] : [{ object: to.head, isOutside: to.isOutside, because }];
+    all.flatMap(({ object, head }) => {
+      const because = EDGES[edge]({ context, held, texts }, object);
+      return because ? [{ object: head, because }] : [];
     }),
   );
 }
 
-/** Returns links to everything that a held object waits for, as far as its owner is known to do so. */
+/** Returns links to everything that a held object waits for; `owner`: the one that is known to do so. */
 export function linksOfWaits(context: Context, held: Held, owner?: Actor): Link[] {
   const texts = [
     ...waitTexts(context, held, owner),
@@ -135,33 +128,35 @@ export function linksOfWaits(context: Context, held: Held, owner?: Actor): Link[
     ),
     ...linksToPods(context, held),
     ...texts.flatMap((said) => finalizerAwaited(held, said)),
-    ...namespaceLinks(context, namespacesAwaited(context, held, texts)),
+    ...namespaceLinks(context, held, texts),
   ];
 }
 
-/** Returns links to what one text names as awaited. */
-export function linksOfText(context: Context, held: Held, text: string, because = NAMED): Link[] {
+/** Returns links to what a text names as awaited. */
+export function linksOfText(context: Context, held: Held, text: string): Link[] {
+  const said = { text, because: NAMED };
   if (!isWaitText(text)) return [];
-  const said = { text, because };
   return [
     ...objectsAwaited(context, held, ['told'], [said]).flatMap(({ object }) =>
-      linksToHeld(object, because),
+      linksToHeld(object, NAMED),
     ),
     ...finalizerAwaited(held, said),
-    ...namespaceLinks(context, namespacesAwaited(context, held, [said])),
+    ...namespaceLinks(context, held, [said]),
   ];
 }
 
 /** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
-export function terminatingObjects({ now }: Context): Terminating[] {
-  const inside = groupsOf(now).flatMap(({ examples }) =>
-    examples.map((object) => ({ object, head: examples[0] ?? object, isOutside: false })),
-  );
-  const outside = Object.values(now.partners)
-    .flatMap((read) => valueIn(read) ?? [])
+export const terminatingObjects = remember(({ now }: Context) => [
+  ...groupsOf(now).flatMap(({ examples }) =>
+    examples.map((object) => ({ object, head: examples[0] ?? object })),
+  ),
+  ...readByName(now)
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
-    .map((object) => ({ object, head: object, isOutside: true }));
-  return [...inside, ...outside];
+    .map((object) => ({ object, head: object })),
+]);
+
+function readByName({ partners }: Context['now']): ObjectFacts[] {
+  return Object.values(partners).flatMap((read) => valueIn(read) ?? []);
 }
 
 /** Returns the references in the spec and the status of an object to another one. */
@@ -178,16 +173,16 @@ export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFact
 
 /** Reports whether the spec of an object names one of the held objects. */
 export function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
-  return objects.some((to) =>
-    referencesTo(context, from, to).some(({ field }) => field.startsWith('spec.')),
-  );
+  return objects
+    .flatMap((to) => referencesTo(context, from, to))
+    .some(({ field }) => field.startsWith('spec.'));
 }
 
 /** Returns the texts of the status that say what is waited for. */
 function waitTexts(context: Context, held: Held, owner?: Actor): Said[] {
   return statusTexts(context, held, owner)
-    .filter(({ words }) => isWaitText(words))
-    .map(({ words }) => ({ text: words, because: NAMED }));
+    .map(({ words }) => ({ text: words, because: NAMED }))
+    .filter(({ text }) => isWaitText(text));
 }
 
 /** `"Waiting for the Gadget" Widget="team-1/db" Gadget="team-1/cache"`: the text has the kind, a field the name. */
@@ -202,39 +197,33 @@ function waitsInLog(context: Context, held: Held, owner: Actor): Said[] {
 
 /** The end of a whole word, which is not the beginning of a longer name. */
 const NAME_END = '(?![\\w-]|[./]\\w)';
+const AWAITS =
+  '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
+const STAYS =
+  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
 
 /**
- * Reports whether a text names an object as awaited: by its name where it says what is waited for, or by its kind and
- * either its name, the number of all that are terminating, or a reference between both.
+ * Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or its kind with its name, with
+ * the number of all that are terminating, or with a reference between both.
  */
 function isAwaited(context: Context, held: Held, text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
-  const matches = (clause: string, words: string): boolean => new RegExp(words, 'i').test(clause);
+  const isOfKind = (clause: string): boolean => {
+    const alike = terminatingObjects(context).filter((one) => one.object.kind === object.kind);
+    const number = `(?<![\\w.-])${alike.length} ${kind}(?:e?s)?(?![\\w-])`;
+    return (
+      new RegExp(`(?<![\\w./-])${path}${name}|${number}`, 'i').test(clause) ||
+      held.objects.some((one) => isTied(context, one, object))
+    );
+  };
+  const named = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
-    .some(
-      (clause) =>
-        matches(clause, `${AWAITS} ${name}`) ||
-        matches(clause, `(?<![\\w./-])${name} ${STAYS}`) ||
-        (isKindNamed(clause, object.kind) &&
-          (matches(clause, `(?<![\\w./-])${path}${name}`) ||
-            matches(clause, `(?<![\\w.-])${countOf(context, object)} ${kind}(?:e?s)?(?![\\w-])`) ||
-            held.objects.some((one) => isTied(context, one, object)))),
-    );
-}
-
-const AWAITS =
-  '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
-const STAYS =
-  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
-
-/** Returns how many of its kind are terminating. */
-function countOf(context: Context, { kind }: ObjectFacts): number {
-  return terminatingObjects(context).filter(({ object }) => object.kind === kind).length;
+    .some((clause) => named.test(clause) || (isKindNamed(clause, object.kind) && isOfKind(clause)));
 }
 
 function isTied(context: Context, a: ObjectFacts, b: ObjectFacts): boolean {
@@ -254,37 +243,32 @@ function finalizerAwaited({ objects, finalizer }: Held, { text, because }: Said)
     : linksToHeld({ ...object, finalizers: [first] }, because);
 }
 
-interface NamespaceWait {
-  namespace: NamespaceFacts;
-  because: string;
-}
-
 /** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
 export function namespacesAwaited(
   context: Context,
   held: Held,
   texts: readonly Said[] = waitTexts(context, held),
-): NamespaceWait[] {
+): { namespace: NamespaceFacts; because: string }[] {
   return otherTerminating(context).flatMap((namespace) => {
-    const said = texts.find(({ text }) => isNamespaceNamed(text, namespace));
-    const [why] = held.objects.flatMap((one) => namespaceTie(context, held, one, namespace) ?? []);
-    const reason = said?.because ?? why;
-    if (reason === undefined) return [];
-    return [
-      { namespace, because: `it waits until Namespace ${namespace.name} is deleted (${reason})` },
-    ];
+    const { name } = namespace;
+    const said = texts.find(({ text }) => isNamespaceNamed(text, name));
+    const [tie] = held.objects.flatMap((one) => namespaceTie(context, held, one, namespace) ?? []);
+    const reason = said?.because ?? tie;
+    const because = `it waits until Namespace ${name} is deleted (${reason})`;
+    return reason === undefined ? [] : [{ namespace, because }];
   });
 }
 
-/** Links to everything that these namespaces wait for, as far as it was read; `diagnose` puts it in their places. */
-function namespaceLinks({ now }: Context, waits: readonly NamespaceWait[]): Link[] {
-  return waits
-    .filter(({ namespace: { name } }) => now.behind?.[name] !== undefined)
-    .map(({ namespace: { name }, because }) => ({ id: behindId(name), because }));
+/** Links to what these namespaces wait for, as far as it was read; `diagnose` puts that in their places. */
+function namespaceLinks(context: Context, held: Held, texts: readonly Said[]): Link[] {
+  return namespacesAwaited(context, held, texts)
+    .map(({ namespace: { name }, because }) => ({ id: behindId(name), name, because }))
+    .filter(({ name }) => context.now.behind?.[name] !== undefined)
+    .map(({ id, because }) => ({ id, because }));
 }
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
-function isNamespaceNamed(text: string, { name }: NamespaceFacts): boolean {
+function isNamespaceNamed(text: string, name: string): boolean {
   const before = '(?<!\\b(?:in|into|from|to|of) (?:the )?)namespaces?[\\s:/]+["\'`]?';
   return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
 }
@@ -309,24 +293,21 @@ function namespaceTie(
   if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
   // A SubnamespaceAnchor has the name of its namespace, which names the parent.
   const parent = object.name === name ? [object.namespace] : [];
-  const names = [object.uid, object.name, `${object.namespace}/${object.name}`, ...parent];
-  const back = Object.entries({ ...labels, ...annotations }).find(([key, value]) => {
-    const [domain = '', ...rest] = key.split('/');
-    const projects = [domainOf(finalizer), type.group];
-    return (
-      rest.length > 0 &&
-      names.includes(value) &&
-      projects.some((own) => isOfOneProject(own, domain))
-    );
-  });
-  return back && `its ${back[0]} names ${object.kind} ${object.name}`;
+  const own = [object.uid, object.name, `${object.namespace}/${object.name}`, ...parent];
+  const [key] =
+    Object.entries({ ...labels, ...annotations }).find(([key, value]) => {
+      const [domain = '', ...rest] = key.split('/');
+      const isOwn = [domainOf(finalizer), type.group].some((one) => isOfOneProject(one, domain));
+      return isOwn && rest.length > 0 && own.includes(value);
+    }) ?? [];
+  return key && `its ${key} names ${object.kind} ${object.name}`;
 }
 
 /** Returns links to the terminating pods that the held object owns, directly or through other objects. */
 export function linksToPods(context: Context, { objects }: Held): Link[] {
   return terminatingPods(context)
     .filter((pod) => {
-      const owners = ownersAbove(context, pod);
+      const owners = new Set(ownersAbove(context, pod).map(({ uid }) => uid));
       return objects.some(({ uid }) => owners.has(uid));
     })
     .flatMap((pod) =>
@@ -334,76 +315,67 @@ export function linksToPods(context: Context, { objects }: Held): Link[] {
     );
 }
 
-/** Returns the owners of an object and their owners, by UID. A hostile cluster may have circles. */
-function ownersAbove(
-  { now }: Context,
-  { ownerReferences }: ObjectFacts,
-): Map<string, ObjectFacts['ownerReferences'][number]> {
+const objectsByUid = remember(({ now }: Context) => {
   const inside = groupsOf(now).flatMap(({ examples }) => examples);
-  const byName = Object.values(now.partners).flatMap((read) => valueIn(read) ?? []);
-  const known = new Map([...byName, ...inside].map((object) => [object.uid, object]));
-  const found = new Map(ownerReferences.map((reference) => [reference.uid, reference]));
+  return new Map([...readByName(now), ...inside].map((object) => [object.uid, object]));
+});
+
+/** Returns the owners of an object and their owners. A hostile cluster may have circles. */
+function ownersAbove(context: Context, { ownerReferences }: ObjectFacts) {
+  const known = objectsByUid(context);
+  const found = new Map(ownerReferences.map((owner) => [owner.uid, owner]));
   // A Map also visits the entries that are added meanwhile, each once.
   for (const uid of found.keys()) {
-    for (const reference of known.get(uid)?.ownerReferences ?? []) {
-      found.set(reference.uid, reference);
-    }
+    for (const owner of known.get(uid)?.ownerReferences ?? []) found.set(owner.uid, owner);
   }
-  return found;
+  return [...found.values()];
 }
 
-type Partners = Wanted['partners'];
-
-/** Returns the owners of terminating pods to read, such as a ReplicaSet or a Job. */
-export function ownersOfPods(context: Context): Partners {
+/** Returns the owners of terminating pods, such as a ReplicaSet or a Job, which tell whose pods they are. */
+export function ownersOfPods(context: Context): Wanted['partners'] {
   return terminatingPods(context)
     .slice(0, MAX_PODS)
     .flatMap((pod) =>
-      [...ownersAbove(context, pod).values()].flatMap((owner) => {
-        const type = servedType(context, owner);
-        if (type === undefined) return [];
-        return { type, namespace: type.namespaced ? pod.namespace : undefined, name: owner.name };
-      }),
+      ownersAbove(context, pod).flatMap((owner) =>
+        placesOf(servedType(context, owner), [pod.namespace], owner.name),
+      ),
     );
 }
 
 const MAX_PODS = 20;
-
 /** Types that wait for no other object, and whose content is never read. */
 const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
-
-/**
- * Returns the objects outside of the namespace that a held object names in its spec or status, and those that its texts
- * name as awaited; without their namespace, in `homes`, those of the controllers.
- */
-export function namedOutside(
-  context: Context,
-  held: Held,
-  homes: readonly string[] = [],
-): Partners {
-  const own = context.now.namespace.name;
-  const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
-  const told = waitTexts(context, held)
-    .flatMap(({ text }) => [...text.matchAll(NAMED_OBJECT)])
-    .map(([, kind = '', place, name = '']) => {
-      const places = place === undefined ? homes : [place];
-      return isKind({ kind: 'Namespace' }, kind)
-        ? []
-        : placesOf(typeNamed(context, held, kind), places, name);
-    })
-    .filter((found) => found.length > 0);
-  return [
-    ...references.flatMap(({ group, kind, namespace = own, name }) =>
-      placesOf(typeNamed(context, held, kind, group), [namespace], name),
-    ),
-    ...told.slice(0, MAX_TOLD).flat(),
-  ].filter(({ namespace }) => namespace !== own);
-}
-
 const MAX_TOLD = 3;
 /** The kind, the namespace and the name in `waiting for Network vpc`, `job "wipe"` and `Backup team-x/nightly remains`. */
 const NAMED_OBJECT =
   /(?<![\w.-])([A-Za-z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
+
+/**
+ * Returns the objects outside of the namespace that a held object refers to, and those that its texts name as awaited:
+ * without a namespace, in those of the controllers.
+ */
+export function namedOutside(
+  context: Context,
+  held: Held,
+  controllers: readonly string[] = [],
+): Wanted['partners'] {
+  const own = context.now.namespace.name;
+  const referred = held.objects
+    .flatMap((one) => detailOf(context, one)?.references ?? [])
+    .map(({ kind, group, namespace = own, name }) =>
+      placesOf(typeNamed(context, held, kind, group), [namespace], name),
+    );
+  const told = waitTexts(context, held)
+    .flatMap(({ text }) => [...text.matchAll(NAMED_OBJECT)])
+    .filter(([, kind = '']) => !isKind({ kind: 'Namespace' }, kind))
+    .map(([, kind = '', place, name = '']) =>
+      placesOf(typeNamed(context, held, kind), place ? [place] : controllers, name),
+    )
+    .filter((found) => found.length > 0);
+  return [...referred, ...told.slice(0, MAX_TOLD)]
+    .flat()
+    .filter(({ namespace }) => namespace !== own);
+}
 
 /** Returns the type of a kind: of the same group or of Kubernetes, or one that only one group has. */
 function typeNamed(
@@ -412,19 +384,19 @@ function typeNamed(
   kind: string,
   group?: string,
 ): ResourceType | undefined {
+  if (NEVER_WAITING.has(kind)) return undefined;
   const alike = typesOf(context).filter(
     (type) => isKind(type, kind) && type.group === (group ?? type.group),
   );
-  const found = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
-  const [type = alike.length === 1 ? alike[0] : undefined] = found;
-  return type && !NEVER_WAITING.has(type.kind) ? type : undefined;
+  const near = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
+  return near[0] ?? (alike.length === 1 ? alike[0] : undefined);
 }
 
 function placesOf(
   type: ResourceType | undefined,
   places: readonly string[],
   name: string,
-): Partners {
+): Wanted['partners'] {
   if (type === undefined) return [];
   return (type.namespaced ? places : [undefined]).map((namespace) => ({ type, namespace, name }));
 }
@@ -436,15 +408,15 @@ function placesOf(
 export function chainCutText(context: Context, held: Held): string | undefined {
   const { now } = context;
   if (now.forecast !== undefined) return undefined;
-  const isCut = <T>(answer: Read<T> | undefined): boolean =>
+  const isCut = (answer: Read<unknown> | undefined): boolean =>
     answer === undefined || (!answer.ok && answer.failure.kind === 'aborted');
-  const cut = namedOutside(context, held).find(({ type, namespace, name }) =>
-    isCut(now.partners[partnerKey({ ...type, namespace, name })]),
-  );
-  if (cut !== undefined) return `it names ${cut.type.kind} ${cut.name}, which was not read in time`;
-  const [other] = namespacesAwaited(context, held);
-  if (other !== undefined) return `Namespace ${other.namespace.name} was not read in time`;
-  const details = held.objects.map(({ uid }) => now.details[uid]);
-  const isUnread = details.every((detail) => detail !== undefined && isCut<unknown>(detail));
-  return isUnread && details.length > 0 ? 'its status was not read in time' : undefined;
+  const unread = [
+    ...namedOutside(context, held)
+      .filter((one) => isCut(now.partners[partnerKey({ ...one.type, ...one })]))
+      .map(({ type, name }) => `it names ${type.kind} ${name}, which`),
+    ...namespacesAwaited(context, held).map(({ namespace: { name } }) => `Namespace ${name}`),
+  ];
+  const details = held.objects.flatMap(({ uid }) => now.details[uid] ?? []);
+  if (details.length > 0 && details.every(isCut)) unread.push('its status');
+  return unread[0] && `${unread[0]} was not read in time`;
 }
