@@ -61,17 +61,18 @@ const EDGES = {
       .find(({ field }) => field.startsWith('status.') || isMutual);
     const isByUid = held.objects.some((one) => detailOf(context, one)?.uids?.includes(to.uid));
     const field = reference?.field ?? (isByUid && 'its status');
-    const isForecast = context.now.forecast !== undefined;
-    return (
-      field &&
-      `${field} names it, and it ${isForecast ? 'would be deleted with it' : 'is being deleted, too'}`
-    );
+    return field && `${field} names it, and it ${fateOf(context)}`;
   },
   owned({ held }, part) {
     const isOwner = part.ownerReferences.some(({ uid }) =>
       held.objects.some((one) => one.uid === uid),
     );
     return isOwner && 'it owns it, and waits until it is deleted';
+  },
+  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
+  part({ context, held }, part) {
+    const [tie] = held.objects.flatMap((one) => labelTie(held, one, part) ?? []);
+    return tie && `${tie}, and it ${fateOf(context)}`;
   },
   /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
   used({ context, held }, user) {
@@ -89,6 +90,10 @@ const EDGES = {
   },
 } satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => string | false | undefined>;
 
+function fateOf({ now }: Context): string {
+  return now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
+}
+
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;
 const NAMED = 'its status names it as what it waits for';
@@ -104,7 +109,7 @@ interface Wait {
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'used', 'told'],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
   texts: readonly Said[] = waitTexts(context, held),
 ): Wait[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
@@ -279,28 +284,39 @@ function isNamespaceNamed(text: string, name: string): boolean {
  */
 function namespaceTie(
   context: Context,
-  { finalizer, type }: Held,
+  held: Held,
   object: ObjectFacts,
-  { name, labels, annotations }: NamespaceFacts,
+  namespace: NamespaceFacts,
 ): string | undefined {
   const { references = [], deletionPolicy } = detailOf(context, object) ?? {};
   const made = references.find(
     (one) =>
       one.kind === 'Namespace' &&
-      one.name === name &&
+      one.name === namespace.name &&
       (one.isMade || one.field.startsWith('status.')),
   );
   if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
+  return labelTie(held, object, namespace);
+}
+
+/** Says by which label or annotation, of the project of a held object, something else names it. */
+function labelTie(
+  { finalizer, type }: Held,
+  { uid, kind, namespace, name }: ObjectFacts,
+  other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
+): string | undefined {
+  const names = [uid, name, `${namespace}/${name}`];
   // A SubnamespaceAnchor has the name of its namespace, which names the parent.
-  const parent = object.name === name ? [object.namespace] : [];
-  const own = [object.uid, object.name, `${object.namespace}/${object.name}`, ...parent];
+  if (name === other.name) names.push(namespace);
+  const projects = [domainOf(finalizer), type.group];
   const [key] =
-    Object.entries({ ...labels, ...annotations }).find(([key, value]) => {
+    Object.entries({ ...other.labels, ...other.annotations }).find(([key, value]) => {
       const [domain = '', ...rest] = key.split('/');
-      const isOwn = [domainOf(finalizer), type.group].some((one) => isOfOneProject(one, domain));
-      return isOwn && rest.length > 0 && own.includes(value);
+      const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
+      const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
+      return isOwn && names.includes(value);
     }) ?? [];
-  return key && `its ${key} names ${object.kind} ${object.name}`;
+  return key && `its ${key} names ${kind} ${name}`;
 }
 
 /** Returns links to the terminating pods that the held object owns, directly or through other objects. */
