@@ -323,12 +323,11 @@ const twice: Scenario[] = [
     }),
     behaviour: HANGS,
     before: (world) => world.createNamespace(world.name('team-a')),
-    owner: (world, operator) => [
-      {
-        ...nobodyKnown(world, operator),
-        says: [/restrict it to other namespaces/],
-      },
-    ],
+    owner: {
+      code: 'owner-not-acting',
+      certainty: ['likely'],
+      says: [/restrict it to other namespaces/],
+    },
   }),
   situation({
     id: 'S63-configured',
