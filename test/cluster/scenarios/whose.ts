@@ -696,7 +696,7 @@ const installs: Scenario[] = [
     bystanders: (world) => [
       { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
     ],
-    owner: 'owner-unknown', // a console may come with a type as well as its operator
+    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
   }),
   situation({
     id: 'helm-types',
