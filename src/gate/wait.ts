@@ -117,13 +117,15 @@ async function waitFor(cases: readonly Case[], run: Run): Promise<Baselines> {
   }
   const done = new Set<Case>();
   const open = () => cases.filter((one) => !done.has(one) && !one.follower.over.aborted);
-  const examineOpen = async (limitMs: number): Promise<void> => {
-    if (limitMs > 0) await examineAll(open(), await baselines, limitMs, over, run);
+  const examineOpen = async (untilMs: number): Promise<void> => {
+    const known = await baselines;
+    const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
+    if (limitMs > 0) await examineAll(open(), known, limitMs, over, run);
   };
   for (const at of times) {
     await clock.sleep(Math.max(0, at - clock.now()), over);
     if (open().length === 0) return baselines;
-    await examineOpen(Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now()));
+    await examineOpen(deadline + LATE_MS);
     for (const one of open()) {
       const last = one.examinations.at(-1);
       if (last !== undefined) one.progress.examined(last.diagnosis);
@@ -134,7 +136,7 @@ async function waitFor(cases: readonly Case[], run: Run): Promise<Baselines> {
   }
   if (open().length === 0) return baselines;
   await clock.sleep(Math.max(0, deadline - clock.now()), over);
-  await examineOpen(EXAMINE_LIMIT_MS);
+  await examineOpen(Number.POSITIVE_INFINITY);
   return baselines;
 }
 
