@@ -140,7 +140,7 @@ const FAULTS: Record<CallFailure, Fault> = {
     fix: (server, { caBundle, caInjection }) =>
       caInjection === undefined
         ? `Put the CA that signed the certificate of ${server} into ${caBundle}`
-        : `Make cert-manager's cainjector run: annotation ${caInjection} makes it write the CA into ${caBundle}`,
+        : `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${caInjection} asks for`,
     look: 'endpoint',
   },
   'certificate-expired': {
@@ -167,7 +167,10 @@ const FAULTS: Record<CallFailure, Fault> = {
     fix: (server) => `Fix the error with which ${server} responds`,
     look: 'log',
   },
-  other: { says: 'does not respond as expected' },
+  other: {
+    says: 'does not respond as expected',
+    fix: (server) => `Let ${server} respond as the API server expects`,
+  },
 };
 
 /** The object that tells the API server which server to call. */
@@ -274,33 +277,50 @@ export function backendRemedies(
   endpoint: Endpoint,
   failure: CallFailure = backend?.failure ?? 'other',
 ): Remedy[] {
-  const makeAnswer = (text: string, ...looks: Remedy[]): Remedy[] => [
-    withRole('now', { text: `${text}; ${HEALS}` }),
-    ...looks,
-  ];
   const { actor, isDead, isLeftOver, service } = backend ?? {};
   const place = service && serviceText(service);
-  if (actor !== undefined) {
-    const who = actorText(actor);
-    const fix = memoryFix(actor, who) ?? `Make ${who} ready`;
-    const see = kubectl('describe', ...objectArgs(actor));
-    return actor.wanted === 0 && isScalable(actor)
-      ? [scaleUp(actor, `Scale ${who} up, which is behind ${place}`)]
-      : makeAnswer(
-          `${fix}, which is behind ${place}`,
-          lookRemedy(`See what keeps ${who} from being ready`, see),
-        );
-  }
+  if (actor !== undefined) return startRemedies(actor, `, which is behind ${place}`);
   if (service !== undefined && isDead) {
-    const { namespace } = service;
-    const see = kubectl('get', 'all', '-n', namespace);
-    const look = lookRemedy(`See what is left in namespace ${namespace}`, see);
-    return makeAnswer(`Install the software behind ${place} again`, ...(isLeftOver ? [] : [look]));
+    const see = kubectl('get', 'all', '-n', service.namespace);
+    const look = lookRemedy(`See what is left in namespace ${service.namespace}`, see);
+    const install = `Install the software behind ${place} again; ${HEALS}`;
+    return [withRole('now', { text: install }), ...(isLeftOver ? [] : [look])];
+  }
+  const { caBundle, caInjection } = endpoint;
+  const injector = actorsOf(context).find(
+    ({ isGone, ready, programs }) =>
+      !isGone && ready === 0 && programs.some((name) => CA_INJECTOR.test(name)),
+  );
+  if (failure === 'certificate' && caInjection !== undefined && injector !== undefined) {
+    const writes = `annotation ${caInjection} makes it write the CA into ${caBundle}`;
+    return startRemedies(injector, `: ${writes}`);
   }
   const { fix = (server) => `Make ${server} answer`, look } = FAULTS[failure];
   const server = place === undefined ? 'that server' : `the backend of ${place}`;
   const host = service === undefined ? 'its host name' : `${service.name}.${service.namespace}.svc`;
-  return makeAnswer(fix(server, endpoint, host), ...looksAt(context, service, endpoint, look));
+  return [
+    withRole('now', { text: `${fix(server, endpoint, host)}; ${HEALS}` }),
+    ...looksAt(context, service, endpoint, look),
+  ];
+}
+
+const CA_INJECTOR = /^(?:[\w-]+-)?cainjector$/;
+
+/** Returns what makes a workload run again; `why` follows its name. */
+function startRemedies(actor: Actor, why: string): Remedy[] {
+  const who = actorText(actor);
+  if (actor.wanted === 0 && isScalable(actor)) {
+    const text = `Scale ${who} up${why}; ${HEALS}${undoneText(actor)}`;
+    return [
+      withRole('now', { text, command: kubectl('scale', ...objectArgs(actor), '--replicas=1') }),
+    ];
+  }
+  const fix = memoryFix(actor, who) ?? `Make ${who} ready`;
+  const see = kubectl('describe', ...objectArgs(actor));
+  return [
+    withRole('now', { text: `${fix}${why}; ${HEALS}` }),
+    lookRemedy(`See what keeps ${who} from being ready`, see),
+  ];
 }
 
 function looksAt(
@@ -315,7 +335,10 @@ function looksAt(
   if (service === undefined) return [];
   if (look === 'log') {
     const [actor] = actorsBehind(context, service).filter(isScalable);
-    return actor === undefined ? [] : [logOf(actor)];
+    if (actor === undefined) return [];
+    const { kind, namespace, name } = actor;
+    const log = kubectl('logs', `${kind.toLowerCase()}/${name}`, '-n', namespace, '--tail=50');
+    return [lookRemedy(`Read the log of ${actorText(actor)}`, log)];
   }
   const see = kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
   return [lookRemedy(`See the ports and endpoints of ${serviceText(service)}`, see)];
@@ -330,19 +353,4 @@ export function memoryFix({ pods }: Pick<Actor, 'pods'>, who: string): string | 
 
 function isScalable({ kind }: Actor): boolean {
   return ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
-}
-
-function scaleUp(actor: Actor, text: string): Remedy {
-  return withRole('now', {
-    text: `${text}; ${HEALS}${undoneText(actor)}`,
-    command: kubectl('scale', ...objectArgs(actor), '--replicas=1'),
-  });
-}
-
-function logOf(actor: Actor): Remedy {
-  const { kind, namespace, name } = actor;
-  return lookRemedy(
-    `Read the log of ${actorText(actor)}`,
-    kubectl('logs', `${kind.toLowerCase()}/${name}`, '-n', namespace, '--tail=50'),
-  );
 }
