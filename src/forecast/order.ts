@@ -18,10 +18,11 @@ import {
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
-import { keyOf, namedWholes, PROTECTION } from '../diagnose/owner/partners.ts';
+import { keyOf, namedWholes } from '../diagnose/owner/partners.ts';
 import { isGitOps, RECREATING_KINDS, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
+import { PROTECTION } from '../diagnose/waits.ts';
 import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
