@@ -26,6 +26,7 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
+import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
@@ -115,6 +116,7 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
+  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'is being deleted and has no pods', code: 'owner-not-ready', find: endedInside },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
@@ -200,6 +202,19 @@ const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
 function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForNamespace'> {
   return { waitsForNamespace: isInside(context, actor.namespace) ? WITH_NAMESPACE : undefined };
+}
+
+/** Its arguments leave the object out, so nothing else about it matters yet. */
+function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
+  const { restriction } = candidate;
+  if (restriction === undefined) return undefined;
+  const { kind, name } = held.subject;
+  const details = restrictionText(context, actor).join(' ');
+  const text = `Let ${actorText(actor)} handle ${kind} ${name}: change what leaves it out${details && ` (${details})`}`;
+  return {
+    words: `, but ${restriction}${details && ` (${details})`}`,
+    remedies: [withRole('now', { text }), ...removal],
+  };
 }
 
 function endedInside(owner: Signs): Found | undefined {
