@@ -17,10 +17,11 @@ import {
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
-import { keyOf, namedWholes, PROTECTION } from '../diagnose/owner/partners.ts';
+import { keyOf, namedWholes } from '../diagnose/owner/partners.ts';
 import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
+import { PROTECTION } from '../diagnose/waits.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
