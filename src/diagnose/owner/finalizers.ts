@@ -150,9 +150,6 @@ function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
     );
     const told = {
       ...one,
-      wasDeletedWithNamespace: sorted.every((result) => result.wasDeletedWithNamespace)
-        ? true
-        : undefined,
       remedies: [...remedies.values()],
       ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
     };

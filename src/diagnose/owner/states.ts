@@ -1,6 +1,7 @@
 import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
+import { SETTINGS } from '../../model/facts/programs.ts';
+import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
