@@ -75,7 +75,7 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
  * may own the same entry; the last writer is named. `isAuthor`: the manager applied a manifest or created the
  * object, and the finalizer came with the rest of the object.
  */
-function finalizerWriters(object: Json | undefined) {
+export function finalizerWriters(object: Json | undefined) {
   const finalizers = stringsAt(object, 'metadata', 'finalizers');
   if (finalizers.length === 0) return [];
   const authors = managedFields(object).filter((entry) =>
@@ -137,7 +137,7 @@ export const shortAnnotations = fieldAt('metadata.annotations', (all) =>
 
 /** Annotations that show the installer (Helm, OLM, Argo CD), that pause a controller, or that name a class (`ingress.class`). */
 const USEFUL_ANNOTATIONS =
-  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$|[./]class$/i;
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$|[./]class$|\/storage-provisioner$/i;
 export const usefulAnnotations: Field<Record<string, string>> = (object) =>
   dictionary(
     shortAnnotations(object).filter(
