@@ -6,8 +6,9 @@ import {
   type Finding,
   NAMESPACE_NODE,
   type Remedy,
+  type Subject,
 } from '../model/finding.ts';
-import { type RuleResult, resultId } from './context.ts';
+import { listNames, type RuleResult, resultId } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -29,18 +30,29 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const edges = edgesOf(byId);
   const next = adjacency(edges);
   const reachable = reachableFrom(NAMESPACE_NODE, next);
-  const rootCauses = rootCausesOf(ids, next).filter(
-    (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
-  );
+  const ends = endsOf(ids, next).filter(([id]) => reachable.has(id) && !byId.get(id)?.isCut);
   const deadlocks = deadlocksOf(ids, next).filter((circle) =>
     circle.some((id) => reachable.has(id)),
   );
   const findings = [...byId].map(([id, result]) => {
-    const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
-    const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
-    return toFinding(id, { ...result, remedies }, targets(next, id));
+    const end = ends.find(([first]) => first === id);
+    const isCircle = end !== undefined && deadlocks.some((circle) => circle.includes(id));
+    const others = end?.slice(1).map((one) => subjectText(byId.get(one)?.subject)) ?? [];
+    return toFinding(id, targets(next, id), {
+      ...result,
+      message:
+        others.length === 0
+          ? result.message
+          : `${result.message}; it and ${listNames(others, 3)} wait for each other`,
+      remedies: [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])],
+    });
   });
+  const rootCauses = ends.map(([first]) => first);
   return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };
+}
+
+function subjectText({ kind, name }: Partial<Subject> = {}): string {
+  return `${kind} ${name}`;
 }
 
 function edgesOf(byId: ReadonlyMap<string, RuleResult>): Edge[] {
@@ -84,20 +96,24 @@ function reachableFrom(start: string, next: ReadonlyMap<string, string[]>): Set<
 }
 
 /**
- * Finds the ends of chains. A chain ends at a finding that waits for nothing else. Findings that wait only for each
- * other are one end, represented by the first by rank. Links back to the namespace are not followed: an owner that
- * was deleted with it is where a deadlock can be broken. `ids` are sorted by rank.
+ * Finds the ends of chains, and sorts them by rank, as `ids` are. A chain ends at a finding that waits for nothing else.
+ * Findings that wait only for each other are one end, represented by the first. Links back to the namespace are not
+ * followed: an owner that was deleted with it is where a deadlock can be broken.
  */
-function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
+function endsOf(
+  ids: readonly string[],
+  next: ReadonlyMap<string, string[]>,
+): [string, ...string[]][] {
   const inner = new Map(ids.map((id) => [id, targets(next, id)]));
-  const ends = componentsOf(ids, inner).filter((members) => {
-    const within = new Set(members);
-    return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
-  });
-  const endOf = new Map(ends.flatMap((members) => members.map((id) => [id, members])));
-  const byEnd = Map.groupBy(ids, (id) => endOf.get(id));
-  byEnd.delete(undefined);
-  return [...byEnd.values()].flatMap(([first]) => first ?? []);
+  const rank = new Map(ids.map((id, index) => [id, index]));
+  const rankOfId = (id = ''): number => rank.get(id) ?? 0;
+  return componentsOf(ids, inner)
+    .filter((members) => {
+      const within = new Set(members);
+      return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
+    })
+    .map((members) => members.sort((a, b) => rankOfId(a) - rankOfId(b)) as [string, ...string[]])
+    .sort(([a], [b]) => rankOfId(a) - rankOfId(b));
 }
 
 /**
@@ -178,7 +194,7 @@ interface Visit {
 }
 
 /** Omits undefined properties and the links, which are in the graph. */
-function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
+function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding {
   const {
     blocksNamespace,
     waitsForNamespace,
