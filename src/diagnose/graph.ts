@@ -57,22 +57,21 @@ function subjectText({ kind, name }: Partial<Subject> = {}): string {
 
 function edgesOf(byId: ReadonlyMap<string, RuleResult>): Edge[] {
   const edges = new Map<string, Edge>();
-  const add = (from: string, to: string, because: string): void => {
-    const key = `${from}\n${to}`;
-    // A finding never waits for itself, and two rules may have found the same link.
-    if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
+  // A finding never waits for itself, and two rules may have found the same link.
+  const add = (from: string, to: string): void => {
+    if (from !== to) edges.set(`${from}\n${to}`, { from, to });
   };
   for (const [id, result] of byId) {
-    if (result.blocksNamespace !== undefined) add(NAMESPACE_NODE, id, result.blocksNamespace);
-    for (const { id: to, because } of result.waitsFor ?? []) {
-      if (byId.has(to)) add(id, to, because);
+    if (result.blocksNamespace) add(NAMESPACE_NODE, id);
+    for (const to of result.waitsFor ?? []) {
+      if (byId.has(to)) add(id, to);
     }
-    if (result.waitsForNamespace !== undefined) add(id, NAMESPACE_NODE, result.waitsForNamespace);
+    if (result.waitsForNamespace) add(id, NAMESPACE_NODE);
   }
   return [...edges.values()];
 }
 
-function adjacency(edges: readonly Pick<Edge, 'from' | 'to'>[]): Map<string, string[]> {
+function adjacency(edges: readonly Edge[]): Map<string, string[]> {
   const byStart = Map.groupBy(edges, ({ from }) => from);
   return new Map([...byStart].map(([from, list]) => [from, list.map(({ to }) => to)]));
 }
@@ -227,8 +226,8 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
     evidence: [...new Set([...a.evidence, ...b.evidence])],
     remedies: a.remedies.toSpliced(last, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
-    blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
-    waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
+    blocksNamespace: a.blocksNamespace || b.blocksNamespace,
+    waitsForNamespace: a.waitsForNamespace || b.waitsForNamespace,
   };
 }
 
