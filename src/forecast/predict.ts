@@ -1,4 +1,3 @@
-import { dictionary } from '../base/json.ts';
 import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
@@ -35,35 +34,7 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     type,
     read: onlyPods && typeName(type) !== 'pods' ? count : afterDeletion(count, now.takenAt),
   }));
-  const partners = partnersAfterDeletion(now);
-  return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content, partners };
-}
-
-/**
- * Returns the partners. Those that are bound to the namespace and deleted with it, such as the content of a
- * VolumeSnapshot, are terminating.
- */
-function partnersAfterDeletion({
-  details,
-  namespace,
-  partners,
-  takenAt,
-}: Snapshot): Snapshot['partners'] {
-  const goes = ({ uid }: ObjectFacts): boolean => {
-    const detail = details[uid];
-    return (
-      detail?.ok === true &&
-      detail.value.deletionPolicy === 'Delete' &&
-      detail.value.references.some((back) => back.namespace === namespace.name)
-    );
-  };
-  return dictionary(
-    Object.entries(partners).map(([key, partner]) =>
-      partner.ok && partner.value !== undefined && goes(partner.value)
-        ? [key, readOk(terminated(partner.value, takenAt))]
-        : [key, partner],
-    ),
-  );
+  return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content };
 }
 
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
