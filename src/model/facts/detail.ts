@@ -3,6 +3,7 @@ import {
   type Json,
   type JsonObject,
   numberAt,
+  parseObject,
   recordAt,
   stringAt,
   valueAt,
@@ -149,7 +150,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
     if (!isText && SENTENCE.test(value)) addText(detail, 'sentences', value);
     if (!isText || value === '') return;
-    const text = failed === undefined ? value : `${failed}: ${value}`;
+    // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
+    const said = value.startsWith('{') ? stringAt(parseObject(value), 'message') : undefined;
+    const text = [failed, said ?? value].filter((one) => one !== undefined).join(': ');
     addText(detail, 'texts', text);
     if (isError) addText(detail, 'errors', text);
     else if (firstState(beside, HEALTHY) !== undefined) addText(detail, 'besideHealthy', text);
