@@ -121,7 +121,6 @@ export function missingOwner(
     ],
     scope: isLost ? 'namespace' : 'cluster',
     certainty,
-    wasDeletedWithNamespace: ownership.wasDeletedWithNamespace || undefined,
     remedies: [
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
