@@ -217,8 +217,9 @@ function ownersOf(
 ): OwnerReference[] {
   const found = new Set(objects);
   for (const { ownerReferences } of found) {
-    const uids = ownerReferences.map(({ uid }) => uid);
-    for (const one of known) if (uids.includes(one.uid)) found.add(one);
+    for (const { uid } of ownerReferences) {
+      for (const one of known) if (one.uid === uid) found.add(one);
+    }
   }
   return [...found].flatMap(({ ownerReferences }) => ownerReferences);
 }
@@ -261,14 +262,13 @@ function inDeletionOrder(
     if (first === undefined || second === undefined || first === second) return;
     if (earlier.has(typeName(first))) earlier.get(typeName(second))?.add(typeName(first));
   };
+  const byKey = Map.groupBy(objects, ({ apiVersion, kind, name }) => keyOf(apiVersion, kind, name));
   for (const object of objects) {
     const own = servedType(context, object);
     for (const parent of object.ownerReferences) precede(servedType(context, parent), own);
-    const names = namedWholes(context, object);
     const owners = ownersOf([object], objects).map(({ uid }) => uid);
-    for (const other of objects) {
-      const isNamed = names.includes(keyOf(other.apiVersion, other.kind, other.name));
-      if (isNamed && !owners.includes(other.uid)) precede(own, servedType(context, other));
+    for (const other of namedWholes(context, object).flatMap((name) => byKey.get(name) ?? [])) {
+      if (!owners.includes(other.uid)) precede(own, servedType(context, other));
     }
   }
   for (const { type: first, isLast: isFirstLast } of steps) {
