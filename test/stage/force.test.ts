@@ -461,6 +461,21 @@ describe('the namespace itself', () => {
     );
   });
 
+  test('content that goes since objects were freed is not left behind', async () => {
+    const situation = held('db');
+    const { clock, cluster } = situation;
+    for (let index = 0; index < 30; index++) {
+      situation.held(WIDGETS, `slow-${index}`, { finalizers: ['x.io/y'] });
+      clock.at(TIMEOUT_MS + index * 5_000, () => cluster.drop(pathOf(`slow-${index}`)));
+    }
+    const { one } = await force(situation, {
+      ...inputs,
+      'force-finalizers': `${FINALIZER},kubernetes`,
+    });
+    expect(cluster.writes).toEqual([patchOf('db')]);
+    expect(refusals(one)).toContain('its deletion makes progress again');
+  });
+
   test('content that appears after the plan prevents the removal', async () => {
     const situation = new Situation();
     const announce = async (): Promise<void> => {
