@@ -52,7 +52,7 @@ const EDGES = {
     const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
     return held.objects.some(
       (from) =>
-        detailOf(context, from)?.uids?.includes(to.uid) ||
+        hasUidInStatus(context, from, to) ||
         referencesTo(context, from, to).some(
           ({ field }) => field.startsWith('status.') || isMutual,
         ),
@@ -144,6 +144,12 @@ export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFact
       group === own &&
       [namespace, ''].includes(to.namespace),
   );
+}
+
+/** Reports whether the status of an object has the UID of another one. */
+export function hasUidInStatus(context: Context, from: ObjectFacts, to: ObjectFacts): boolean {
+  const { names = [] } = detailOf(context, from) ?? {};
+  return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
 }
 
 /** Reports whether the spec of an object names one of the held objects. */
@@ -254,14 +260,15 @@ function standsFor(
   object: ObjectFacts,
   namespace: NamespaceFacts,
 ): boolean {
-  const { references = [], deletionPolicy } = detailOf(context, object) ?? {};
+  const { references = [], settings = [] } = detailOf(context, object) ?? {};
   const isMade = references.some(
     (one) =>
       one.kind === 'Namespace' &&
       one.name === namespace.name &&
       (one.isMade || one.field.startsWith('status.')),
   );
-  return isMade ? deletionPolicy !== 'Orphan' : isLabelled(held, object, namespace);
+  const isOrphaned = settings.includes('spec.deletionPolicy=Orphan');
+  return isMade ? !isOrphaned : isLabelled(held, object, namespace);
 }
 
 /** Reports whether something else names a held object in a label or annotation of the object's project. */
