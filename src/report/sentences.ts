@@ -94,7 +94,8 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
   const own = message.slice(0, message.endsWith(quote) ? message.length - quote.length : undefined);
   const past = scene.isOver ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
   const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
-  return findingText(`${short}${message.slice(own.length)}`, finding, scene);
+  const subjects = [finding, ...(previous ? [previous] : [])].map(({ subject }) => subject);
+  return findingText(`${short}${message.slice(own.length)}`, finding, scene, subjects);
 }
 
 const PAST: Record<string, string> = { is: 'was', has: 'had' };

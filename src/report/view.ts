@@ -352,7 +352,7 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
 }
 
 /** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
-export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
+function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
