@@ -68,7 +68,7 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
       return `finalizer ${literal(finalizer)}`;
     }
-    if (needsNoSubject(finding, waits)) return `the owner of finalizer ${literal(finalizer)}`;
+    if (needsNoSubject(finding, waits)) return `the controller of finalizer ${literal(finalizer)}`;
   }
   const subject = findingSubject(finding, home);
   // The sentence about an owner has its certainty itself.
