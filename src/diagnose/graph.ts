@@ -6,9 +6,8 @@ import {
   type Finding,
   NAMESPACE_NODE,
   type Remedy,
-  type Subject,
 } from '../model/finding.ts';
-import { listNames, type RuleResult, resultId } from './context.ts';
+import { type RuleResult, resultId } from './context.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,
@@ -30,29 +29,18 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const edges = edgesOf(byId);
   const next = adjacency(edges);
   const reachable = reachableFrom(NAMESPACE_NODE, next);
-  const ends = endsOf(ids, next).filter(([id]) => reachable.has(id) && !byId.get(id)?.isCut);
+  const rootCauses = rootCausesOf(ids, next).filter(
+    (id) => reachable.has(id) && !byId.get(id)?.isCut,
+  );
   const deadlocks = deadlocksOf(ids, next).filter((circle) =>
     circle.some((id) => reachable.has(id)),
   );
   const findings = [...byId].map(([id, result]) => {
-    const end = ends.find(([first]) => first === id);
-    const isCircle = end !== undefined && deadlocks.some((circle) => circle.includes(id));
-    const others = end?.slice(1).map((one) => subjectText(byId.get(one)?.subject)) ?? [];
-    return toFinding(id, targets(next, id), {
-      ...result,
-      message:
-        others.length === 0
-          ? result.message
-          : `${result.message}; it and ${listNames(others, 3)} wait for each other`,
-      remedies: [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])],
-    });
+    const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
+    const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
+    return toFinding(id, targets(next, id), { ...result, remedies });
   });
-  const rootCauses = ends.map(([first]) => first);
   return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };
-}
-
-function subjectText({ kind, name }: Partial<Subject> = {}): string {
-  return `${kind} ${name}`;
 }
 
 function edgesOf(byId: ReadonlyMap<string, RuleResult>): Edge[] {
@@ -95,24 +83,22 @@ function reachableFrom(start: string, next: ReadonlyMap<string, string[]>): Set<
 }
 
 /**
- * Finds the ends of chains, and sorts them by rank, as `ids` are. A chain ends at a finding that waits for nothing else.
- * Findings that wait only for each other are one end, represented by the first. Links back to the namespace are not
- * followed: an owner that was deleted with it is where a deadlock can be broken.
+ * Finds the ends of chains, sorted by rank as `ids` are. A chain ends at a finding that waits for nothing else. Findings
+ * that wait only for each other are one end, represented by the first. Links back to the namespace are not followed: an
+ * owner that was deleted with it is where a deadlock can be broken.
  */
-function endsOf(
-  ids: readonly string[],
-  next: ReadonlyMap<string, string[]>,
-): [string, ...string[]][] {
+function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
   const inner = new Map(ids.map((id) => [id, targets(next, id)]));
-  const rank = new Map(ids.map((id, index) => [id, index]));
-  const rankOfId = (id = ''): number => rank.get(id) ?? 0;
-  return componentsOf(ids, inner)
-    .filter((members) => {
-      const within = new Set(members);
-      return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
-    })
-    .map((members) => members.sort((a, b) => rankOfId(a) - rankOfId(b)) as [string, ...string[]])
-    .sort(([a], [b]) => rankOfId(a) - rankOfId(b));
+  const ends = componentsOf(ids, inner)
+    .map((members) => new Set(members))
+    .filter((end) => [...end].every((id) => inner.get(id)?.every((to) => end.has(to))));
+  const endOf = new Map(ends.flatMap((end) => [...end].map((id) => [id, end] as const)));
+  const represented = new Set<ReturnType<typeof endOf.get>>([undefined]);
+  return ids.filter((id) => {
+    const isFirst = !represented.has(endOf.get(id));
+    represented.add(endOf.get(id));
+    return isFirst;
+  });
 }
 
 /**
