@@ -22,8 +22,8 @@ import {
   withFullStop,
 } from './words.ts';
 
-/** The longest chain in a sentence: of a longer one it has the two ends, and the table has all links. */
-const MAX_LINKS_TOLD = 4;
+/** The longest chain in a sentence, which has at most 30 words: of a longer one it has the two ends. The table has all links. */
+const MAX_LINKS_TOLD = 3;
 
 /** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
@@ -133,9 +133,15 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
     if (at < end) return [];
     const start = MAX_LINKS_TOLD - 2;
     const who = waiterWords(links[start - 1], scene, start);
-    const which = `${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
+    const which = relativeClause(findingSubject(link, scene.home), messageWords(link, scene));
     return [`${who} waits, through ${counted(at - start, 'more object')}, for ${which}`];
   });
+}
+
+/** Writes "Tenant acme, held by finalizer x", "Node n7, which is gone". */
+function relativeClause(subject: Words, message: Words): Words {
+  const held = toPlain(message).startsWith('is held ');
+  return `${subject}, ${held ? message.replace('is held ', 'held ') : `which ${message}`}`;
 }
 
 /** Returns the subject of "waits for": "it" after the first link, later the name of the object. */
@@ -163,7 +169,7 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene, at: numb
     const role = ownerRole(previous, finding);
     return isProven ? `${role}, ${subject}, ${message}` : `${subject} ${message}`;
   }
-  const which = `${subject}, which ${message}`;
+  const which = relativeClause(subject, message);
   if (finding.code === 'pod-node-unavailable') return `it runs on ${which}`;
   if (!finding.code.startsWith('admission-')) {
     // A Node that is not ready may be held itself.

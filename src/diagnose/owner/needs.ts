@@ -274,7 +274,7 @@ export function lostService({ now }: Context, text: string): string | undefined 
 }
 
 /** The source of a need for a Service that the settings of a controller address. */
-const ADDRESSED = 'its arguments or environment address it';
+const ADDRESSED = 'its settings address it';
 
 /** Returns the Services of this namespace that the settings of a controller address. */
 function servicesHere({ now }: Context, actor: Actor | undefined): string[] {
@@ -601,11 +601,11 @@ function lostText(
   const { name } = context.now.namespace;
   // A text that it does not exist does not show that it ever did.
   const isAbsent = (what: string): string =>
-    `${what} does not exist, and a terminating namespace accepts no new objects`;
+    `${what} does not exist, and a terminating namespace accepts nothing new`;
   switch (error.kind) {
     case 'namespace-terminating':
       return error.namespace === name
-        ? `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`
+        ? `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts nothing new`
         : undefined;
     case 'forbidden': {
       const impersonated = impersonatedHere(error, name);

@@ -6,7 +6,7 @@ import type { EventFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts'
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
 import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
-import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
+import { showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
   definitionsOf,
@@ -63,7 +63,6 @@ import {
   type Refusal,
   recentWarnings,
   refusalsFor,
-  reportsConflict,
   statusTexts,
 } from './statements.ts';
 import { isMoreThanAble, type Suspect } from './suspects.ts';
@@ -82,21 +81,12 @@ export interface Owner {
   /** The guards that refuse the update that removes the finalizer, and open questions about that. */
   obstacles: RuleResult[];
   questions: string[];
-  /** Other workloads that the catalogue lists for the finalizer and that are down, for these objects at least. */
-  partners: Partner[];
-}
-
-interface Partner {
-  actor: Actor;
-  /** A predicate: "has no ready pod". */
-  state: string;
-  remedies: Remedy[];
 }
 
 /** What shows that the owner is in a state. */
 interface Found {
-  /** What follows "should remove x". */
-  words: string;
+  /** A predicate about the owner: "is scaled to zero". */
+  says: string;
   remedies: Remedy[];
   more?: Partial<RuleResult>;
   /** The findings about what keeps it in the state. */
@@ -114,7 +104,6 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
-  { state: 'is being deleted and has no pods', code: 'owner-not-ready', find: endedInside },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
   { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
@@ -123,12 +112,10 @@ const STATES: readonly State[] = [
   { state: 'is being deleted itself', code: 'owner-running', find: beingDeleted },
   { state: 'does not lead', code: 'owner-running', find: doesNotLead },
   { state: 'has no ready pod on the node', code: 'owner-not-ready', find: lacksAgent },
-  { state: 'acts by a schedule', code: 'owner-running', find: runsBySchedule },
   { state: 'loses its right', code: 'owner-failing', in: 'forecast', find: losesItsRight },
   { state: 'will lack what it needs', code: 'owner-failing', in: 'forecast', find: willLackNeeds },
   { state: 'may lack what it needs', code: 'owner-failing', in: 'silent', find: mayLackNeeds },
   { state: 'may not watch', code: 'owner-not-acting', in: 'silent', find: stoppedWatching },
-  { state: 'may need what fails', code: 'owner-failing', in: 'hang', find: needsWhatFails },
   { state: 'runs', code: 'owner-running', in: 'hang', find: showsNoReason },
 ];
 
@@ -140,17 +127,19 @@ export function stateResults(owner: Owner): RuleResult[] {
   for (const { code, in: when, find } of STATES) {
     const found = when === undefined || kinds.includes(when) ? find(signs) : undefined;
     if (found === undefined) continue;
-    const { words, remedies, more = {}, causes = [] } = found;
+    const { says, remedies, more = {}, causes = [] } = found;
     const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const message = `${dutyOf(owner)}${words}`;
+    const message = `${roleText(owner.certainty, certainty)}${says}`;
     return [{ ...owner.common, code, ...more, certainty, message, evidence, remedies }, ...causes];
   }
   return [];
 }
 
-export function dutyOf({ held, certainty }: Pick<Owner, 'held' | 'certainty'>): string {
-  return `should ${certainty === 'proven' ? '' : 'most likely '}remove ${held.finalizer}`;
+/** Says that it is the controller; a finding that is proven has a sentence that says so anyway. */
+function roleText(owner: Certainty, finding: Certainty): string {
+  if (owner !== 'proven') return 'is most likely its controller, and ';
+  return finding === 'proven' ? '' : 'is its controller, and ';
 }
 
 /** An owner with what it was seen to do. */
@@ -197,39 +186,40 @@ export const REFUSED = 'it refuses the update that removes the finalizer';
 /** A workload that is deleted with the namespace does not start again in it. */
 const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
-function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForNamespace'> {
-  return { waitsForNamespace: isInside(context, actor.namespace) ? WITH_NAMESPACE : undefined };
-}
-
-function endedInside(owner: Signs): Found | undefined {
-  const { actor, context, removal } = owner;
-  const isInsideOf = isInside(context, actor.namespace);
-  if (!isInsideOf || !isEnding(context, actor) || actor.pods.length > 0) return undefined;
-  const words =
-    ', but is being deleted itself and has no pods, and a terminating namespace accepts no new ones';
-  const code = actor.wanted === 0 ? ('owner-scaled-to-zero' as const) : undefined;
-  const more = { ...asleepInside(owner), ...(code && { code }) };
-  return { words, remedies: removalAsFirstStep(removal), more };
+/** Returns what both states of an owner without a ready pod have in common. */
+function asleep(owner: Owner) {
+  const { actor, context, held } = owner;
+  const isHere = isInside(context, actor.namespace);
+  const gone = isForeseen(context, held) ? [] : goneNeeds(context, held, actor);
+  const needs = listNames(gone.map(({ what, by }) => `${what} (${by})`));
+  return {
+    /** It is deleted with the namespace, and no pod of it can be created any more. */
+    isLost: isHere && isEnding(context, actor) && actor.pods.length === 0,
+    waitsForNamespace: isHere ? WITH_NAMESPACE : undefined,
+    /** What it meets next, once it runs again. */
+    next:
+      gone.length === 0
+        ? ''
+        : `. It may then still fail: ${needs} does not exist any more, and nothing can be created in this namespace`,
+  };
 }
 
 function scaledToZero(owner: Signs): Found | undefined {
-  const { actor, context, held, removal } = owner;
+  const { actor, context, removal } = owner;
   if (actor.wanted !== 0) return undefined;
+  const { isLost, next, waitsForNamespace } = asleep(owner);
   const { scaledBy } = actor;
   const isGoing = isEnding(context, actor);
-  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor);
   const at = scaledBy?.time === undefined ? '' : ` at ${scaledBy.time}`;
   const by =
     scaledBy && `field manager "${scaledBy.manager}" set its replicas${at} (managedFields)`;
-  // What it meets next, once it runs again.
-  const gone = isForeseen(context, held) ? [] : goneNeeds(context, held, actor);
-  const needs = listNames(gone.map(({ what, by: field }) => `${what} (${field})`));
-  const warning = `. It may then still fail: ${needs} does not exist any more, and nothing can be created in this namespace`;
-  const first = gone.length === 0 ? wake : { ...wake, text: wake.text + warning };
+  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor);
   return {
-    words: `, but ${scaledToZeroText(actor)}${isGoing ? ', and is being deleted itself' : ''}`,
-    remedies: [first, ...removal],
-    more: { ...asleepInside(owner), evidence: by === undefined ? [] : [by] },
+    says: `${scaledToZeroText(actor)}${isGoing ? ', and is being deleted itself' : ''}`,
+    remedies: isLost
+      ? removalAsFirstStep(removal)
+      : [{ ...wake, text: wake.text + next }, ...removal],
+    more: { waitsForNamespace, evidence: by === undefined ? [] : [by] },
   };
 }
 
@@ -238,8 +228,8 @@ function scaledToZeroText({ kind, nodeSelector }: Actor): string {
   switch (kind) {
     case 'DaemonSet':
       return labels.length === 0
-        ? 'no node takes its pods'
-        : `no node has the labels of its nodeSelector (${labels.join(', ')})`;
+        ? 'has no node that takes its pods'
+        : `has no node with the labels of its nodeSelector (${labels.join(', ')})`;
     case 'CronJob':
     case 'Job':
       return 'is suspended';
@@ -256,50 +246,43 @@ function notReady(owner: Signs): Found | undefined {
   if (actor.ready > 0 || lines.some(({ isError, at }) => isError && at >= held.since)) {
     return undefined;
   }
+  const { isLost, next, waitsForNamespace } = asleep(owner);
+  if (isLost) {
+    const says = 'is being deleted itself and has no pods, and no new ones can be created here';
+    return { says, remedies: removalAsFirstStep(removal), more: { waitsForNamespace } };
+  }
   const { conditions, namespace, pods, uid } = actor;
   const who = actorText(actor);
   const troubles = podTroubles(context, actor);
-  const isPaused = conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  const halted = troubles.length > 0 ? undefined : isPaused;
   // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
   const denied =
     conditions.find(({ type }) => type === 'ReplicaFailure') ??
     (pods.length > 0
       ? undefined
       : warningsIn(context.now, namespace).find(({ regarding }) => regarding.uid === uid));
-  const said = denied?.message ?? troubles[0] ?? halted?.message;
+  const said = denied?.message ?? troubles[0];
   const why = said && shortQuote(said);
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
-  const [fix, ...looks] = podRemedies(actor, who, REMOVES);
-  const cure =
-    denied !== undefined
-      ? {
-          // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`,
-        }
-      : halted !== undefined
-        ? // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
-          {
-            text: `Resume the rollout of ${who}; ${REMOVES}`,
-            command: kubectl('rollout', 'resume', ...objectArgs(actor)),
-          }
-        : fix;
-  const state =
-    actor.kind === 'Pod' ? 'is not ready' : `${actor.ready} of ${actor.wanted} replicas are ready`;
+  const [fix, ...looks] = podRemedies(actor, who, REMOVES + next);
+  const refused = {
+    // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
+    text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once${next}`,
+  };
+  const told = causes.length > 0 ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const evidence = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
-    words: `, but ${state}${why === undefined ? '' : `: ${why}`}`,
+    says: `${actor.kind === 'Pod' ? 'is not ready' : `has ${actor.ready} of ${actor.wanted} pods ready`}${told}`,
     remedies: [
-      ...(cure ? [withRole('now', cure)] : []),
+      ...[denied ? withRole('now', refused) : (fix ?? [])].flat(),
       ...looks,
       ...logRemedies(context, actor),
       ...removal,
     ],
     more: {
-      ...asleepInside(owner),
-      quote: why,
+      waitsForNamespace,
+      quote: causes.length > 0 ? undefined : why,
       evidence: [...evidence, ...troubles.slice(0, 5)],
       waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
     },
@@ -327,7 +310,7 @@ function lostRight({ candidate, context, held }: Signs): string | undefined {
 
 /** Explains that requests of the owner fail: by its own words, by what refuses them, or by its permissions. */
 function failing(owner: Signs): Found {
-  const { actor, candidate, context, held, obstacles, refusals, removal } = owner;
+  const { actor, candidate, common, context, held, obstacles, refusals, removal } = owner;
   const lack = lostRight(owner);
   // An error that does not end by waiting decides over the others.
   const lost = refusals.flatMap((refusal) => {
@@ -342,19 +325,30 @@ function failing(owner: Signs): Found {
   );
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
-  const quote = first && shortQuote(first.error.text);
   const isHopeless = lost !== undefined && !lost.isGrantable;
+  const isTold = causes.length > 0 && (first === undefined || isAdmissionError(first.error));
+  const quote = first && shortQuote(first.error.text);
   const escapes = escapeRemedies(held);
-  const why = quote ?? lack ?? 'the removal is refused, at least to this gate';
+  const isOfLog = first?.source.startsWith('the log of ');
   // A text that quotes no answer of the API server need not be about a request.
-  const fails = first?.error.kind === 'other' ? `${first.source} says` : 'its requests fail';
+  const fails =
+    first?.error.kind === 'other'
+      ? `${isOfLog ? 'its log' : first.source} says`
+      : 'its requests fail';
   const said = refusals
-    .filter(({ source }) => !source.startsWith('the log of '))
+    .filter(
+      ({ error, source }) => error.text === first?.error.text || !source.startsWith('the log'),
+    )
     .map(({ error, source }) => `${source}: ${error.text}`);
   return {
-    words: isHopeless
-      ? ` and runs, but cannot succeed however long it tries, because ${lost.text}: ${why}`
-      : ` and runs, but ${fails}: ${why}`,
+    // What refuses the request has a finding of its own, with the text.
+    says: isHopeless
+      ? `can never succeed: ${lost.text}`
+      : isTold
+        ? `runs, but ${first === undefined ? 'the removal is refused, at least to this gate' : 'its request is refused'}`
+        : quote !== undefined
+          ? `runs, but ${fails}: ${quote}`
+          : `runs, but ${lack ?? 'the removal is refused, at least to this gate'}`,
     remedies: [
       ...(isHopeless
         ? removalAsFirstStep([...removal, ...escapes])
@@ -366,8 +360,9 @@ function failing(owner: Signs): Found {
       ...logRemedies(context, actor),
     ],
     more: {
-      quote,
+      quote: isHopeless || isTold ? undefined : quote,
       evidence: [...said.slice(0, 10), ...(lack === undefined ? [] : [lack])],
+      scope: isHopeless ? 'namespace' : common.scope,
       waitsFor: linksTo(causes, REFUSED),
       waitsForNamespace: lost?.text,
     },
@@ -382,7 +377,7 @@ function paused({ actor, certainty, context, held }: Signs): Found | undefined {
   const what = `${object.kind} ${object.name}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return {
-    words: ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
+    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
     remedies: [resume, ...logRemedies(context, actor)],
     more: { evidence: [`${what}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
   };
@@ -392,7 +387,7 @@ function beingDeleted(owner: Signs): Found | undefined {
   const { actor, context } = owner;
   if (!isEnding(context, actor)) return undefined;
   const remedies = [returnRemedy(owner), ...logRemedies(context, actor)];
-  return { words: ' and still runs, but is being deleted itself', remedies };
+  return { says: 'still runs, but is being deleted itself', remedies };
 }
 
 /** Returns the remedy to install an owner again that is being deleted. */
@@ -417,13 +412,14 @@ function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefi
   );
   if (isLate) return undefined;
   const what = `Lease ${namespace}/${name}`;
+  const evidence = [`${what} was last renewed at ${renewTime}, by ${holder}`];
   const log = logRemedies(context, actor);
   if (isHolder(actor, lease)) {
     const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
     return {
-      words: ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`,
+      says: `runs, but its pod holds ${what} and does not renew it`,
       remedies: [...log, ...restartRemedies(context, actor, why)],
-      more: { certainty },
+      more: { certainty, evidence },
     };
   }
   const see = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
@@ -432,10 +428,10 @@ function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefi
   const restart = isLed ? [] : restartRemedies(context, actor, why);
   const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
   return {
-    words: ` and runs, but ${isLed ? 'may not lead' : 'may have no leader'}: ${what} was last renewed at ${renewTime}, by ${holder}`,
+    says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
     remedies: [...log, see, ...(restart.length > 0 ? restart : [withRole('now', { text })])],
     // The process that leads may act in time.
-    more: { certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely' },
+    more: { evidence, certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely' },
   };
 }
 
@@ -462,54 +458,25 @@ export function lostAgent(
   })[0];
 }
 
+/** Reports whether a workload has no ready pod, or none on the node that a held object names. */
+export function isDownFor(context: Context, held: Held, actor: Actor): boolean {
+  return (actor.ready === 0 && actor.wanted > 0) || lostAgent(context, held, actor) !== undefined;
+}
+
 function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found | undefined {
   const agent = lostAgent(context, held, actor);
   if (agent === undefined) return undefined;
   const { node, pod, object } = agent;
   const isAbsent = pod === undefined;
-  const what = isAbsent
-    ? ' and may not act, because it has no pod'
-    : `, but its pod ${pod} is not ready`;
+  const state = isAbsent ? 'may not act, because it has no pod' : `has Pod ${pod}, not ready,`;
   const byHand = removal.map((one) =>
     isAbsent ? { ...one, text: `If node ${node} is gone for good: ${one.text}` } : one,
   );
   return {
-    words: `${what} on node ${node}, which ${object.kind} ${object.name} names`,
+    says: `${state} on node ${node}, which ${object.kind} ${object.name} names`,
     remedies: [...agentRemedies(actor, agent, REMOVES), ...byHand],
     // A name without a pod may be another name than that of a node.
     more: { certainty: isAbsent ? 'likely' : certainty },
-  };
-}
-
-/** Returns how another workload of the product is down: everywhere, or on the node that a held object names. */
-export function partnerDown(context: Context, held: Held, actor: Actor): Partner[] {
-  const then = 'the finalizer can be removed after that';
-  if (actor.ready === 0 && actor.wanted > 0) {
-    const remedies = podRemedies(actor, actorText(actor), then);
-    return [{ actor, state: 'has no ready pod', remedies }];
-  }
-  const agent = lostAgent(context, held, actor);
-  if (agent === undefined) return [];
-  const { node, object } = agent;
-  const state = `has no ready pod on node ${node}, which ${object.kind} ${object.name} names`;
-  return [{ actor, state, remedies: agentRemedies(actor, agent, then) }];
-}
-
-const partnerText = ({ actor, state }: Partner): string =>
-  `${actorText(actor)} works on such objects too and ${state}`;
-
-/** A CronJob acts, and can fail, only while a Job runs. */
-function runsBySchedule({ actor, certainty, context, held }: Signs): Found | undefined {
-  const { name, namespace, kind } = actor;
-  if (kind !== 'CronJob') return undefined;
-  const text = `Start a Job of ${actorText(actor)} while the namespace is being deleted; ${REMOVES}`;
-  const from = `--from=cronjob/${name}`;
-  const command = kubectl('create', 'job', `${name}-now`, from, '-n', namespace);
-  return {
-    words: ', but acts only while its schedule runs a Job',
-    remedies: [withRole('now', { text, command })],
-    // The next Job may begin before the timeout.
-    more: { certainty: isForeseen(context, held) ? 'unknown' : certainty },
   };
 }
 
@@ -517,9 +484,10 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
   const { because, isLocal } = candidate.rights;
   if (!isLocal) return undefined;
   return {
-    words: ` and runs, but may do so only by ${because[0]}, which is deleted with this namespace`,
+    says: 'would lose its permission, which is deleted with this namespace',
     remedies: orderRemedies(context, held, "their controller's permissions"),
     more: {
+      evidence: [`it may change the object only by ${because[0]}`],
       waitsForNamespace:
         'the binding that gives it permissions here is deleted with this namespace',
     },
@@ -534,7 +502,6 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const { actor, context, held } = owner;
   const states = [
     ...owner.questions,
-    ...owner.partners.map(partnerText),
     ...namespacesBehind(context, held).map(({ because }) => because),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(
@@ -564,21 +531,27 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const text = `Find out before the deletion whether this keeps ${actorText(actor)} from removing ${held.finalizer}, and resolve it`;
   const find = [withRole('now', { text }), ...logRemedies(context, actor)];
   return {
-    words: ` and runs; ${clauses.slice(0, 5).join('; ')}`,
+    says: `runs; ${clauses[0]}`,
     remedies: names === '' ? find : orderRemedies(context, held, names),
     more: {
       certainty: first.certainty,
       evidence: clauses,
+      quote: quotedIn(clauses[0] ?? ''),
       waitsForNamespace:
         names === '' ? undefined : `${names}: not available while this namespace terminates`,
     },
   };
 }
 
+/** Returns the words of another program with which a clause ends. */
+function quotedIn(clause: string): string | undefined {
+  return /(?<= says(?: in its status)?: ).*$/s.exec(clause)?.[0];
+}
+
 /** Finds what a silent owner may need and cannot get. */
 function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found | undefined {
   const gone = goneNeeds(context, held, actor).map(
-    ({ what, by }) => `${what} (${by}), which does not exist in this namespace`,
+    ({ what, by }) => `${what} (${by}), which does not exist here`,
   );
   const absent = absentObjects(context, held);
   const isLate = held.since >= (context.now.namespace.deletionTimestamp ?? '');
@@ -591,7 +564,7 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
   if (lacks.length === 0) return undefined;
   const isOfNamespace = gone.length + created.length > 0;
   return {
-    words: ` and runs, but may need ${lacks.join(', and ')}`,
+    says: `runs, but may need ${lacks[0]}`,
     remedies: [
       ...absent.flatMap(({ what, isHere }) =>
         // Nothing can be created in a terminating namespace.
@@ -617,120 +590,91 @@ function stoppedWatching({ actor, context, held, removal }: Signs): Found | unde
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
   if (crd === undefined || !isEarlier) return undefined;
-  const fate = `${crd.name} has been terminating since ${crd.deletionTimestamp}`;
   const why = 'Restart the controller, so that it watches again';
   return {
-    words: ` and runs, but may no longer watch ${held.type.kind}: ${fate}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`,
+    says: `runs, but may no longer watch ${held.type.kind}: its CustomResourceDefinition is terminating`,
     remedies: [...restartRemedies(context, actor, why), ...removal, ...logRemedies(context, actor)],
-    more: { certainty: 'likely', evidence: [`CustomResourceDefinition ${fate}`] },
-  };
-}
-
-/** Finds an object elsewhere that a held object names and that has failed, if the status says nothing: its credentials, say. */
-function needsWhatFails({ actor, context, held, removal, statements }: Signs): Found | undefined {
-  const [failed] = statements.length > 0 ? [] : failedInputs(context, held);
-  if (failed === undefined) return undefined;
-  const { type, object, what, by, failure } = failed;
-  const text = `Resolve what ${what} says, if that keeps ${actorText(actor)} from acting`;
-  return {
-    words: ` and runs, but may need ${what} (${by}), which says: ${shortQuote(failure)}`,
-    remedies: [
-      showObjectRemedy(`See what ${what} says`, object, typeName(type)),
-      withRole('now', { text }),
-      ...removal,
-      ...logRemedies(context, actor),
-    ],
     more: {
       certainty: 'likely',
-      quote: shortQuote(failure),
-      evidence: [`${what}: ${failure}`],
+      evidence: [
+        `CustomResourceDefinition ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that its controller has noticed the deletion of the object`,
+      ],
     },
   };
 }
 
 /**
- * Says what was looked at, and that nothing of it shows a reason. What the status has said since the deletion is the state;
- * the last error from before is only quoted. Admission that was not asked may refuse what the owner does, and only a part of
- * the owner may be down.
+ * Says that nothing that was read shows a reason. What the status has said since the deletion is the state; the last error
+ * from before is only quoted. Admission that was not asked may refuse what the owner does, and only a part of the owner may
+ * be down. Its log comes first: more time helps only an owner that is at work.
  */
 function showsNoReason(owner: Signs): Found {
   const { actor, candidate, certainty, common, context, held, questions, statements } = owner;
-  const { kind, name } = held.subject;
   const who = actorText(actor);
-  const what = `${kind} ${name}`;
+  const what = `${held.subject.kind} ${held.subject.name}`;
   const [said] = statements;
   const last = said === undefined ? lastComplaint(context, held, actor) : undefined;
-  const isOfOthers = last?.isOfOthers === true;
-  const quoted = said ?? (isOfOthers ? undefined : last);
+  const quoted = said ?? (last?.isOfOthers ? undefined : last);
   const quote = quoted && shortQuote(quoted.text || quoted.words);
   const untried = untriedAdmission(context, held, actor);
   const [open] = [...questions, ...untried];
   const protections = protectionsOf(context, held);
-  const [limit] = said === undefined ? [...protections, ...limitsOf(context, held, actor)] : [];
+  const failed = failedInputs(context, held).map(
+    ({ what, by, failure }) => `it may need ${what} (${by}), which says: ${shortQuote(failure)}`,
+  );
+  const [limit] =
+    said === undefined ? [...protections, ...limitsOf(context, held, actor), ...failed] : [];
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
-  const [partner] = owner.partners;
-  const looked = isOfOthers
-    ? 'it may be slow: only another program reports an error in the status'
-    : reportsConflict(context, held, actor)
-      ? 'the only error that is reported, a conflict, heals by itself'
-      : isLogRead(context, actor)
-        ? 'nothing in its status, Events and the newest lines of its log shows why'
-        : 'nothing in its status and Events shows why (the log was not read)';
-  const state = said
-    ? `. ${said.object.kind} ${said.object.name} says: ${quote}`
-    : quoted !== undefined
-      ? `. ${upperFirst(quoted.source)}, ${ageText(quoted)}, says: ${quote}`
-      : open === undefined
-        ? `; ${looked}`
-        : '';
-  const words = [
-    ` and runs, ${actor.ready} of ${actor.wanted} ready`,
-    isPart ? `: the one that handles ${what} may be one that is not` : '',
-    state,
-    open === undefined ? '' : `; ${open.replace(/: .*/s, '')}`,
-    limit === undefined ? '' : `; ${limit}`,
-    partner === undefined ? '' : `; ${partnerText(partner)}`,
-  ];
+  const doubt = limit ?? open?.replace(/: .*/s, '');
+  const doubted = doubt && quotedIn(doubt);
+  const state = isPart
+    ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: another one may handle ${what}`
+    : said
+      ? `runs. ${what} says`
+      : doubt !== undefined
+        ? `runs; ${doubt}`
+        : quoted !== undefined
+          ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says`
+          : 'runs, but nothing that was read shows why it does not act';
+  const isQuoted = state.endsWith(' says');
   const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
-  const grant = `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run`;
-  const ask = `Find out whether admission refuses the update that removes the finalizer${untried.length > 0 ? grant : ''}`;
   const log = logRemedies(context, actor);
+  const more = said === undefined ? `${silenceText(owner)}. ` : '';
+  const wait = isMoreThanAble(candidate)
+    ? `Give ${who} more time`
+    : `If ${who} handles ${what}, give it more time`;
+  const now = (text: string): Remedy[] => [withRole('now', { text })];
   const fix = isPart
     ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
-    : partner !== undefined
-      ? partner.remedies
-      : said !== undefined && !goesOn(said.text)
-        ? [statusRemedy(said.object, said.text)]
-        : limit !== undefined
-          ? [withRole('now', { text: `Find out whether this keeps ${who} from acting: ${limit}` })]
-          : open !== undefined
-            ? [withRole('now', { text: ask })]
-            : undefined;
-  const isSeen = isMoreThanAble(candidate);
-  const more = said === undefined ? `${silenceText(owner)}. ` : '';
-  const time = `${more}${isSeen ? `Give ${who} more time` : `If ${who} handles ${what}, give it more time`}: raise the timeout`;
-  // Its log says what it does; more time helps only an owner that is at work.
-  const evidence = [
-    ...(said ? [`${said.source}: ${said.text}`] : []),
-    ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
-    ...[...(isPart ? [actor] : []), ...owner.partners.map((one) => one.actor)].flatMap((one) =>
-      podTroubles(context, one).slice(0, 3),
-    ),
-    ...untried,
-  ];
-  const isSure = ![open, limit, partner].some(Boolean) && !isPart && !isOfOthers;
+    : said !== undefined && !goesOn(said.text)
+      ? [statusRemedy(said.object, said.text)]
+      : limit !== undefined
+        ? now(`Find out whether this keeps ${who} from acting: ${limit}`)
+        : open !== undefined
+          ? now(
+              `Find out whether this keeps ${who} from acting: ${open}${untried.length > 0 ? `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run` : ''}`,
+            )
+          : undefined;
+  const time = withRole(log.length > 0 ? 'or' : 'now', {
+    text: `${more}${wait}: raise the timeout`,
+  });
+  const searched = isLogRead(context, actor)
+    ? ', and the newest lines of its log'
+    : '; its log was not read';
+  const isSure = ![open, limit].some(Boolean) && !isPart;
   return {
-    words: words.join(''),
-    remedies:
-      fix !== undefined
-        ? [...log, ...fix]
-        : [
-            ...log.map((one) => withRole('now', one)),
-            withRole(log.length > 0 ? 'or' : 'now', { text: time }),
-          ],
+    says: isQuoted ? `${state}: ${quote}` : state,
+    remedies: fix ? [...log, ...fix] : [...log.map((one) => withRole('now', one)), time],
     more: {
-      evidence,
-      quote,
+      evidence: [
+        ...(said ? [`${said.source}: ${said.text}`] : []),
+        ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
+        ...(isPart ? podTroubles(context, actor).slice(0, 3) : []),
+        ...questions,
+        ...untried,
+        `searched: its status and Events${searched}`,
+      ],
+      quote: isQuoted ? quote : state.endsWith(doubted ?? '\n') ? doubted : undefined,
       certainty: isSure ? certainty : 'likely',
       scope: said === undefined && protections.length > 0 ? 'namespace' : common.scope,
     },
@@ -777,6 +721,7 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
     .filter((limit) => isAboutType(limit) && mayLeaveOut(context, limit))
     .filter((limit) => writes.length === 0 || !hasSettings(limit))
     .map((limit) => (hasSettings(limit) ? settingsText(limit) : `it was started with ${limit}`));
+  if (actor.kind === 'CronJob') own.push('it acts only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
   const crashes = ready.flatMap(({ containers = [] }) =>
     containers
