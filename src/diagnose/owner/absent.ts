@@ -135,7 +135,7 @@ export function missingOwner(
     cause:
       (account && (isHere ? account.name : accountText(account))) ??
       known?.owner ??
-      (program || undefined),
+      (program || `${finalizer} of ${held.type.group}`),
     message: definition
       ? `defines objects with finalizer ${finalizer}, and ${nobody}`
       : `has finalizer ${finalizer}, and ${nobody}`,

@@ -1,4 +1,3 @@
-import { withExceptions } from '../../base/exceptions.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
@@ -10,7 +9,6 @@ import {
   isBuiltIn,
   itemsIn,
   shortQuote,
-  typeName,
   typesOf,
   valueIn,
 } from '../context.ts';
@@ -186,38 +184,20 @@ export function parseLogLine(raw: string): LogRecord {
   const body = line.replace(KLOG, '');
   // The console format ends with its fields: `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`.
   const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
-  const fields = plainKeys(parseObject(json) ?? keyValues(body));
+  const fields = parseObject(json) ?? keyValues(body);
   const first = (...keys: string[]): string | undefined =>
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
-  const message = first('msg', 'message', 'm', 'mt') ?? quoted ?? words;
-  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack', 'x');
-  const error =
-    first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? (stack && causeOfStack(stack)) ?? '';
+  const message = first('msg', 'message') ?? quoted ?? words;
+  const error = first('error', 'err', 'exception')?.replace(/^<nil>$|^null$/, '') ?? '';
   const level =
-    first('level', 'severity', 'lvl', 'levelname', 'l') ??
+    first('level', 'severity', 'lvl', 'levelname') ??
     numberAt(fields, 'level')?.toString() ??
     LEVEL.exec(line.slice(0, 80))?.[0] ??
     '';
   const isPlain = DEBUG_LEVEL.test(level) || (INFO_LEVEL.test(level) && ABSENCE.test(message));
   const isFailure = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   return { at, isError: isFailure, message, error, fields, line };
-}
-
-/** Writes keys as most programs do: those of .NET are `Namespace`, and with Serilog `@l`, `@mt` and `@x` (CLEF). */
-function plainKeys(fields: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [
-      key.replace(/^@?([A-Z]?)/, (_, first) => first.toLowerCase()),
-      value,
-    ]),
-  );
-}
-
-/** Returns the cause in a field with a stack: the last exception, or the last words of microerror's `[{file: } {cause}]`. */
-function causeOfStack(stack: string): string | undefined {
-  const [line = ''] = withExceptions(['', ...stack.split(/\r?\n/)]);
-  return /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(stack)?.[1] ?? line.trim();
 }
 
 function keyValues(text: string): JsonObject {
@@ -261,7 +241,6 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   const inFields = referencesIn(context, record).filter((one) => one.namespace !== undefined);
   if (inFields.length > 0) return inFields.some(isObject);
   const text = `${record.message} ${record.error}`;
-  if (pathsIn(context, text).some(isObject)) return true;
   const path = `${namespace}/`;
   return textsBefore(text, name).some((before) => {
     const isPath = before.endsWith(path);
@@ -325,7 +304,7 @@ const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
 /**
  * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and any value that is a
- * whole `namespace/name` or API path. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
+ * whole `namespace/name`. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
  * A bare name after the kind of a CRD is in the namespace of the record: `widget=db namespace=team-1`.
  * Fields that give a kind, or that frameworks use for the object, count before others.
  */
@@ -337,8 +316,6 @@ function referencesIn(context: Context, record: LogRecord): Reference[] {
   ];
   const found = entries.flatMap(([key, value]): (Reference & { isSure: boolean })[] => {
     const text = stringAt(value) ?? '';
-    const [path] = text.startsWith('/api') ? pathsIn(context, text) : [];
-    if (path !== undefined) return [{ ...path, isSure: true }];
     const [, place, last] =
       /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(text) ?? [];
     const bare = isOwnKind(context, key)
@@ -376,24 +353,9 @@ function kindOfKey(context: Context, key: string): string | undefined {
   return named?.kind;
 }
 
-const API_PATH =
-  /\/apis?(?:\/([a-z0-9.-]{1,253}))?\/v\d\w{0,20}\/namespaces\/([a-z0-9-]{1,63})\/([a-z]{1,63})\/([a-z0-9.-]{1,253})/g;
-
-/** Returns the objects whose API paths a text contains: `/apis/example.com/v1/namespaces/team-1/widgets/db`. */
-function pathsIn(context: Context, text: string): Reference[] {
-  return [...text.matchAll(API_PATH)].map(([, group = '', namespace, resource = '', name = '']) => {
-    const type = typesOf(context).find((one) => typeName(one) === typeName({ group, resource }));
-    return { kind: type?.kind ?? resource, namespace, name };
-  });
-}
-
-/** Compares kinds, plurals and the names of classes: .NET's client calls Pod `V1Pod`. */
+/** Compares kinds and plurals. */
 function isSameKind(a: string, b: string): boolean {
-  const singular = (word: string): string =>
-    word
-      .replace(/^V\d\w*?(?=[A-Z])/, '')
-      .toLowerCase()
-      .replace(/(?:es|s)$/, '');
+  const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
   return singular(a) === singular(b);
 }
 

@@ -40,10 +40,9 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
 function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | undefined {
   for (const what of ['annotation', 'label'] as const) {
     const told = Object.entries(object[`${what}s`]).filter(([key, value]) => isPause(key, value));
-    const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const [key, value] = own ?? told.find(([one]) => isOfSibling(one, held)) ?? [];
+    const [key, value] = told.find(([one]) => isAnnotationForOwner(one, held)) ?? [];
     if (key !== undefined) {
-      return { object, by: `${what} ${key}=${value}`, isUnclear: what === 'label' || !own };
+      return { object, by: `${what} ${key}=${value}`, isUnclear: what === 'label' };
     }
   }
   // A pause is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
@@ -80,12 +79,6 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
     name === undefined ||
     [domainOf(finalizer), type.group].some((own) => isOfOneProject(own, domain))
   );
-}
-
-/** Reports whether the key has the domain of a neighbour of the type's group: `eck.k8s.example.com`, `kibana.k8s.example.com`. */
-function isOfSibling(annotation: string, { type }: Held): boolean {
-  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
-  return parent !== undefined && annotation.replace(/\/.*/, '').endsWith(parent);
 }
 
 /**

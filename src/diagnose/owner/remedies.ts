@@ -3,7 +3,7 @@ import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
+import { type Actor, actorText, isEnding } from '../actors.ts';
 import { memoryFix, undoneText } from '../backends.ts';
 import {
   forceCommand,
@@ -30,7 +30,7 @@ import {
   typeName,
 } from '../context.ts';
 import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { isSameAccount, waysToChange } from '../rights.ts';
+import { waysToChange } from '../rights.ts';
 import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
 import { lostWithNamespace } from './needs.ts';
 import { headsOf } from './partners.ts';
@@ -74,20 +74,20 @@ export function scaleUpRemedy(actor: Actor): Remedy {
   }
 }
 
-/** Returns the command that reads its log; none where no pod of it has a log. `kubectl logs` takes a type only with a slash. */
+/** Returns the command that reads its log; none where no pod of it has a log. Its pods may not have been read. */
 export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
-  // A container that was never started (no image, no node) has no log.
-  const [started] = pods.filter(
-    ({ phase, containers = [] }) =>
-      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
-  );
-  if (started === undefined) return [];
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
     kind,
   );
+  // A container that was never started (no image, no node) has no log.
+  const started = pods.find(
+    ({ phase, containers = [] }) =>
+      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
+  );
+  if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
   const isHint = now.logs === undefined && now.forecast === undefined;
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started.name}`;
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started?.name}`;
   return [
     lookRemedy(
       `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
@@ -100,20 +100,6 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
 export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
   const fix = memoryFix(actor, who) ?? `Fix what keeps ${who} from being ready`;
   return [withRole('now', { text: `${fix}; ${then}` }), describeRemedy(actor)];
-}
-
-/** Returns the remedies for a node on which no pod of a workload is ready. */
-export function agentRemedies(
-  actor: Actor,
-  { node, pod }: { node: string; pod: string | undefined },
-  then: string,
-): Remedy[] {
-  const who = actorText(actor);
-  if (pod !== undefined) return podRemedies(actor, `the pod of ${who} on node ${node}`, then);
-  const labels = Object.entries(actor.nodeSelector).map(([key, value]) => `${key}=${value}`);
-  const selector = labels.length === 0 ? '' : ` (its nodeSelector is ${labels.join(', ')})`;
-  const text = `Let ${who} have a pod on node ${node}${selector}; ${then}`;
-  return [withRole('now', { text }), describeRemedy(actor)];
 }
 
 function describeRemedy(actor: Actor): Remedy {
@@ -275,16 +261,6 @@ function grantRemedies(
 /** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
 const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
 
-/** Reports whether the namespaces were read, and none has this name. */
-function isAbsentNamespace({ now: { cluster, namespace } }: Context, name: string): boolean {
-  const { namespaces } = cluster;
-  return (
-    namespaces?.ok === true &&
-    name !== namespace.name &&
-    namespaces.value.every((one) => one.name !== name)
-  );
-}
-
 /** Returns how to see whether the refusal still stands, and the narrowest grant that would end it. */
 function checkRemedies(context: Context, error: ContentError & { kind: 'forbidden' }): Remedy[] {
   const { now } = context;
@@ -295,17 +271,6 @@ function checkRemedies(context: Context, error: ContentError & { kind: 'forbidde
   }
   const type = typeName(error);
   const place = REFUSED_PLACE.exec(error.message)?.[1];
-  const [, home, account = ''] = /^system:serviceaccount:([^:]+):(.+)$/.exec(user) ?? [];
-  const isUsedHere = actorsOf(context).some((actor) =>
-    isSameAccount(actor.account, { namespace: home, name: account }),
-  );
-  const lost = isUsedHere
-    ? undefined
-    : [place, home].find((name) => name !== undefined && isAbsentNamespace(context, name));
-  if (lost !== undefined) {
-    const text = `Resolve what refuses the request in the cluster that refuses it: this one has no Namespace ${lost}: ${quote}`;
-    return [withRole('now', { text })];
-  }
   const by =
     place === undefined
       ? 'a ClusterRole'

@@ -70,18 +70,15 @@ export function statusTexts(context: Context, held: Held, owner?: Actor): Statem
   );
 }
 
-/** Returns the failures that the status of an object reports, whenever they were written. */
-export function failuresOf(context: Context, object: ObjectFacts): Statement[] {
-  return statusOf(context, object).filter(({ isFailure, isOfOthers }) => isFailure && !isOfOthers);
-}
-
 /**
  * Returns the failures that count before a deletion. Beside a condition such as Ready=True, only conditions about the whole
  * object and failures do: any other text is history, and any other condition that is False says that an option is not in use.
  */
 export function presentFailures(context: Context, object: ObjectFacts): Statement[] {
   const isWell = saysWell(detailOf(context, object)?.conditions);
-  return failuresOf(context, object).filter(({ isGeneral }) => isGeneral || !isWell);
+  return statusOf(context, object).filter(
+    ({ isFailure, isGeneral, isOfOthers }) => isFailure && !isOfOthers && (isGeneral || !isWell),
+  );
 }
 
 /** Returns the newest failure from before the deletion, or of other programs: a Warning Event, or a text of the status. */
@@ -147,17 +144,6 @@ export function poorHealth(context: Context, object: ObjectFacts): string[] {
     .filter(({ type, status }) => status === 'False' && WORK.test(type))
     .map(({ type, reason, message }) => `${type}=False (${reason}) ${message}`.trim());
   return [...failing, ...(saysWell(conditions) ? [] : unhealthy)];
-}
-
-/** Reports whether a text that is about the objects is an error that a repeated request heals. */
-export function reportsConflict(context: Context, held: Held, owner: Actor): boolean {
-  const texts = held.objects.flatMap((object) => {
-    const { conditions = [], texts: others = [] } = detailOf(context, object) ?? {};
-    return [...conditions.map(({ message }) => message), ...others];
-  });
-  const events = eventsAbout(context, held).map(({ message }) => message);
-  const lines = currentLogLines(context, held, owner).map(({ text }) => text);
-  return [...texts, ...events, ...lines].some((text) => NOISE.test(text));
 }
 
 /** Finds a validation error, which refuses every change of the object for all users. */

@@ -2,7 +2,7 @@ import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
-import type { EventFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
+import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
 import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
@@ -41,7 +41,6 @@ import {
 import { foregroundParts, partnerLinks } from './partners.ts';
 import { pausedBy, protectionsOf } from './pauses.ts';
 import {
-  agentRemedies,
   cureRemedies,
   escapeRemedies,
   installRemedy,
@@ -396,66 +395,52 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
   return installRemedy(held, actorText(actor), isElsewhere ? ' in another namespace' : '');
 }
 
-/**
- * Finds an owner without the lead. A Lease that is not renewed may be an old one: a candidate takes it within its
- * duration.
- */
+/** Finds an owner without the lead; a status that it wrote after the Lease had expired shows that it leads by another one. */
 function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
   const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
-  // A status that it wrote after the Lease had expired shows that it leads by another one.
   const end = Date.parse(renewTime ?? '') + 1_000 * durationSeconds;
   const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  const isLate = writes.some(
-    ({ manager, time }) => hasProgramName(actor, manager) && Date.parse(time ?? '') > end,
-  );
-  if (isLate) return undefined;
-  const what = `Lease ${namespace}/${name}`;
-  const evidence = [`${what} was last renewed at ${renewTime}, by ${holder}`];
-  const log = logRemedies(context, actor);
-  if (isHolder(actor, lease)) {
-    const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
-    return {
-      says: `runs, but its pod holds ${what} and does not renew it`,
-      remedies: [...log, ...restartRemedies(context, actor, why)],
-      more: { certainty, evidence },
-    };
+  if (
+    writes.some((one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end)
+  ) {
+    return undefined;
   }
-  const see = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
+  const what = `Lease ${namespace}/${name}`;
+  const isHung = isHolder(actor, lease);
   const isLed = isRenewed(context, lease);
-  const why = `Restart ${actorText(actor)}, so that one of its pods becomes the leader`;
-  const restart = isLed ? [] : restartRemedies(context, actor, why);
+  const why = isHung
+    ? 'which is the leader and does nothing'
+    : 'so that one of its pods becomes the leader';
+  const restart = isLed
+    ? []
+    : restartRemedies(context, actor, `Restart ${actorText(actor)}, ${why}`);
   const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
   return {
-    says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
-    remedies: [...log, see, ...(restart.length > 0 ? restart : [withRole('now', { text })])],
-    // The process that leads may act in time.
-    more: { evidence, certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely' },
+    says: isHung
+      ? `runs, but its pod holds ${what} and does not renew it`
+      : `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
+    remedies: [
+      ...logRemedies(context, actor),
+      showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
+      ...(restart.length > 0 || isHung ? restart : [withRole('now', { text })]),
+    ],
+    more: {
+      evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
+      // The process that leads may act in time.
+      certainty: isHung ? certainty : isLed && isForeseen(context, held) ? 'unknown' : 'likely',
+    },
   };
 }
 
-/** A node without a ready pod of a DaemonSet; `pod` is the one that is not ready. */
-interface LostAgent {
-  node: string;
-  pod: string | undefined;
-  object: ObjectFacts;
-}
-
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-export function lostAgent(
-  context: Context,
-  held: Held,
-  { kind, pods }: Actor,
-): LostAgent | undefined {
+export function lostAgent(context: Context, held: Held, { kind, pods }: Actor) {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
-  const named = held.objects.flatMap((object) =>
-    (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })),
-  );
-  return named.flatMap(({ node, object }) => {
-    const own = pods.filter(({ nodeName }) => nodeName === node);
-    return own.every(({ ready }) => !ready) ? [{ node, pod: own[0]?.name, object }] : [];
-  })[0];
+  return held.objects
+    .flatMap((object) => (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })))
+    .map((one) => ({ ...one, own: pods.filter(({ nodeName }) => nodeName === one.node) }))
+    .find(({ own }) => own.every(({ ready }) => !ready));
 }
 
 /** Reports whether a workload has no ready pod, or none on the node that a held object names. */
@@ -466,17 +451,20 @@ export function isDownFor(context: Context, held: Held, actor: Actor): boolean {
 function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found | undefined {
   const agent = lostAgent(context, held, actor);
   if (agent === undefined) return undefined;
-  const { node, pod, object } = agent;
-  const isAbsent = pod === undefined;
-  const state = isAbsent ? 'may not act, because it has no pod' : `has Pod ${pod}, not ready,`;
-  const byHand = removal.map((one) =>
-    isAbsent ? { ...one, text: `If node ${node} is gone for good: ${one.text}` } : one,
-  );
+  const { node, object, own } = agent;
+  const [pod] = own;
+  const state = pod ? `has Pod ${pod.name}, not ready,` : 'may not act, because it has no pod';
+  const which = pod ? 'the pod of ' : '';
   return {
     says: `${state} on node ${node}, which ${object.kind} ${object.name} names`,
-    remedies: [...agentRemedies(actor, agent, REMOVES), ...byHand],
+    remedies: [
+      ...podRemedies(actor, `${which}${actorText(actor)} on node ${node}`, REMOVES),
+      ...removal.map((one) =>
+        pod ? one : { ...one, text: `If node ${node} is gone for good: ${one.text}` },
+      ),
+    ],
     // A name without a pod may be another name than that of a node.
-    more: { certainty: isAbsent ? 'likely' : certainty },
+    more: { certainty: pod ? certainty : 'likely' },
   };
 }
 
@@ -705,70 +693,63 @@ const MANY_RESTARTS = 3;
 
 /** Returns why an owner that is ready may not act on these objects: by how it was started, or because it crashes again and again. */
 function limitsOf(context: Context, held: Held, actor: Actor): string[] {
-  const { type, objects } = held;
-  // A controller that writes here does not leave the namespace out: before the deletion a status, since then anything.
-  const writes = isForeseen(context, held)
-    ? objects.flatMap(({ statusWriters }) => statusWriters)
-    : lateWriters(context, held);
-  const names = [type.kind.toLowerCase(), type.resource];
-  const isAboutType = (limit: string): boolean =>
-    !LISTS_TYPES.test(limit) ||
-    limit
-      .toLowerCase()
-      .split(/[=,]/)
-      .some((one) => names.includes(one));
+  const names = [held.type.kind.toLowerCase(), held.type.resource];
+  // A controller that wrote the status handles the object, whatever its settings say.
+  const hasWritten = held.objects.some(({ statusWriters }) => statusWriters.length > 0);
   const own = (actor.limits ?? [])
-    .filter((limit) => isAboutType(limit) && mayLeaveOut(context, limit))
-    .filter((limit) => writes.length === 0 || !hasSettings(limit))
-    .map((limit) => (hasSettings(limit) ? settingsText(limit) : `it was started with ${limit}`));
+    .filter((limit) => {
+      const [, place] = /_NAMESPACE=(.+)$/.exec(limit) ?? [];
+      // What a single namespace is for only hindsight asks.
+      if (place !== undefined) return mayLeaveOut(context, place);
+      const words = limit.toLowerCase().split(/[=,]/);
+      if (LISTS_TYPES.test(limit)) return words.some((one) => names.includes(one));
+      return (
+        !SETTINGS.test(limit.replace(/=.*/s, '')) || (isForeseen(context, held) && !hasWritten)
+      );
+    })
+    .map((limit) => `it was started with ${limit}`);
   if (actor.kind === 'CronJob') own.push('it acts only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
-  const crashes = ready.flatMap(({ containers = [] }) =>
-    containers
-      .filter(
-        ({ crashedAt = '', restarts = 0 }) =>
-          restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
-      )
-      .slice(0, 1),
+  const crashed = ready.flatMap(({ containers = [] }) =>
+    containers.filter(
+      ({ crashedAt = '', restarts = 0 }) =>
+        restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
+    ),
   );
-  const [first] = crashes.length === ready.length ? crashes : [];
-  return first === undefined
-    ? own
-    : [
-        ...own,
-        `it has restarted ${first.restarts} times, the last time after a crash at ${first.crashedAt}`,
-      ];
+  const [first] = crashed;
+  if (first !== undefined && crashed.length >= ready.length) {
+    own.push(
+      `it has restarted ${first.restarts} times, the last time after a crash at ${first.crashedAt}`,
+    );
+  }
+  return own;
 }
 
 /** A limit that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
-const hasSettings = (limit: string): boolean => SETTINGS.test(limit.replace(/=.*/s, ''));
-const settingsText = (limit: string): string =>
-  `it has settings that this gate does not read: ${limit}`;
-
-/** Reports whether a limit is no namespace, or another one that exists. What a single namespace is for only hindsight asks. */
-function mayLeaveOut({ now }: Context, limit: string): boolean {
-  const place = /_NAMESPACE=(.+)$/.exec(limit)?.[1];
+/** Reports whether a setting is another namespace that exists. */
+function mayLeaveOut({ now }: Context, place: string): boolean {
   return (
-    place === undefined ||
-    (now.forecast === undefined &&
-      place !== now.namespace.name &&
-      itemsIn(now.cluster.namespaces).some(({ name }) => name === place))
+    now.forecast === undefined &&
+    place !== now.namespace.name &&
+    itemsIn(now.cluster.namespaces).some(({ name }) => name === place)
   );
 }
 
 /** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
-export function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {
+function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {
   const events = warningsIn(now, namespace);
   return pods.flatMap((pod) => {
     // The condition Ready only says that containers are not ready; Events say why, as of a volume that cannot be mounted.
     const { symptoms = [], reasons = [] } = Object.groupBy(pod.troubles, (text) =>
       text.startsWith(NOT_READY) ? 'symptoms' : 'reasons',
     );
+    const [first, ...others] = reasons;
+    const isLooping = others.some((text) => text.startsWith(`waiting: ${CRASH_LOOP}`));
     return [
       ...(isNodeLost(now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
-      ...reasons,
+      ...(first === undefined ? [] : [isLooping ? `${CRASH_LOOP}, ${first}` : first, ...others]),
       ...events.flatMap(({ regarding, reason, message }) =>
         regarding.uid === pod.uid ? `${reason}: ${message}` : [],
       ),
@@ -776,6 +757,9 @@ export function podTroubles({ now }: Context, { namespace, pods }: Actor): strin
     ].map((text) => `Pod ${pod.name}: ${text}`);
   });
 }
+
+/** The reason of a container that ends again and again; how it ended is told with it. */
+const CRASH_LOOP = 'CrashLoopBackOff';
 
 /** Returns the Warning Events of a namespace, newest first. */
 function warningsIn({ places }: Snapshot, namespace: string): EventFacts[] {
@@ -786,9 +770,9 @@ function warningsIn({ places }: Snapshot, namespace: string): EventFacts[] {
 
 /** Returns the state of a suspect in a few words: what a reader asks first of a controller that may be the owner. */
 export function stateText(context: Context, actor: Actor): string {
-  if (actor.wanted === 0) return scaledToZeroText(actor).replace(/^is /, '');
-  const [trouble] = actor.ready === 0 ? podTroubles(context, actor) : [];
-  const why = trouble === undefined ? '' : `: ${shortQuote(trouble)}`;
-  if (actor.ready === 0) return `0 of ${actor.wanted} ready${why}`;
-  return isEnding(context, actor) ? 'running, and being deleted' : 'running';
+  if (actor.wanted === 0) return scaledToZeroText(actor).replace(/^(?:is|has) /, '');
+  if (actor.ready > 0) return isEnding(context, actor) ? 'running, and being deleted' : 'running';
+  const [trouble = ''] = podTroubles(context, actor);
+  const [reason] = trouble.replace(/^Pod \S+: (?:waiting: )?/, '').split(/[:,] /);
+  return `0 of ${actor.wanted} ready${reason === '' ? '' : `: ${reason}`}`;
 }
