@@ -228,7 +228,9 @@ function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     const isSentence = !detail.texts.includes(text);
     const made = make(text, text, source, isStated, text);
     const date = dateOf(context, object, undefined, detail, text);
-    return { ...made, ...date, isGeneral: false, ...(isSentence && { isFailure: false }) };
+    // Of sentences in other fields, only what was written since the deletion may be about the removal.
+    const isFailure = made.isFailure && (!isSentence || (date.isNew && FAILURE.test(text)));
+    return { ...made, ...date, isGeneral: false, isFailure };
   });
   return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
 }

@@ -39,7 +39,7 @@ import {
   needsOfOwner,
 } from './needs.ts';
 import { foregroundParts, partnerLinks } from './partners.ts';
-import { pausedBy, protectionsOf } from './pauses.ts';
+import { type Pause, pausedBy, protectionsOf } from './pauses.ts';
 import {
   cureRemedies,
   escapeRemedies,
@@ -113,6 +113,7 @@ const STATES: readonly State[] = [
   { state: 'has no ready pod on the node', code: 'owner-not-ready', find: lacksAgent },
   { state: 'loses its right', code: 'owner-failing', in: 'forecast', find: losesItsRight },
   { state: 'will lack what it needs', code: 'owner-failing', in: 'forecast', find: willLackNeeds },
+  { state: 'may be paused', code: 'owner-not-acting', in: 'hang', find: mayBePaused },
   { state: 'may lack what it needs', code: 'owner-failing', in: 'silent', find: mayLackNeeds },
   { state: 'may not watch', code: 'owner-not-acting', in: 'silent', find: stoppedWatching },
   { state: 'runs', code: 'owner-running', in: 'hang', find: showsNoReason },
@@ -371,14 +372,32 @@ function failing(owner: Signs): Found {
 
 function paused({ actor, certainty, context, held }: Signs): Found | undefined {
   const pause = pausedBy(context, held);
-  if (pause === undefined) return undefined;
-  const { object, by, isUnclear } = pause;
+  return pause === undefined || pause.isGuess
+    ? undefined
+    : pausedState(context, held, actor, pause, pause.isUnclear ? 'likely' : certainty);
+}
+
+/** A field of a known product that may stop its controller: while nothing is said that shows another reason. */
+function mayBePaused({ actor, context, held, statements }: Signs): Found | undefined {
+  const pause = pausedBy(context, held);
+  return pause === undefined || statements.length > 0
+    ? undefined
+    : pausedState(context, held, actor, pause, 'likely');
+}
+
+function pausedState(
+  context: Context,
+  held: Held,
+  actor: Actor,
+  { object, by, isUnclear }: Pause,
+  certainty: Certainty,
+): Found {
   const what = `${object.kind} ${object.name}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return {
     says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
     remedies: [resume, ...logRemedies(context, actor)],
-    more: { evidence: [`${what}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
+    more: { evidence: [`${what}: ${by}`], certainty },
   };
 }
 

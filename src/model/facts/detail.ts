@@ -165,6 +165,12 @@ export function objectDetail(object: JsonObject): ObjectDetail {
       const text = stringAt(beside, 'message') ?? '';
       addText(detail, 'unhealthy', `${field.slice(7)}: ${value}${text && ` (${text})`}`);
     }
+    // A state that says by itself that something failed: `phase: ReconcileFailed`.
+    const isBare = !Object.keys(recordAt(beside)).some((one) => STATUS_TEXT.test(one));
+    if (STATE.test(key) && FAILED.test(value) && !field.includes('[]') && isBare) {
+      addText(detail, 'texts', `${key}: ${value}`);
+      addText(detail, 'errors', `${key}: ${value}`);
+    }
     if (UID_VALUE.test(value)) addText(detail, 'uids', value, MAX_REFERENCES);
     if (/namespace/i.test(key)) addMention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
