@@ -2,20 +2,16 @@ import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
-import { failureKindOf, type ReadFailure } from '../model/read.ts';
 
 /** The API of GitHub, with the calls that the gate needs. A call that fails throws; `failureOf` reads the error. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
+type Octokit = ReturnType<typeof getOctokit>;
 
-export interface ApiFailure extends ReadFailure {
-  /** Pause after which another attempt may succeed. The host may have processed this one. */
-  retryMs?: number | undefined;
-}
-
-export type Comment = ReturnType<typeof toComment>;
 export type PullRequest = Awaited<
   ReturnType<Octokit['rest']['repos']['listPullRequestsAssociatedWithCommit']>
 >['data'][number];
+type HostComment = Awaited<ReturnType<Octokit['rest']['issues']['createComment']>>['data'];
+export type Comment = ReturnType<typeof toComment>;
 
 interface HostApiOptions {
   apiUrl: string;
@@ -24,73 +20,53 @@ interface HostApiOptions {
   repository: string;
   /** Aborts every call. */
   signal: AbortSignal;
-  /** Limit of one call. */
   callTimeoutMs?: number;
 }
-
-type Octokit = ReturnType<typeof getOctokit>;
 
 const CALL_TIMEOUT_MS = 8_000;
 const RETRY_PAUSE_MS = 500;
 const PAGE_SIZE = 100;
 const MAX_MESSAGE_CHARS = 200;
 
-/** Connects to the API of the host. The client is imported here because most runs do not need it. */
+/** Connects to the API of the host. */
 export async function connectHost(options: HostApiOptions) {
   const octokit = await loadClient(options);
-  const { issues, pulls, repos, users } = octokit.rest;
+  const { issues, pulls, repos } = octokit.rest;
   const [owner = '', repo = ''] = options.repository.split('/');
   const here = { owner, repo };
   return {
     /** Returns the login of the token's user; undefined if the host does not say it. */
     viewer: async (): Promise<string | undefined> => {
-      // GitHub's workflow token may not read `/user`; other servers have no GraphQL.
-      const asks = [
-        async () =>
-          stringAt(await octokit.graphql('query { viewer { login } }'), 'viewer', 'login'),
-        async () => (await users.getAuthenticated()).data.login,
-      ];
-      for (const ask of asks) {
-        try {
-          return await ask();
-        } catch (error) {
-          if (failureOf(error, options.signal).retryMs !== undefined) throw error;
-        }
+      try {
+        return stringAt(await octokit.graphql('query { viewer { login } }'), 'viewer', 'login');
+      } catch (error) {
+        if (failureOf(error, options.signal).retryMs !== undefined) throw error;
+        return undefined;
       }
-      return undefined;
     },
-    /** Returns the comments that match, oldest first, from all pages. Nothing else is kept. */
-    comments: async (issue: number, isWanted: (comment: Comment) => Promise<boolean>) => {
+    /** Returns the comments whose text matches, oldest first, from all pages. Nothing else is kept. */
+    comments: async (issue: number, isWanted: (body: string) => boolean): Promise<Comment[]> => {
       const wanted = new Map<number, Comment>();
-      const seen = new Set<number>();
+      // Pages are counted, so that no address in an answer says where the token goes.
       for (let page = 1; ; page++) {
         const of = { ...here, issue_number: issue, per_page: PAGE_SIZE, page };
-        const { data, headers } = await issues.listComments(of);
-        const before = seen.size;
-        for (const one of data) {
-          const comment = toComment(one);
-          if (!seen.has(one.id) && (await isWanted(comment))) wanted.set(one.id, comment);
-          seen.add(one.id);
-        }
-        // Pages are counted, so that no address in an answer says where the token goes.
-        if (seen.size === before || !/rel="next"/.test(headers.link ?? '')) break;
+        const all = (await issues.listComments(of)).data.map(toComment);
+        for (const one of all) if (isWanted(one.body)) wanted.set(one.id, one);
+        if (all.length < PAGE_SIZE) break;
       }
       return [...wanted.values()].sort((a, b) => a.id - b.id);
     },
     createComment: async (issue: number, body: string) =>
       toComment((await issues.createComment({ ...here, issue_number: issue, body })).data),
+    /** Both return undefined if another run has deleted the comment since it was read. */
     updateComment: (id: number, body: string) =>
-      issues.updateComment({ ...here, comment_id: id, body }),
-    deleteComment: (id: number) => issues.deleteComment({ ...here, comment_id: id }),
+      unless([404], issues.updateComment({ ...here, comment_id: id, body })),
+    deleteComment: (id: number) => unless([404], issues.deleteComment({ ...here, comment_id: id })),
     /** Returns the pull requests of a commit; none if the host does not know it. */
-    pullsOfCommit: async (commit_sha: string) => {
+    pullsOfCommit: async (commit_sha: string): Promise<PullRequest[]> => {
       const of = { ...here, commit_sha, per_page: PAGE_SIZE };
-      try {
-        return (await repos.listPullRequestsAssociatedWithCommit(of)).data;
-      } catch (error) {
-        if ([404, 409, 422].includes(numberAt(error as Json, 'status') ?? 0)) return [];
-        throw error;
-      }
+      const call = repos.listPullRequestsAssociatedWithCommit(of);
+      return (await unless([404, 409, 422], call))?.data ?? [];
     },
     pullsOfBranch: async (from: string, branch: string) => {
       const of = { ...here, state: 'all', head: `${from}:${branch}`, per_page: PAGE_SIZE } as const;
@@ -99,19 +75,22 @@ export async function connectHost(options: HostApiOptions) {
   };
 }
 
-/** A comment with the members that are needed; `authorType` is "Bot" or "User", or missing on other hosts. */
-function toComment(given: {
-  id: number;
-  html_url: string;
-  body?: string;
-  user: { login: string; type?: string } | null;
-}) {
-  const { id, html_url: url, body = '', user } = given;
+/** Returns undefined if the host answers with one of these statuses. */
+async function unless<T>(statuses: readonly number[], call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (statuses.includes(numberAt(error as Json, 'status') ?? 0)) return undefined;
+    throw error;
+  }
+}
+
+function toComment({ id, html_url: url, body = '', user }: HostComment) {
   if (typeof id !== 'number') throw new TypeError('this is no comment');
   return { id, url, body, author: user?.login ?? '', authorType: user?.type };
 }
 
-/** Creates the client. Every call passes through one hook, which limits its time. */
+/** Creates the client, which most runs do not need. Every call passes through one hook, which limits its time. */
 async function loadClient(options: HostApiOptions): Promise<Octokit> {
   const { apiUrl, signal, callTimeoutMs = CALL_TIMEOUT_MS } = options;
   // The package parses the event while it is loaded, and throws if that is no JSON (context.js).
@@ -119,64 +98,56 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
   process.env['GITHUB_EVENT_PATH'] = '';
   const { getOctokit } = await import(/* webpackMode: "eager" */ '@actions/github');
   process.env['GITHUB_EVENT_PATH'] = eventPath;
-  const octokit = getOctokit(options.token, {
-    baseUrl: apiUrl,
-    log: SILENT,
-    userAgent: 'namespace-teardown-gate',
-  });
+  // The client would write warnings to the console, without our encoding and redaction.
+  const ignore = (): void => undefined;
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  const userAgent = 'namespace-teardown-gate';
+  const octokit = getOctokit(options.token, { baseUrl: apiUrl, log, userAgent });
   octokit.hook.before('request', (given) => {
-    given.request['log'] = SILENT;
+    given.request['log'] = log;
     given.request.signal = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
   });
   return octokit;
 }
 
-/** The client would write warnings to the console, without our encoding and redaction. */
-const SILENT = { debug: ignoreLog, info: ignoreLog, warn: ignoreLog, error: ignoreLog };
-
-function ignoreLog(): void {}
+export interface HostFailure {
+  /** A clause without secrets, in the words of the host or the network. */
+  message: string;
+  status?: number | undefined;
+  /** Pause after which another attempt may succeed. The host may have processed this one. */
+  retryMs?: number | undefined;
+  isRateLimit?: boolean;
+}
 
 /** Returns what an error of a call means. */
-export function failureOf(error: unknown, signal: AbortSignal): ApiFailure {
-  const isTimeout = (one: unknown): boolean => one instanceof Error && one.name === 'TimeoutError';
-  if (signal.aborted) {
-    return isTimeout(signal.reason)
-      ? { kind: 'timeout', message: 'no answer within the time for publishing' }
-      : { kind: 'aborted', message: 'the run was cancelled' };
-  }
+export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
+  if (signal.aborted) return { message: 'no answer within the time for publishing' };
   const response = valueAt(error as Json, 'response');
   const status = numberAt(response, 'status');
   if (status === undefined) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (isTimeout(cause)) {
-      return { kind: 'timeout', message: 'no answer in time', retryMs: RETRY_PAUSE_MS };
+    if (cause instanceof Error && cause.name === 'TimeoutError') {
+      return { message: 'no answer in time', retryMs: RETRY_PAUSE_MS };
     }
     // The client's own errors about an answer contain no request.
-    if (!(error instanceof Error && 'request' in error)) {
-      return { kind: 'unreadable', message: 'the answer is not what such a host gives' };
-    }
-    const message = shorten(plainText(describeError(error)), MAX_MESSAGE_CHARS);
-    return { kind: 'network', message, retryMs: RETRY_PAUSE_MS };
+    return error instanceof Error && 'request' in error
+      ? { message: brief(describeError(error)), retryMs: RETRY_PAUSE_MS }
+      : { message: 'the answer is not what such a host gives' };
   }
   const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON of such a host';
-  const message = `${status} ${shorten(plainText(said), MAX_MESSAGE_CHARS)}`;
-  const asked = retryDelayMs(response);
+  const failure = { status, message: `${status} ${brief(said)}` };
+  if (status >= 500) return { ...failure, retryMs: RETRY_PAUSE_MS };
+  const asked = Number(stringAt(response, 'headers', 'retry-after') ?? Number.NaN) * 1_000;
   // A 403 can mean a rate limit or a missing permission.
-  const isLimit = asked !== undefined || /rate limit|abuse detection/i.test(said);
-  if (status === 429 || (status === 403 && isLimit)) {
-    const isShort = asked !== undefined && asked <= CALL_TIMEOUT_MS;
-    return { kind: 'throttled', status, message, retryMs: isShort ? asked : undefined };
-  }
-  const retryMs = status >= 500 ? RETRY_PAUSE_MS : undefined;
-  return { kind: failureKindOf(status), status, message, retryMs };
+  const isRateLimit =
+    status === 429 ||
+    (status === 403 &&
+      (asked >= 0 ||
+        stringAt(response, 'headers', 'x-ratelimit-remaining') === '0' ||
+        /rate limit|abuse detection/i.test(said)));
+  return { ...failure, isRateLimit, retryMs: asked <= CALL_TIMEOUT_MS ? asked : undefined };
 }
 
-/** Returns how long the host asks to wait before the next request. */
-function retryDelayMs(response: Json | undefined): number | undefined {
-  const header = (name: string): string => stringAt(response, 'headers', name) ?? '';
-  const seconds = header('retry-after');
-  if (/^\d+$/.test(seconds)) return Number(seconds) * 1_000;
-  const beginsAgainAt = Number(header('x-ratelimit-reset')) * 1_000;
-  if (header('x-ratelimit-remaining') !== '0') return undefined;
-  return Math.max(0, beginsAgainAt - Date.now());
+function brief(text: string): string {
+  return shorten(plainText(text), MAX_MESSAGE_CHARS);
 }

@@ -9,10 +9,9 @@ import type { Redactor } from '../base/redact.ts';
 import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { CommentInputs } from '../inputs.ts';
-import type { RunResult } from '../model/result.ts';
-import { type Entry, failureSection, isPassed, resultOf, sectionOf } from '../report/comment.ts';
+import { type Entry, isPassed, resultOf } from '../report/comment.ts';
 import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
-import { type RenderContext, renderSummary } from '../report/markdown.ts';
+import { type RenderContext, renderSection, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
 import { connectHost, failureOf } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
@@ -34,6 +33,8 @@ const CANCELLED_MS = 4_000;
 /** Number of attempts to write the comment. */
 const MAX_TRIES = 3;
 const MAX_ABOUT_CHARS = 80;
+/** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */
+const MAX_ANNOTATION_CHARS = 500;
 
 export interface PublisherDeps {
   log: Log;
@@ -58,7 +59,6 @@ export interface PublisherDeps {
  */
 export class Publisher {
   readonly #deps: PublisherDeps;
-  readonly #clock: Clock;
   readonly #context: RenderContext;
   /** Length of the summary before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
@@ -66,21 +66,24 @@ export class Publisher {
   #isInSummary = false;
 
   constructor(deps: PublisherDeps) {
-    const { clock = systemClock, run } = deps;
+    const { run } = deps;
     this.#deps = deps;
-    this.#clock = clock;
     this.#context = { runUrl: run && runUrl(run, run), runLabel: run?.label };
   }
 
-  /**
-   * Writes the report files and the job summary. Returns the paths of the files; empty for a file that could not
-   * be written.
-   */
+  /** Writes the report files and the job summary. Returns the paths of the files; empty for one that was not written. */
   async files(ending: Ending) {
     const paths: Partial<Record<ReportFile, string>> = {};
-    if ('run' in ending) {
-      for (const [name, render] of REPORT_FILE_ROWS) {
-        paths[name] = await this.#writeReport(name, () => render(ending, this.#context));
+    for (const [name, render] of 'run' in ending ? REPORT_FILE_ROWS : []) {
+      const path = join(this.#deps.reportDir, name);
+      try {
+        // Without `..`, as in `out/../reports`, where `out` need not exist.
+        await makeFolder(dirname(path));
+        await writeFile(path, render(ending as Extract<Ending, { run: unknown }>, this.#context));
+        paths[name] = path;
+      } catch (error) {
+        const why = `${describeError(error)}; give another folder as "report-dir"`;
+        this.#deps.log.warning(`could not write ${path}: ${why}`);
       }
     }
     await this.#writeSummary(ending);
@@ -90,9 +93,31 @@ export class Publisher {
     };
   }
 
+  async #writeSummary(ending: Ending): Promise<void> {
+    const { log, summaryFile } = this.#deps;
+    this.#isInSummary = false;
+    if (summaryFile === undefined || summaryFile === '') return;
+    try {
+      if (this.#summaryStart !== undefined) await truncate(summaryFile, this.#summaryStart);
+      this.#summaryStart = statSync(summaryFile, { throwIfNoEntry: false })?.size ?? 0;
+      // The file may end in the middle of a line of another program.
+      const lead = this.#summaryStart === 0 ? '' : '\n\n';
+      const room = MAX_SUMMARY_BYTES - this.#summaryStart - lead.length;
+      const text = renderSummary(ending, this.#context, room);
+      if (text === '') {
+        log.warning('the job summary of this step is full; the report is only in its files');
+        return;
+      }
+      await appendFile(summaryFile, `${lead}${text}`);
+      this.#isInSummary = true;
+    } catch (error) {
+      log.warning(`could not write the job summary: ${describeError(error)}`);
+    }
+  }
+
   /** Writes the pull request comment. Returns its address, or an empty text. */
   async comment(ending: Ending): Promise<string> {
-    const { comment, run, cancelled, log } = this.#deps;
+    const { comment, run, cancelled, log, clock = systemClock } = this.#deps;
     // A cancelled run knows less than an existing comment.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
@@ -123,85 +148,35 @@ export class Publisher {
           key: hash([run.job, comment.key]),
           job: this.#deps.redactor.redact(run.where),
           own: this.#entry(ending, comment, run),
-          section: (maxChars) => sectionOf(ending, this.#context, maxChars),
+          section: (maxChars) => renderSection(ending, this.#context, maxChars),
           linkTo: ({ run: id, attempt }) => runUrl(run, { id, attempt }),
           issue: found.number,
           mayCreate: mayCreate(ending, comment),
-          ...{ api, clock: this.#clock, signal },
+          ...{ api, clock, signal },
         });
       } catch (error) {
         const failure = failureOf(error, signal);
         if (tries < MAX_TRIES && failure.retryMs !== undefined) {
-          await this.#clock.sleep(failure.retryMs, signal);
+          await clock.sleep(failure.retryMs, signal);
           continue;
         }
+        if (signal.aborted && !limit.aborted) return '';
         const restricted = restriction(run);
-        const trouble = commentTrouble(tried, failure, restricted, this.#reportPlace());
-        if (failure.kind !== 'aborted')
-          log[restricted === undefined ? 'warning' : 'notice'](trouble);
+        const place = `the ${this.#isInSummary ? 'job summary' : 'step log'} has the report`;
+        const trouble = commentTrouble(tried, failure, restricted, place);
+        log[restricted === undefined ? 'warning' : 'notice'](trouble);
         return '';
       }
     }
   }
 
-  async #writeReport(name: string, text: () => string): Promise<string> {
-    const path = join(this.#deps.reportDir, name);
-    try {
-      // Without `..`, as in `out/../reports`, where `out` need not exist.
-      await makeFolder(dirname(path));
-      await writeFile(path, text());
-      return path;
-    } catch (error) {
-      this.#deps.log.warning(
-        `could not write ${path}: ${describeError(error)}; give another folder as "report-dir"`,
-      );
-      return '';
-    }
-  }
-
-  async #writeSummary(ending: Ending): Promise<void> {
-    const { summaryFile } = this.#deps;
-    this.#isInSummary = false;
-    if (summaryFile === undefined || summaryFile === '') return;
-    try {
-      const before = this.#summaryStart;
-      if (before !== undefined) await truncate(summaryFile, before);
-      const size = before ?? statSync(summaryFile, { throwIfNoEntry: false })?.size ?? 0;
-      // The file may end in the middle of a line of another program.
-      const lead = size === 0 ? '' : '\n\n';
-      const room = MAX_SUMMARY_BYTES - size - lead.length;
-      const text =
-        'run' in ending
-          ? renderSummary(ending, this.#context, room)
-          : `${failureSection(ending, this.#context)}\n`;
-      this.#summaryStart = size;
-      if (text !== '') await appendFile(summaryFile, `${lead}${text}`);
-      this.#isInSummary = text !== '';
-      if (text === '')
-        this.#deps.log.warning(
-          'the job summary of this step is full; the report is only in its files',
-        );
-    } catch (error) {
-      this.#deps.log.warning(`could not write the job summary: ${describeError(error)}`);
-    }
-  }
-
-  /** Returns where the report can be read without the comment. */
-  #reportPlace(): string {
-    return this.#isInSummary ? 'the job summary has the report' : 'the step log has the report';
-  }
-
   #entry(ending: Ending, { namespaces, selector }: CommentInputs, run: WorkflowRun): Entry {
-    const isKnown = namespaces.length > 0 || selector !== '';
-    const { redact } = this.#deps.redactor;
-    const about = redact([...namespaces, selector].filter(Boolean).join(', '));
-    const isReached = 'run' in ending && !isClusterOfJob(ending.run, run.startedAt);
+    const about = [...namespaces, selector].filter(Boolean).join(', ');
     return {
       ...resultOf(ending),
       ...{ run: run.id, attempt: run.attempt, number: run.number },
-      scope: isKnown ? hash([[...namespaces].sort(), selector]) : '',
-      about: shorten(about, MAX_ABOUT_CHARS),
-      cluster: isReached ? hash(ending.run.cluster.uid ?? ending.run.cluster.server) : '',
+      scope: about === '' ? '' : hash([[...namespaces].sort(), selector]),
+      about: shorten(this.#deps.redactor.redact(about), MAX_ABOUT_CHARS),
     };
   }
 }
@@ -212,28 +187,17 @@ function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
 }
 
 /**
- * Reports whether the cluster was created after the job started. The age of the cluster is measured by its own
- * clock.
- */
-function isClusterOfJob(
-  { cluster, finishedAt }: RunResult,
-  startedAt: number | undefined,
-): boolean {
-  const age = Date.parse(finishedAt) - Date.parse(cluster.createdAt ?? '');
-  return startedAt !== undefined && age < Date.now() - startedAt;
-}
-
-/** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */
-const MAX_ANNOTATION_CHARS = 500;
-
-/**
  * Creates the step log. The toolkit escapes line ends in commands but not `##[command]`; this log escapes both.
  */
 export function createActionLog(redactor: Redactor): Log {
   const safe = (text: string): string => logLine(redactor.redact(text));
-  const annotation = (text: string): string => shorten(safe(text), MAX_ANNOTATION_CHARS);
-  const properties = (title: string | undefined): core.AnnotationProperties =>
-    title === undefined ? {} : { title: safe(title) };
+  const annotate =
+    (write: typeof core.notice) =>
+    (message: string, title?: string): void =>
+      write(
+        shorten(safe(message), MAX_ANNOTATION_CHARS),
+        title === undefined ? {} : { title: safe(title) },
+      );
   return {
     line: (text) => core.info(safe(text)),
     group: (title, lines) => {
@@ -241,9 +205,9 @@ export function createActionLog(redactor: Redactor): Log {
       for (const line of lines) core.info(safe(line));
       core.endGroup();
     },
-    notice: (message, title) => core.notice(annotation(message), properties(title)),
-    warning: (message, title) => core.warning(annotation(message), properties(title)),
-    error: (message, title) => core.error(annotation(message), properties(title)),
+    notice: annotate(core.notice),
+    warning: annotate(core.warning),
+    error: annotate(core.error),
     debug: (text) => core.debug(safe(text)),
   };
 }

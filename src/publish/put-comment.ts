@@ -1,7 +1,7 @@
 import { upperFirst } from '../base/text.ts';
 import type { Clock } from '../base/time.ts';
-import { type CommentContent, hasMarker, isSameComment, renderComment } from '../report/comment.ts';
-import { type ApiFailure, type Comment, failureOf, type HostApi } from './host-api.ts';
+import { type CommentContent, hasMarker, readComment, renderComment } from '../report/comment.ts';
+import type { Comment, HostApi, HostFailure } from './host-api.ts';
 
 interface CommentTask extends CommentContent {
   /** Number of the pull request. */
@@ -26,41 +26,33 @@ const MAX_ROUNDS = 5;
 export async function putComment(task: CommentTask): Promise<string> {
   const { api, clock, issue, signal } = task;
   let url = '';
-  for (let round = 1; round <= MAX_ROUNDS; round++) {
-    const [target, ...others] = await ownComments(task);
-    // After a write: deleted since, or not listed yet.
-    if (target === undefined && (url !== '' || !task.mayCreate)) return url;
-    const known = target === undefined ? [] : [target, ...others].map(({ body }) => body);
-    const body = renderComment(task, known);
+  for (let round = 1; round <= MAX_ROUNDS && !signal.aborted; round++) {
+    const known = await ownComments(task);
+    const [target, ...others] = known;
+    const bodies = known.map(({ body }) => body);
+    const body = renderComment(task, bodies);
     if (target === undefined) {
+      // After a write: deleted since, or not listed yet.
+      if (url !== '' || !task.mayCreate) return url;
       ({ url } = await api.createComment(issue, body));
     } else {
       ({ url } = target);
-      if (others.length === 0 && isSameComment(target.body, body)) return url;
-      try {
-        await api.updateComment(target.id, body);
-        for (const { id } of others) await api.deleteComment(id);
-      } catch (error) {
-        // Deleted since it was read.
-        if (failureOf(error, signal).kind !== 'not-found') throw error;
-        url = '';
-        continue;
-      }
+      const isWritten = readComment(target.body).state === readComment(body).state;
+      if (isWritten && others.length === 0) return url;
+      if ((await api.updateComment(target.id, body)) === undefined) url = '';
+      for (const { id } of others) await api.deleteComment(id);
     }
     await clock.sleep(SETTLE_MS, signal);
-    if (signal.aborted) return url;
   }
   return url;
 }
 
 /** Returns our own comments. The marker alone is no proof: anyone can write one. */
 async function ownComments({ api, issue, key }: CommentTask): Promise<Comment[]> {
-  let viewer: Promise<string | undefined> | undefined;
-  return api.comments(issue, async (comment) => {
-    if (!hasMarker(comment.body, key)) return false;
-    viewer ??= api.viewer();
-    return isOurs(comment, await viewer);
-  });
+  const marked = await api.comments(issue, (body) => hasMarker(body, key));
+  if (marked.length === 0) return [];
+  const viewer = await api.viewer();
+  return marked.filter((comment) => isOurs(comment, viewer));
 }
 
 function isOurs({ author, authorType }: Comment, viewer: string | undefined): boolean {
@@ -74,7 +66,7 @@ function isOurs({ author, authorType }: Comment, viewer: string | undefined): bo
   return bare(author) === bare(viewer) && (!isBot || author.endsWith('[bot]'));
 }
 
-/** The words of GitHub for a permission that the token lacks; other hosts have similar ones. */
+/** The words of GitHub for a permission that the token lacks. */
 const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
 
 /**
@@ -83,23 +75,24 @@ const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
  */
 export function commentTrouble(
   tried: string,
-  { kind, message }: ApiFailure,
+  failure: HostFailure,
   restricted: string | undefined,
   place: string,
 ): string {
+  const said = failure.message.replace(/\.$/, '');
+  return `could not ${tried}: ${said}. ${upperFirst(adviceFor(failure, restricted, place))}.`;
+}
+
+function adviceFor(
+  { status, message, isRateLimit = false }: HostFailure,
+  restricted: string | undefined,
+  place: string,
+): string {
+  if (status === 401) return 'the input "github-token" is no valid token, or it has expired';
+  if (isRateLimit) return 'the rate limit is used up; the next run writes the comment';
   // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a
   // locked conversation, single sign-on, the address of the runner, a proxy.
-  const lacksPermission =
-    kind === 'not-found' || (kind === 'forbidden' && PERMISSION.test(message));
-  const advice =
-    kind === 'unauthorized'
-      ? 'the input "github-token" is no valid token, or it has expired'
-      : kind === 'throttled'
-        ? 'the rate limit is used up; the next run writes the comment'
-        : !lacksPermission
-          ? place
-          : restricted === undefined
-            ? 'add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")'
-            : `${restricted}, and its token can only read; ${place}`;
-  return `could not ${tried}: ${message.replace(/\.$/, '')}. ${upperFirst(advice)}.`;
+  if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return place;
+  if (restricted !== undefined) return `${restricted}, and its token can only read; ${place}`;
+  return 'add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")';
 }

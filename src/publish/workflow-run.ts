@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { isObject, type Json, parseObject, stringAt, valueAt } from '../base/json.ts';
 import { type Environment, readRegularFile } from '../base/process.ts';
 import { shorten } from '../base/text.ts';
@@ -9,56 +8,66 @@ export type WorkflowRun = NonNullable<ReturnType<typeof readWorkflowRun>>;
 /** The event that started the workflow. */
 export type HostEvent = WorkflowRun['event'];
 
+const MAX_WHERE_CHARS = 120;
+/** Limit for an event payload; GitHub sends at most 25 MB. */
+const MAX_PAYLOAD_MB = 100;
+
 /** Reads the workflow run that this process belongs to; `undefined` outside of one. */
 export function readWorkflowRun(env: Environment, matrix: string) {
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   const name = env['GITHUB_EVENT_NAME'] ?? '';
   if (!/^[^/\s]+\/[^/\s]+$/.test(repository) || name === '') return undefined;
-  const eventPath = env['GITHUB_EVENT_PATH'] ?? '';
-  const [workflow, jobId] = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''];
+  const [workflow, job] = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''];
   const values = Object.entries(parseObject(matrix) ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  const [id, number] = [wholeNumber(env['GITHUB_RUN_ID']), wholeNumber(env['GITHUB_RUN_NUMBER'])];
+  const shown = values.map(([, one]) => (typeof one === 'string' ? one : JSON.stringify(one)));
+  const number = wholeNumber(env['GITHUB_RUN_NUMBER']);
   const attempt = wholeNumber(env['GITHUB_RUN_ATTEMPT']) || 1;
-  const serverUrl = address(env['GITHUB_SERVER_URL'], 'https://github.com');
-  const isGithub = serverUrl === 'https://github.com';
+  const serverUrl = withoutSlash(env['GITHUB_SERVER_URL'] || 'https://github.com');
+  const usualApi =
+    serverUrl === 'https://github.com' ? 'https://api.github.com' : `${serverUrl}/api/v3`;
   return {
     serverUrl,
     /** Runners name it; without it, no token may go to another host than the server. */
-    apiUrl: address(
-      env['GITHUB_API_URL'],
-      isGithub ? 'https://api.github.com' : `${serverUrl}/api/v3`,
-    ),
+    apiUrl: withoutSlash(env['GITHUB_API_URL'] || usualApi),
     event: {
       /** Name of the event. In a called workflow it is that of the caller. */
       name,
-      payload: readPayload(eventPath),
+      payload: readPayload(env['GITHUB_EVENT_PATH'] ?? ''),
       sha: env['GITHUB_SHA'] ?? '',
       actor: env['GITHUB_ACTOR'] ?? '',
       /** Repository as "owner/name". */
       repository,
     },
     /** Id of the run, ascending in time. The number of a run is unique only per workflow. */
-    id,
+    id: wholeNumber(env['GITHUB_RUN_ID']),
     attempt,
     number,
-    /** Label such as "run 812, attempt 1". */
     label: `run ${number || '?'}, attempt ${attempt}`,
     /** Name of the job, such as "preview / teardown (eu)", as GitHub names checks. */
-    where: describeJob(
-      workflow,
-      jobId,
-      values.map(([, value]) => value),
+    where: shorten(
+      // A workflow without a name has that of its file.
+      [workflow.replace(/^.*\//, ''), job || 'job'].filter(Boolean).join(' / ') +
+        (shown.length === 0 ? '' : ` (${shown.join(', ')})`),
+      MAX_WHERE_CHARS,
     ),
     /** Hash of the job, because its name may contain any text. */
-    job: hash([workflow, jobId, values]),
-    /** Start of the job, in milliseconds since the epoch. */
-    startedAt: startOf(eventPath),
+    job: hash([workflow, job, values]),
   };
 }
 
-/** Returns the configured address or its fallback, without a slash at the end. */
-function address(given: string | undefined, fallback: string): string {
-  return (given || fallback).replace(/\/+$/, '');
+function withoutSlash(address: string): string {
+  return address.replace(/\/+$/, '');
+}
+
+function wholeNumber(value = ''): number {
+  return /^\d{1,15}$/.test(value) ? Number(value) : 0;
+}
+
+/** Reads the payload; null if it cannot be read. A byte order mark, which programs of Windows write, is skipped. */
+function readPayload(path: string): Json {
+  const read = readRegularFile(path, MAX_PAYLOAD_MB);
+  if ('problem' in read) return null;
+  return parseObject(read.bytes.toString('utf8').replace(/^\uFEFF/, '')) ?? null;
 }
 
 /** Returns the page of a run; `undefined` if its address is unknown. */
@@ -76,52 +85,14 @@ export function restriction({ event }: WorkflowRun): string | undefined {
   if (actor === 'dependabot[bot]' && /^(push|pull_request)$/.test(name)) {
     return 'Dependabot started this run';
   }
-  // A fork that was deleted has no repository.
   const head = valueAt(payload, 'pull_request', 'head');
+  // A fork that was deleted has no repository.
   const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
-  const isOfFork = isObject(head) && from !== repository.toLowerCase();
-  return name === 'pull_request' && isOfFork
-    ? 'this run is for a pull request from a fork'
-    : undefined;
+  const isOfFork = name === 'pull_request' && isObject(head) && from !== repository.toLowerCase();
+  return isOfFork ? 'this run is for a pull request from a fork' : undefined;
 }
-
-function describeJob(workflow: string, job: string, values: readonly unknown[]): string {
-  // A workflow without a name has that of its file.
-  const name = workflow.replace(/^.*\//, '');
-  const shown = values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)));
-  const matrix = shown.length === 0 ? '' : ` (${shown.join(', ')})`;
-  return shorten(`${name === '' ? '' : `${name} / `}${job || 'job'}${matrix}`, MAX_WHERE_CHARS);
-}
-
-const MAX_WHERE_CHARS = 120;
 
 /** Returns 16 hexadecimal characters, which can stand in an HTML comment and reveal nothing. */
 export function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
-}
-
-function wholeNumber(value = ''): number {
-  return /^\d{1,15}$/.test(value) ? Number(value) : 0;
-}
-
-/** Returns the start of the job: runners write the file of the event when a job begins. */
-function startOf(eventPath: string): number | undefined {
-  const at = statSync(eventPath, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  // Files in a container may be dated 1970.
-  return Date.now() - at < MAX_JOB_MS ? at : undefined;
-}
-
-const MAX_JOB_MS = 5 * 24 * 3_600_000;
-
-/** Limit for an event payload; GitHub sends at most 25 MB. */
-const MAX_PAYLOAD_MB = 100;
-
-/**
- * Reads the payload; null if it cannot be read. The report is then published without a comment. A byte order mark, which
- * programs of Windows write, is skipped.
- */
-function readPayload(path: string): Json {
-  const read = readRegularFile(path, MAX_PAYLOAD_MB);
-  if ('problem' in read) return null;
-  return parseObject(read.bytes.toString('utf8').replace(/^\uFEFF/, '')) ?? null;
 }

@@ -1,7 +1,7 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
 import { clockTime, clusterWords } from './sentences.ts';
-import type { Action, View } from './view.ts';
+import type { Action, Ending, Failure, View } from './view.ts';
 import {
   bold,
   capitalized,
@@ -59,9 +59,14 @@ const FORMS: readonly Detail[] = [
 ];
 
 /** Renders the job summary, in the longest form that stays below `maxBytes`. */
-export function renderSummary(view: View, context: RenderContext, maxBytes: number): string {
-  const text = longestThatFits(view, context, (one) => Buffer.byteLength(one) < maxBytes);
+export function renderSummary(ending: Ending, context: RenderContext, maxBytes: number): string {
+  const text = longestThatFits(ending, context, (one) => Buffer.byteLength(one) < maxBytes);
   return text === '' ? '' : `${text}\n`;
+}
+
+/** Renders the part of one run in a comment; empty if there is no room for it. */
+export function renderSection(ending: Ending, context: RenderContext, maxChars: number): string {
+  return longestThatFits(ending, context, (one) => one.length <= maxChars);
 }
 
 /** Renders report.md with everything, for downloads. */
@@ -70,16 +75,26 @@ export function renderMarkdownReport(view: View, context: RenderContext): string
 }
 
 /** Returns the longest form that fits; empty if not even the shortest fits. */
-export function longestThatFits(
-  view: View,
+function longestThatFits(
+  ending: Ending,
   context: RenderContext,
   fits: (text: string) => boolean,
 ): string {
+  if (!('run' in ending)) return failureSection(ending, context);
   for (const detail of FORMS) {
-    const text = renderDocument(view, context, detail);
+    const text = renderDocument(ending, context, detail);
     if (fits(text)) return text;
   }
   return '';
+}
+
+function failureSection({ at, hints, message }: Failure, context: RenderContext): string {
+  return [
+    '### 🔴 The teardown gate could not work',
+    ...[message, ...hints].map((text) => codeHtml(text, MAX_FAILURE_CHARS)),
+    'The state of the namespaces is unknown.',
+    `<sub>${runLink(context)} · ${clockTime(at)}</sub>`,
+  ].join('\n\n');
 }
 
 function renderDocument(view: View, context: RenderContext, detail: Detail): string {
@@ -96,12 +111,13 @@ function renderDocument(view: View, context: RenderContext, detail: Detail): str
   return [...sections, `<sub>${footer.join(' · ')}</sub>`].join('\n\n');
 }
 
-export function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
+function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
   const label = toMarkdown(diagnosed(runLabel));
   return runUrl === undefined ? label : `[${label}](${runUrl})`;
 }
 
 const MAX_COMMAND_CHARS = 4_000;
+const MAX_FAILURE_CHARS = 1_000;
 /** Lines below an item of a list. */
 const MAX_LINES = 20;
 function blockMarkdown(block: Block, chars: number): string {

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type Comment, connectHost, failureOf, type HostApi } from '../../src/publish/host-api.ts';
+import { connectHost, failureOf, type HostApi } from '../../src/publish/host-api.ts';
 import { type Fault, type Github, startGithub } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
@@ -21,7 +21,7 @@ function connect(github: Github, more: More = {}): Promise<HostApi> {
 }
 
 const MARK = '<!-- mine -->';
-const isMine = async ({ body }: Comment): Promise<boolean> => body.startsWith(MARK);
+const isMine = (body: string): boolean => body.startsWith(MARK);
 
 describe.each(['api.github.com', 'ghes-3.17'] as const)(
   'every request is one that %s describes',
@@ -49,10 +49,9 @@ describe.each(['api.github.com', 'ghes-3.17'] as const)(
     });
 
     test.each([
-      { tellsViewer: 'graphql', is: 'ci-bot' },
-      { tellsViewer: 'rest', is: 'ci-bot' },
-      { tellsViewer: 'never', is: undefined },
-    ] as const)('of the user of the token, if $tellsViewer tells it', async (row) => {
+      { tellsViewer: true, is: 'ci-bot' },
+      { tellsViewer: false, is: undefined },
+    ] as const)('of the user of the token, if GraphQL tells it: $tellsViewer', async (row) => {
       const github = await serveGithub({ description, login: 'ci-bot', ...row });
       expect(await (await connect(github)).viewer()).toBe(row.is);
     });
@@ -65,16 +64,16 @@ test('1,000 comments are read to their end', async () => {
   github.addComment(8, `${MARK} of another`);
   const got = await (await connect(github)).comments(7, isMine);
   expect(got.map(({ body }) => body)).toEqual([0, 250, 500, 750].map((at) => `${MARK} ${at}`));
-  expect(github.requests).toHaveLength(10);
+  expect(github.requests).toHaveLength(11);
 });
 
-test('a host that names an endless next page on another server gets no more requests, nor does that', async () => {
+test('a host that names a next page on another server gets no more requests, nor does that', async () => {
   const [github, elsewhere] = [await serveGithub(), await serveGithub()];
   const headers = { link: `<${elsewhere.url}/repos/octo-org/shop/issues/7/comments>; rel="next"` };
   const body = [{ id: 3, body: MARK, html_url: '', user: null }];
   github.fail({ request: /comments/, answer: { status: 200, headers, body } });
   expect(await (await connect(github)).comments(7, isMine)).toMatchObject([{ id: 3 }]);
-  expect(github.requests).toHaveLength(2);
+  expect(github.requests).toHaveLength(1);
   expect(elsewhere.requests).toEqual([]);
 });
 
@@ -96,9 +95,9 @@ describe('a call that fails', () => {
       github.fail({ request: /GET .*comments/, answer });
       const failure = await failureOn(github, { callTimeoutMs: answer === 'hang' ? 300 : 5_000 });
       expect(JSON.stringify(failure)).not.toContain(github.token);
-      const { kind, message, retryMs } = failure;
+      const { status, message, retryMs, isRateLimit } = failure;
       // How a reset is worded is for Node to say.
-      return [kind, kind === 'network' ? '' : message, retryMs];
+      return [isRateLimit ? 'limit' : '', answer === 'reset' ? '' : message, retryMs, status];
     }));
 
   test('ends at once if the run is cancelled', async () => {
@@ -108,29 +107,28 @@ describe('a call that fails', () => {
     const got = failureOn(github, { signal: cancel.signal });
     await vi.waitUntil(() => github.requests.length > 0);
     cancel.abort();
-    expect(await got).toMatchObject({ kind: 'aborted' });
+    expect((await got).retryMs).toBeUndefined();
   });
 
   test('ends when the time for publishing is over', async () => {
     const github = await serveGithub();
     github.fail({ request: /./, answer: 'hang' });
     expect(await failureOn(github, { signal: AbortSignal.timeout(100) })).toEqual({
-      kind: 'timeout',
       message: 'no answer within the time for publishing',
     });
   });
 
   test.each([
-    { what: 'a server that is gone', kind: 'network', more: {} },
-    { what: 'an invalid address', kind: 'network', more: { apiUrl: 'not a url' } },
-  ])('because of $what has a kind', async ({ kind, more }) => {
+    { what: 'a server that is gone', more: {} },
+    { what: 'an invalid address', more: { apiUrl: 'not a url' } },
+  ])('because of $what may be tried again', async ({ more }) => {
     const github = await startGithub();
     await github.close();
-    expect(await failureOn(github, more)).toMatchObject({ kind });
+    expect(await failureOn(github, more)).toMatchObject({ retryMs: 500 });
   });
 
   test('with a bad token has a message about the token', async () => {
     const failure = await failureOn(await serveGithub(), { token: 'another-token' });
-    expect(failure).toMatchObject({ kind: 'unauthorized', message: '401 Bad credentials' });
+    expect(failure).toMatchObject({ status: 401, message: '401 Bad credentials' });
   });
 });

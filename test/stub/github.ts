@@ -67,8 +67,8 @@ export interface GithubOptions {
   repository?: string;
   /** Who the token is. */
   login?: string;
-  /** Which requests tell who the token is; a server other than GitHub has no GraphQL. */
-  tellsViewer?: 'graphql' | 'rest' | 'never';
+  /** Whether GraphQL tells who the token is; a server other than GitHub has none. */
+  tellsViewer?: boolean;
 }
 
 const TOKEN = 'token-of-the-workflow-run';
@@ -100,7 +100,7 @@ class GithubStub implements Github {
       description: 'api.github.com',
       repository: REPOSITORY_NAME,
       login: 'github-actions[bot]',
-      tellsViewer: 'graphql',
+      tellsViewer: true,
       ...options,
     };
   }
@@ -202,13 +202,9 @@ class GithubStub implements Github {
     const { login, repository, tellsViewer } = this.#options;
     const unknown = message(403, 'Resource not accessible by integration');
     if (/^(\/api)?\/graphql$/.test(url.pathname)) {
-      return tellsViewer === 'graphql'
-        ? { status: 200, body: { data: { viewer: { login } } } }
-        : unknown;
+      return tellsViewer ? { status: 200, body: { data: { viewer: { login } } } } : unknown;
     }
     const path = url.pathname.slice(this.#basePath.length);
-    if (path === '/user')
-      return tellsViewer === 'rest' ? { status: 200, body: { login } } : unknown;
     const prefix = `/repos/${repository}`;
     if (!path.startsWith(`${prefix}/`)) return message(404, 'Not Found');
     return this.#inRepository(entry, url, path.slice(prefix.length));

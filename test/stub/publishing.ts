@@ -14,9 +14,8 @@ import {
   MAX_COMMENT_CHARS,
   renderComment,
   resultOf,
-  sectionOf,
 } from '../../src/report/comment.ts';
-import type { RenderContext } from '../../src/report/markdown.ts';
+import { type RenderContext, renderSection } from '../../src/report/markdown.ts';
 import { logReport } from '../../src/report/plain-text.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
@@ -45,8 +44,6 @@ export interface DeskOptions {
   matrix?: Json;
   namespaces?: readonly string[];
   selector?: string;
-  /** When the job began, ms since the epoch. */
-  startedAt?: number;
   token?: string;
   cancelled?: AbortSignal;
   /** For a server that does not answer; otherwise no call times out, even on a slow machine. */
@@ -128,11 +125,7 @@ function workflowRun(options: DeskOptions): WorkflowRun {
   );
   if (read === undefined) throw new Error('that is no workflow run');
   const { payload } = event;
-  return {
-    ...read,
-    event: { ...read.event, payload },
-    startedAt: options.startedAt,
-  };
+  return { ...read, event: { ...read.event, payload } };
 }
 
 function commentInputs(options: DeskOptions): PublisherDeps['comment'] {
@@ -184,7 +177,7 @@ export const KEY = '0123456789abcdef';
 
 /** Of a run, as far as the comment needs it. */
 export function entryOf(result: RunResult, given: Partial<Entry> = {}): Entry {
-  const place = { scope: 'c'.repeat(16), cluster: 'd'.repeat(16), about: 'preview-pr-42' };
+  const place = { scope: 'c'.repeat(16), about: 'preview-pr-42' };
   const run = { run: 9_001, attempt: 1, number: 812 };
   return { ...run, ...place, ...resultOf(viewOf(result)), ...given };
 }
@@ -203,7 +196,7 @@ export function commentOf(
     maxChars?: number;
   } & Partial<Entry> = {},
 ): string {
-  const section = (room: number): string => sectionOf(viewOf(run), context, room);
+  const section = (room: number): string => renderSection(viewOf(run), context, room);
   const content = { key: KEY, job, own: entryOf(run, given), section };
   return renderComment({ ...content, linkTo: () => context.runUrl }, known, maxChars);
 }

@@ -7,9 +7,7 @@ import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import type { Suspect } from '../../src/diagnose/owner/suspects.ts';
 import { findOwner, type Ownership } from '../../src/diagnose/owner/verdict.ts';
-import { wantedFor } from '../../src/diagnose/wanted.ts';
-import { webhookFacts } from '../../src/model/facts/admission.ts';
-import { workloadFacts } from '../../src/model/facts/workloads.ts';
+import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -24,83 +22,6 @@ function rootOf(scenario: string, change: (now: Snapshot) => void): Finding {
   const { findings, rootCauses } = diagnose(now, before);
   return findings.find(({ id }) => id === rootCauses[0]) as Finding;
 }
-
-const daemonSet = (namespace: string, name: string, image: string) =>
-  workloadFacts(
-    'apps/v1',
-    'DaemonSet',
-  )({
-    metadata: { namespace, name, uid: name },
-    spec: { template: { spec: { containers: [{ name: 'agent', image }] } } },
-    status: { desiredNumberScheduled: 3, numberReady: 2 },
-  });
-
-const AGENTS = [
-  daemonSet('kube-system', 'calico-node', 'calico/node:v3'),
-  daemonSet('kube-system', 'aws-node', 'amazon-k8s-cni:v1'),
-  daemonSet('kube-system', 'ebs-csi-node', 'aws-ebs-csi-driver:v1'),
-  daemonSet('gpus', 'nvidia-dra-driver-gpu-kubelet-plugin', 'k8s-dra-driver-gpu:v25'),
-];
-
-const saysKubelet =
-  (text: string, agents = AGENTS) =>
-  (now: Snapshot): void => {
-    now.cluster.daemonSets = readOk(agents);
-    for (const { events } of Object.values(now.places)) {
-      for (const one of events?.ok ? events.value : []) {
-        if (one.reason === 'FailedUnmount') one.message = text;
-      }
-    }
-  };
-
-const SANDBOX =
-  'error killing pod: failed to "KillPodSandbox" for "7f1" with KillPodSandboxError: "rpc error: code = Unknown desc = failed to destroy network for sandbox \\"9ab\\": plugin type=\\"calico\\" failed (delete): error getting ClusterInformation: connection is unauthorized: Unauthorized"';
-const CSI =
-  'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") pod "7f1": rpc error: device is busy';
-const DRA =
-  'unprepare dynamic resources: NodeUnprepareResources failed for claim team/gpu: DRA driver gpu.nvidia.com is not registered';
-
-test.each<[string, string, RegExp]>([
-  [
-    'a network plugin',
-    SANDBOX,
-    /^Repair network plugin calico on node node-ready, which DaemonSet kube-system\/calico-node runs \(2 of 3 ready\): it does not release the pod's network$/,
-  ],
-  [
-    'a volume',
-    CSI,
-    /^Repair CSI driver ebs\.csi\.aws\.com .* DaemonSet kube-system\/ebs-csi-node runs .*: it does not unmount volume data$/,
-  ],
-  [
-    'claimed devices',
-    DRA,
-    /^Repair DRA driver gpu\.nvidia\.com .* DaemonSet gpus\/nvidia-dra-\S+ runs .*: it does not release claim team\/gpu$/,
-  ],
-  ['something else', 'cgroup is busy', /^Resolve what the kubelet of node node-ready reports$/],
-])('an overdue pod whose kubelet waits for %s', (_, text, fix) => {
-  const { code, quote, remedies } = rootOf('unmount-fails', saysKubelet(text));
-  expect(code).toBe('pod-not-confirmed');
-  expect(remedies[0]?.text).toMatch(fix);
-  expect(quote).toContain(text.slice(-20));
-  // A restart of the kubelet is the last advice.
-  expect(remedies.at(-1)?.text).toMatch(/^If nothing else helps, restart .*kubelet/);
-});
-
-test('a driver that no DaemonSet, or more than one, can be is named alone', () => {
-  const two = [...AGENTS, daemonSet('other', 'calico-node', 'x')];
-  for (const agents of [[], two]) {
-    const [fix] = rootOf('unmount-fails', saysKubelet(SANDBOX, agents)).remedies;
-    expect(fix?.text).toMatch(/^Repair network plugin calico on node node-ready: it does not/);
-  }
-});
-
-test('the DaemonSets are read, and the pods of the one that is meant', () => {
-  const { now } = readRecordedLook('unmount-fails');
-  saysKubelet(SANDBOX)(now);
-  const { cluster, places } = wantedFor(now);
-  expect(cluster).toContain('daemonSets');
-  expect(places).toContainEqual({ namespace: 'kube-system', sources: ['pods'] });
-});
 
 const crowd = (count: number, others: number) => (now: Snapshot) => {
   const [first] = now.pods.ok ? (now.pods.value as [PodFacts]) : [];
@@ -141,42 +62,135 @@ test('a grace period of a week is shortened, not waited for', () => {
   );
 });
 
-const sidecar = (name: string) =>
+const changer = (name: string, operations = ['*']) =>
   webhookFacts('MutatingWebhookConfiguration')({
     metadata: { name, uid: name },
     webhooks: [
       {
         name: `${name}.example.com`,
         clientConfig: { url: 'https://example.com' },
-        rules: [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }],
+        rules: [
+          { operations: ['*'], apiGroups: ['apps'], apiVersions: ['*'], resources: ['*'] },
+          { operations, apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] },
+        ],
       },
     ],
   });
 
-test.each<[string[], string, string]>([
-  [['sidecar'], 'likely', 'most likely changes a field'],
-  [['sidecar', 'mesh'], 'unknown', 'may be what changes a field'],
-])(
-  'a refused field that the change does not touch is of the mutating webhooks %j',
-  (names, certainty, says) => {
-    const { before, now } = readRecordedLook('put-back');
-    now.cluster.mutatingPolicies = readOk([]);
-    now.cluster.mutatingWebhooks = readOk(names.flatMap(sidecar));
+const POLICY = policyFacts('MutatingAdmissionPolicy')({
+  metadata: { name: 'sizes' },
+  spec: {
+    matchConstraints: {
+      resourceRules: [
+        {
+          operations: ['CREATE', 'UPDATE'],
+          apiGroups: ['*'],
+          apiVersions: ['*'],
+          resources: ['*'],
+        },
+      ],
+    },
+  },
+});
+const BINDING = policyBindingFacts({
+  metadata: { name: 'sizes-here' },
+  spec: { policyName: 'sizes' },
+});
+
+const IMMUTABLE =
+  'Widget.example.com "db" is invalid: spec.size: Invalid value: 3: field is immutable';
+const POD = `Pod "migrate-x6qrj" is invalid: spec: Forbidden: pod updates may not change fields other than \`spec.containers[*].image\``;
+const DENIED = 'admission webhook "guard.example.com" denied the request: label team is required';
+
+/** The gate itself may not try the update. */
+const untried = (now: Snapshot): void => {
+  for (const trial of Object.values(now.trials)) {
+    Object.assign(trial, { answer: 'unknown', message: 'widgets is forbidden' });
+  }
+};
+const SAID: Record<string, (now: Snapshot, text: string) => void> = {
+  'its dry run': (now, message) => {
     for (const trial of Object.values(now.trials)) {
-      const message =
-        'Widget.example.com "db" is invalid: spec.replicas: Forbidden: field is immutable';
       Object.assign(trial, { answer: 'refused', message });
     }
-    const found = diagnose(now, before).findings.filter(({ code }) => code === 'admission-denied');
-    expect(found.map((one) => one.subject.name).toSorted()).toEqual(names.toSorted());
-    for (const one of found) {
-      expect(one).toMatchObject({ certainty });
-      expect(one.message).toContain(says);
-      expect(one.remedies[0]?.text).toMatch(/^Limit webhook \S+ of \S+ to CREATE$/);
-      expect(one.remedies[0]?.command).toContain('/webhooks/0/rules/0/operations');
+  },
+  'the status': (now, message) => {
+    untried(now);
+    for (const read of Object.values(now.details)) {
+      const lastTransitionTime = now.takenAt;
+      const condition = { type: 'Ready', status: 'False', reason: 'Failed', message };
+      if (read.ok) read.value.conditions.push({ ...condition, lastTransitionTime });
     }
   },
-);
+  'an Event': (now, message) => {
+    untried(now);
+    const [object] = now.content.flatMap(({ read }) =>
+      read.ok ? read.value.terminating.flatMap(({ examples }) => examples) : [],
+    );
+    const place = now.places[now.namespace.name];
+    if (!place?.events?.ok || object === undefined) throw new Error('no object');
+    const event = { type: 'Warning', reason: 'FailedUpdate', message, regarding: object };
+    place.events.value.push({ ...event, component: 'x', instance: '', at: now.takenAt });
+  },
+};
+
+function obstacles(scenario: string, source: string, text: string, ...names: string[]): Finding[] {
+  const { before, now } = readRecordedLook(scenario);
+  const isPolicy = names.includes('sizes');
+  now.cluster.mutatingPolicies = readOk(isPolicy ? [POLICY] : []);
+  now.cluster.mutatingPolicyBindings = readOk(isPolicy ? [BINDING] : []);
+  now.cluster.mutatingWebhooks = readOk(
+    names.filter((name) => name !== 'sizes').flatMap((name) => changer(name)),
+  );
+  SAID[source]?.(now, text);
+  const { findings, rootCauses } = diagnose(now, before);
+  const roots = findings.filter(({ id }) => rootCauses.includes(id));
+  return roots.toSorted((a, b) => (a.subject.name < b.subject.name ? -1 : 1));
+}
+
+test.each<[string, string, string, string[], string]>([
+  ['put-back', 'its dry run', IMMUTABLE, ['sidecar'], 'likely'],
+  ['put-back', 'its dry run', IMMUTABLE, ['mesh', 'sidecar'], 'unknown'],
+  ['put-back', 'the status', IMMUTABLE, ['sidecar'], 'likely'],
+  ['put-back', 'the status', IMMUTABLE, ['sizes'], 'likely'],
+  ['put-back', 'an Event', IMMUTABLE, ['mesh', 'sidecar', 'sizes'], 'unknown'],
+  ['S22', 'its dry run', POD, ['sidecar'], 'likely'],
+  ['S22', 'an Event', POD, ['sidecar'], 'likely'],
+])('%s: a refused change that the removal does not make, in %s (%s), is of %j', (...row) => {
+  const [scenario, source, text, names, certainty] = row;
+  const roots = obstacles(scenario, source, text, ...names);
+  expect(roots.map(({ subject }) => subject.name)).toEqual(names);
+  for (const { code, certainty: own, message, remedies } of roots) {
+    expect({ code, certainty: own }).toEqual({ code: 'admission-denied', certainty });
+    expect(message).toMatch(/(?:most likely changes|may be what changes) a field in the UPDATE/);
+    expect(remedies[0]?.text).toMatch(/^Limit (?:webhook \S+ of \S+ \S+|policy sizes) to CREATE$/);
+    expect(remedies[0]?.command).toMatch(
+      /"path":"\/(?:webhooks\/0\/rules\/1|spec\/matchConstraints\/resourceRules\/0)\/operations","value":\["CREATE"\]/,
+    );
+    // The rules about other types stay.
+    expect(remedies[0]?.command).not.toContain('/rules/0/');
+  }
+});
+
+test('a refused change of which no read webhook or policy can be the cause is searched', () => {
+  for (const scenario of ['put-back', 'S22']) {
+    const text = scenario === 'S22' ? POD : IMMUTABLE;
+    const [root] = obstacles(scenario, 'an Event', text);
+    expect(root?.remedies[0]?.text).toMatch(/^Find the mutating webhook or policy that changes/);
+    expect(JSON.stringify(root?.remedies)).not.toContain('valid, or let its type accept');
+  }
+});
+
+test('an object that is invalid itself is no fault of a mutating webhook', () => {
+  const text = 'Widget.example.com "db" is invalid: spec.size: Required value';
+  const roots = obstacles('put-back', 'its dry run', text, 'sidecar');
+  expect(roots.map(({ code }) => code)).not.toContain('admission-denied');
+});
+
+test('a refusal that only an Event reports ends the chain behind kube-controller-manager', () => {
+  const [root] = obstacles('S22', 'an Event', `error removing finalizer: ${DENIED}`);
+  expect(root).toMatchObject({ code: 'admission-denied', subject: { name: 'guard' } });
+});
 
 test('a forecast leaves a question open if nothing but the deletion can answer it', () => {
   const open = { what: 'whether admission lets pods be deleted', reason: 'it looks at who asks' };

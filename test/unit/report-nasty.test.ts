@@ -4,7 +4,7 @@ import { logLine, plainText } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { outputsOf } from '../../src/outputs.ts';
-import { entriesIn } from '../../src/report/comment.ts';
+import { readComment } from '../../src/report/comment.ts';
 import { renderMarkdownReport } from '../../src/report/markdown.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { buildReport, reportJson } from '../../src/report/report-json.ts';
@@ -189,9 +189,9 @@ describe('the marker of the comment', () => {
     for (const run of RUNS) {
       const body = comment(poison(run, text));
       expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      // Around the story and in front of what is remembered.
-      expect(body.match(/<!--/g)).toHaveLength(4);
-      expect(entriesIn(body)).toHaveLength(2);
+      // The marker, what is remembered, and the end of the report.
+      expect(body.match(/<!--/g)).toHaveLength(3);
+      expect(readComment(body).entries).toHaveLength(2);
     }
   });
 });

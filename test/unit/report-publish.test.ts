@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createRedactor, redactDeep } from '../../src/base/redact.ts';
-import { entriesIn } from '../../src/report/comment.ts';
+import { readComment } from '../../src/report/comment.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import { startGithub } from '../stub/github.ts';
 import { poison } from '../stub/poison.ts';
@@ -130,9 +130,9 @@ describe('a secret in any text', () => {
       const reports = [reportJsonPath, reportMarkdownPath].filter((path) => path !== '');
       const files = reports.map((path) => readFileSync(path, 'utf8'));
       const body = github.commentsOn(PULL_REQUEST)[0]?.body ?? '';
-      expect(entriesIn(body)).toHaveLength(1);
+      expect(readComment(body).entries).toHaveLength(1);
       const everything = [...files, read('summary.md'), body, ...said].join('\n');
-      const all = `${everything}\n${JSON.stringify(entriesIn(body))}`;
+      const all = `${everything}\n${JSON.stringify(readComment(body).entries)}`;
       const decoded = all.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
       for (const text of [all, decoded]) {
         expect(text).not.toContain('s3cr3t');

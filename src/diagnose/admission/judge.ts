@@ -1,6 +1,7 @@
 import { escapeForRegExp, isKindNamed, upperFirst } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
+  Candidate,
   LabelRequirement,
   ObjectFacts,
   PolicyBindingFacts,
@@ -33,6 +34,7 @@ import {
 } from '../context.ts';
 import {
   type AdmissionError,
+  type ContentError,
   classifyErrorText,
   type ErrorOf,
   isAdmissionError,
@@ -46,12 +48,15 @@ import {
   closedWebhooks,
   denialOf,
   type Guard,
+  guardsAsked,
   guardsFor,
   isGuardAsked,
   matchesLabels,
+  matchesRule,
   mayDeny,
   type Operation,
   policiesOf,
+  realRequests,
 } from './guards.ts';
 
 /**
@@ -498,49 +503,83 @@ export function onlyGuardResults(
   return [{ ...guardResult(context, only, request), message, certainty: 'likely' }];
 }
 
+/** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
+const UNCHANGEABLE =
+  /\bimmutable\b|\bmay not (?:be )?change|\bupdates? (?:may not|to .{1,300} are forbidden)|\b(?:cannot|must not|can't) be (?:changed|updated|modified)/i;
+
+/** Reports whether an error refuses the change of a field that the removal of a finalizer does not change. */
+export function refusesOtherChange({ kind, text }: ContentError): boolean {
+  return kind === 'invalid' && UNCHANGEABLE.test(text);
+}
+
+/** Returns the remedy to find what makes such a change, which need not be one of the guards that were read. */
+export function changerRemedy(text: string): Remedy {
+  return withRole('now', {
+    text: `Find the mutating webhook or policy that changes this field when the object is updated, and limit it to CREATE: "${shortQuote(text)}"`,
+    command: kubectl('get', 'mutatingwebhookconfigurations', '-o', 'yaml'),
+  });
+}
+
 /**
- * Returns findings about mutating guards that are asked about an update which the API server refuses as invalid: the update
- * itself changes only a finalizer, so one of them changes the field.
+ * Returns findings about the mutating guards that may be asked about an update which removes a finalizer, where the API
+ * server refuses the change of another field: one of them makes that change.
  */
 export function changingGuardResults(
   context: Context,
-  mutating: readonly Guard[],
-  request: string,
+  type: ResourceType,
+  object: Candidate,
 ): RuleResult[] {
+  const requests = realRequests(context, 'UPDATE', type, object);
+  const guards = guardsFor(context, 'UPDATE', type).filter(
+    (guard) => guard.isMutating && requests.some((one) => isGuardAsked(guard, one) !== false),
+  );
+  const isKnown = guardsAsked(context, 'UPDATE', type, object) !== undefined;
   const [word, certainty] =
-    mutating.length === 1
+    guards.length === 1 && isKnown
       ? (['most likely changes', 'likely'] as const)
       : (['may be what changes', 'unknown'] as const);
-  return mutating.map((guard) => ({
+  const request = `UPDATE of ${typeName(type)}`;
+  return guards.map((guard) => ({
     ...guardResult(context, guard, request),
     message: `${word} a field in the ${request}, which the API server then refuses`,
     certainty,
-    remedies: limitRemedies(guard),
+    remedies: limitRemedies(guard, type),
   }));
 }
 
-/** Returns the remedies that limit a mutating webhook, whose rules may change nothing but new objects, to these. */
-function limitRemedies({ webhook, policy }: Guard): Remedy[] {
-  const risk = 'it no longer changes objects that are updated, in the whole cluster';
-  if (webhook === undefined) {
-    const text = `Limit policy ${policy?.name} to CREATE in spec.matchConstraints.resourceRules`;
-    return [withRole('now', { text, risk })];
-  }
-  const place = `/webhooks/${webhook.index}`;
-  const limits = webhook.rules.map((_, index) => ({
-    ...{ op: 'replace', path: `${place}/rules/${index}/operations`, value: ['CREATE'] },
-  }));
-  const { kind, name } = webhook.configuration;
+/** Returns the remedies that limit a mutating guard, which is to change nothing but new objects, to these. */
+function limitRemedies({ webhook, policy, text }: Guard, type: ResourceType): Remedy[] {
+  const owner = webhook?.configuration ?? policy;
+  const rules = (webhook ?? policy)?.rules ?? [];
+  if (owner === undefined) return [];
+  const place =
+    webhook === undefined
+      ? '/spec/matchConstraints/resourceRules'
+      : `/webhooks/${webhook.index}/rules`;
+  const matching = rules.flatMap((rule, index) =>
+    matchesRule(rule, 'UPDATE', type, false) ? [{ rule, path: `${place}/${index}` }] : [],
+  );
+  const isOfUpdates = matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type, false));
+  const test = { op: 'test', path: `/webhooks/${webhook?.index}/name`, value: webhook?.name };
+  const patch = [
+    ...(webhook === undefined ? [] : [test]),
+    ...matching.map(({ path }) => ({
+      ...{ op: 'replace', path: `${path}/operations`, value: ['CREATE'] },
+    })),
+  ];
+  const what = webhook === undefined ? `policy ${owner.name}` : text;
   return [
-    withRole('now', {
-      text: `Limit webhook ${webhook.name} of ${name} to CREATE`,
-      command: patchCommand(objectArgs({ kind, name }), [
-        { op: 'test', path: `${place}/name`, value: webhook.name },
-        ...limits,
-      ]),
-      risk,
-    }),
-    showObjectRemedy(`See which requests ${kind} ${name} changes`, webhook.configuration),
+    withRole(
+      'now',
+      isOfUpdates
+        ? { text: `Let ${what} leave objects alone that are being deleted` }
+        : {
+            text: `Limit ${what} to CREATE`,
+            command: patchCommand(objectArgs(owner), patch),
+            risk: 'it no longer changes objects that are updated, in the whole cluster',
+          },
+    ),
+    showObjectRemedy(`See which requests ${owner.kind} ${owner.name} changes`, owner),
   ];
 }
 

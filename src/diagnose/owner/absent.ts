@@ -1,6 +1,6 @@
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { accountText, actorsOf, actorText, isAlive, listOfOthers } from '../actors.ts';
+import { accountText, actorsOf, actorText, isAlive } from '../actors.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -17,7 +17,7 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import type { Excluded } from './exclusions.ts';
+import { type Excluded, restrictionText } from './exclusions.ts';
 import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
@@ -298,21 +298,11 @@ function restrictionRemedies(
     .filter(([key]) => selectors.some((selector) => selector.includes(key)))
     .map(([key, value]) => `${key}=${value}`);
   const details = [
-    ...meant.flatMap((one) => restrictionText(context, one)),
+    ...meant.flatMap(({ actor }) => (actor ? restrictionText(context, actor) : [])),
     ...(labels.length === 0 ? [] : [`the object has ${listNames(labels)}`]),
   ].join('; ');
   const text = `Let ${meant.map(suspectText).join(' or ')} handle ${kind} ${name}, if the object is its own: its arguments or environment leave the object out${details && ` (${details})`}`;
   return [withRole('now', { text })];
-}
-
-/** Returns what restricts it to other namespaces or labels. */
-function restrictionText(context: Context, { actor }: Suspect): string[] {
-  if (actor === undefined) return [];
-  const { watches, ignores = [], selectors } = actor;
-  const setting = listOfOthers(context, actor);
-  if (setting !== undefined) return [setting];
-  if (watches !== undefined) return [`it watches only ${listNames(watches)}`];
-  return ignores.length > 0 ? [`it ignores ${listNames(ignores)}`] : selectors;
 }
 
 /** Returns its name with its state. */

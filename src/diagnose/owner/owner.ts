@@ -1,7 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
-import { deadWebhooks } from '../admission/judge.ts';
+import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/judge.ts';
 import { chainCutText, linksInside } from '../chains.ts';
 import { withRole } from '../commands.ts';
 import {
@@ -93,7 +93,7 @@ export function ownerResults(
   const others = [...suspects, ...excluded.map(({ suspect }) => suspect)];
   const isInCluster = [owner, ...others].some(workloadExists);
   if (!isInCluster && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
-  const { results: obstacles, ...open } = judgeRemoval(context, held, owner?.account);
+  const { results: obstacles, ...open } = judgeRemoval(context, held, owner);
   const [refusing] = [...open.toGate, ...obstacles];
   // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
   const removal =
@@ -305,7 +305,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
       quote: obstacles.length > 0 ? undefined : quote,
       waitsFor: linksTo(obstacles, REFUSED),
     };
-    return endAt(finding('owner-failing', words, [], more), ...obstacles);
+    const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
+    return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
   const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;

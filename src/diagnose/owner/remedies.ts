@@ -4,6 +4,7 @@ import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { changerRemedy, refusesOtherChange } from '../admission/judge.ts';
 import { memoryFix, undoneText } from '../backends.ts';
 import {
   forceCommand,
@@ -194,6 +195,7 @@ export function cureRemedies(
     const text = `Give ${actorText(owner.actor)} more time: raise the timeout. Its requests are throttled, which ends by itself: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
   }
+  if (refusesOtherChange(error)) return [changerRemedy(error.text)];
   if (error.kind !== 'not-found') {
     const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
@@ -329,7 +331,10 @@ export function removalRemedies(
   const isNamespace = held.type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : held.objects[0];
   if (object === undefined) return [];
-  const [invalid] = held.objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
+  const [invalid] = held.objects
+    .slice(0, 1)
+    .flatMap((one) => invalidity(context, held, one))
+    .filter((error) => !refusesOtherChange(error));
   if (invalid !== undefined) {
     const what = `${object.kind} ${object.name}`;
     const text = `Make ${what} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(invalid.text)}"`;

@@ -2,39 +2,69 @@ import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
 import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
 import {
+  admissionResult,
   changingGuardResults,
   type Judgement,
   judgeAdmission,
   onlyGuardResults,
+  refusesOtherChange,
 } from '../admission/judge.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
   isAggregated,
+  isForeseen,
   listNames,
+  type RuleResult,
   resultId,
   shortQuote,
   typeName,
 } from '../context.ts';
-import { classifyErrorText } from '../error-texts.ts';
+import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import type { Account } from '../rights.ts';
 import type { Held } from './held.ts';
+import { refusalsFor } from './statements.ts';
 
 /**
  * Finds what refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
  * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
  */
-export function judgeRemoval(context: Context, held: Held, account?: Account): Judgement {
+export function judgeRemoval(
+  context: Context,
+  held: Held,
+  owner?: { account?: Account | undefined; actor?: Actor | undefined },
+): Judgement {
   const isOurs = !isAggregated(context, held.type);
   const all = (isOurs ? held.objects : []).map((object) =>
-    judgeObject(context, held, object, account),
+    judgeObject(context, held, object, owner?.account),
   );
+  if (isOurs && !isForeseen(context, held)) {
+    all.push({ ...NONE, results: reportedObstacles(context, held, owner?.actor) });
+  }
   const results = all.flatMap((one) => one.results);
   return {
     results: [...new Map(results.map((result) => [resultId(result), result])).values()],
     questions: [...new Set(all.flatMap(({ questions }) => questions))],
     toGate: all.flatMap(({ toGate }) => toGate),
   };
+}
+
+const NONE: Judgement = { results: [], questions: [], toGate: [] };
+
+/**
+ * Finds what refuses the update by what the objects, their Events or the log of the owner say: the gate may not try it
+ * itself. What an owner says of a webhook or policy by name is read with its other errors.
+ */
+function reportedObstacles(context: Context, held: Held, actor: Actor | undefined): RuleResult[] {
+  const { objects, type } = held;
+  const [object] = objects;
+  if (object === undefined) return [];
+  const errors = refusalsFor(context, held, actor).map(({ error }) => error);
+  const named = actor === undefined ? errors.filter(isAdmissionError) : [];
+  return [
+    ...named.map((error) => admissionResult(context, error, `UPDATE of ${typeName(type)}`)),
+    ...(errors.some(refusesOtherChange) ? changingGuardResults(context, type, object) : []),
+  ];
 }
 
 function judgeObject(
@@ -44,9 +74,8 @@ function judgeObject(
   account: Account | undefined,
 ): Judgement {
   const trial = context.now.trials[trialKey(object.uid, finalizer)];
-  const none = { results: [], questions: [], toGate: [] };
   // A webhook that answers now may be deleted with the namespace.
-  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return none;
+  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return NONE;
   const request = `UPDATE of ${typeName(type)}`;
   const asked = guardsAsked(context, 'UPDATE', type, object) ?? [];
   const mutating = asked.filter(({ isMutating }) => isMutating);
@@ -57,9 +86,9 @@ function judgeObject(
       : // The trial adds no finalizer, so a mutating webhook or policy does.
         errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
         'adds a finalizer to the object, which the API server refuses';
-  if (does) return { ...none, results: onlyGuardResults(context, mutating, request, does) };
-  if (errors.some(({ kind }) => kind === 'invalid') && mutating.length > 0) {
-    return { ...none, results: changingGuardResults(context, mutating, request) };
+  if (does) return { ...NONE, results: onlyGuardResults(context, mutating, request, does) };
+  if (errors.some(refusesOtherChange)) {
+    return { ...NONE, results: changingGuardResults(context, type, object) };
   }
   const [real] = realRequests(context, 'UPDATE', type, object);
   const requester = account && requesterOf(account);

@@ -25,6 +25,7 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
+import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
@@ -103,6 +104,7 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
+  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
   { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
@@ -185,6 +187,20 @@ const REMOVES = 'it then removes the finalizer';
 export const REFUSED = 'it refuses the update that removes the finalizer';
 /** A workload that is deleted with the namespace does not start again in it. */
 const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
+
+/** Its arguments leave the object out, so nothing else about it matters yet. */
+function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
+  const { restriction } = candidate;
+  if (restriction === undefined) return undefined;
+  const { kind, name } = held.subject;
+  const details = restrictionText(context, actor).join(' ');
+  const text = `Let ${actorText(actor)} handle ${kind} ${name}: change what leaves it out${details && ` (${details})`}`;
+  return {
+    says: `does not handle it: ${restriction}`,
+    remedies: [withRole('now', { text }), ...removal],
+    more: { evidence: details === '' ? [] : [details] },
+  };
+}
 
 /** Returns what both states of an owner without a ready pod have in common. */
 function asleep(owner: Owner) {

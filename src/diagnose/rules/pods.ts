@@ -9,7 +9,6 @@ import {
   type Snapshot,
   type Wanted,
 } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
 import {
   kubectl,
@@ -22,7 +21,6 @@ import {
 } from '../commands.ts';
 import {
   type Context,
-  eventsAbout,
   foldSubjects,
   groupsOf,
   itemsIn,
@@ -38,22 +36,44 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletReporting, isKubeletSilent } from '../movement.ts';
+import { kubeletRemedies, kubeletTrouble, wantedAgents } from './kubelet.ts';
 
 /** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {
   return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
 }
 
+const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ name }) => name));
+
 /** Longer than a deletion is expected to take, in seconds. */
 const LONG_GRACE = 3_600;
 /** Longer than a job can wait: GitHub ends a job after 6 h. */
 const ENDLESS_GRACE = 6 * 3_600;
 
+const GRACE = {
+  code: 'pod-grace-period',
+  scope: 'namespace',
+  blocksNamespace: 'pods are deleted first, and its containers may still run',
+} as const;
+
+function shortenRemedy(
+  context: Context,
+  pods: readonly PodFacts[],
+  when: string,
+): Omit<Remedy, 'role'> {
+  return {
+    text: `Shorten the grace period of Pod ${namesOf(pods)} ${when}`,
+    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
+    risk: 'its containers are killed before they have finished shutting down',
+  };
+}
+
 /**
  * Finds pods of a forecast whose grace period is longer than a deletion should take. Most containers end at once, but
  * this is not known before.
  */
-export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
+export function podLongGrace(context: Context): RuleResult[] {
+  const { now, nowMs } = context;
   const graceOf = ({ graceSeconds = 0 }: PodFacts): number => graceSeconds;
   const pods = itemsIn(now.forecast?.present.pods)
     .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod) && graceOf(pod) > LONG_GRACE)
@@ -62,20 +82,18 @@ export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
   if (last === undefined || now.namespace.deletionTimestamp === undefined) return [];
   const seconds = graceOf(last);
   const until = new Date(nowMs + 1_000 * seconds).toISOString().replace(/\.\d+/, '');
+  const lower = `Lower terminationGracePeriodSeconds in the template of Pod ${namesOf(pods)} before the deletion`;
   return [
     {
-      code: 'pod-grace-period',
+      ...GRACE,
       ...foldSubjects(pods),
       message: `may take until ${until} to shut down: its terminationGracePeriodSeconds is ${seconds}`,
       evidence: [`terminationGracePeriodSeconds ${seconds}, node ${last.nodeName}`],
-      scope: 'namespace',
       certainty: 'unknown',
       remedies: [
-        withRole('now', {
-          text: `Delete Pod ${last.name} with a shorter grace period before the namespace, or lower its terminationGracePeriodSeconds`,
-        }),
+        withRole('now', { text: lower }),
+        withRole('or', shortenRemedy(context, pods, 'once the namespace is being deleted')),
       ],
-      blocksNamespace: 'pods are deleted first, and its containers may still run',
     },
   ];
 }
@@ -86,49 +104,37 @@ export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
  * CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
  */
 export function podGracePeriod(context: Context): RuleResult[] {
+  const { now, nowMs } = context;
   const pods = terminatingPods(context)
-    .filter((pod) => isInGracePeriod(pod, context.nowMs) && !isUnattended(context.now, pod))
+    .filter((pod) => isInGracePeriod(pod, nowMs) && !isUnattended(now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
   const [last] = pods;
   if (last === undefined) return [];
-  const until = last.deletionTimestamp ?? '';
-  const seconds = last.deletionGracePeriodSeconds ?? 0;
-  const isOver = Date.parse(until) <= context.nowMs;
+  const { deletionTimestamp: until = '', deletionGracePeriodSeconds: seconds = 0 } = last;
+  const isOver = Date.parse(until) <= nowMs;
+  const isEndless = seconds > ENDLESS_GRACE && !isOver;
   const end = isOver
     ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
-  const isEndless = seconds > ENDLESS_GRACE && !isOver;
-  const names = listNames(pods.map(({ name }) => name));
-  const shorten = withRole(isEndless ? 'now' : 'or', {
-    text: `Shorten the grace period of Pod ${names} now`,
-    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
-    risk: 'its containers are killed before they have finished shutting down',
-  });
+  const wait = `Give the pod more time: a timeout above the grace period of ${seconds} s`;
+  const shorten = shortenRemedy(context, pods, 'now');
   return [
     {
-      code: 'pod-grace-period',
+      ...GRACE,
       ...foldSubjects(pods),
       message: `is still shutting down: its grace period of ${seconds} s ${end}`,
       evidence: [
         `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
-        ...(isNodeLost(context.now, last) ? [`node ${last.nodeName} is not ready`] : []),
+        ...(isNodeLost(now, last) ? [`node ${last.nodeName} is not ready`] : []),
       ],
-      scope: 'namespace',
       remedies: [
-        ...(isEndless
-          ? []
-          : [
-              withRole('now', {
-                text: `Give the pod more time: a timeout above the grace period of ${seconds} s`,
-              }),
-            ]),
+        isEndless ? withRole('now', shorten) : withRole('now', { text: wait }),
         ...preventionRemedies(
           context,
           `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
         ),
-        ...(isOver ? [] : [shorten]),
+        ...(isOver || isEndless ? [] : [withRole('or', shorten)]),
       ],
-      blocksNamespace: 'pods are deleted first, and its containers may still run',
     },
   ];
 }
@@ -150,7 +156,20 @@ export function isNodeLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean
  * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
  */
 export function podOverdue(context: Context): RuleResult[] {
-  return [...overdueByNode(context)].map(([name, pods]) => nodeResult(context, name, pods));
+  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
+}
+
+function overdueByNode(context: Context): Map<string, PodFacts[]> {
+  const { now, nowMs } = context;
+  const overdue = terminatingPods(context).filter(
+    (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
+  );
+  return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
+}
+
+/** Returns what to read about the parts of nodes for which kubelets wait. */
+export function wantedNodeAgents(context: Context): Pick<Wanted, 'cluster' | 'places'> | undefined {
+  return wantedAgents(context, [...overdueByNode(context).values()]);
 }
 
 const NODE_STAYS =
@@ -166,190 +185,67 @@ function nodeObject({ now }: Context, name: string): ObjectFacts | undefined {
   return found?.deletionTimestamp === undefined ? undefined : found;
 }
 
-function overdueByNode(context: Context): Map<string, PodFacts[]> {
-  const { now, nowMs } = context;
-  const overdue = terminatingPods(context).filter(
-    (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
-  );
-  return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
-}
-
 /** Returns the finding, shared with other pods, that says why a terminating pod has not ended. */
 export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
-  const { nodeName = '', name } = pod;
+  const { nodeName = '', uid } = pod;
   const overdue = overdueByNode(context).get(nodeName) ?? [];
-  if (overdue.some((one) => one.name === name)) return [nodeResult(context, nodeName, overdue)];
+  if (overdue.some((one) => one.uid === uid)) return [overdueResult(context, nodeName, overdue)];
   return isInGracePeriod(pod, context.nowMs) ? podGracePeriod(context) : [];
 }
 
-/** Returns warnings since the deletion: about containers, volumes, sandboxes. Newest first. */
-function troubleEnding(context: Context, pods: readonly PodFacts[]): string[] {
-  const since = Math.min(
-    ...pods.map(
-      ({ deletionTimestamp, deletionGracePeriodSeconds = 0 }) =>
-        Date.parse(deletionTimestamp ?? '') - 1_000 * deletionGracePeriodSeconds,
-    ),
-  );
-  return eventsAbout(context, { objects: [...pods] })
-    .filter(({ type, at }) => type === 'Warning' && Date.parse(at ?? '') >= since)
-    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
-    .map(({ reason, message }) => `${reason}: ${message}`);
-}
-
-function nodeResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
-  const { now } = context;
-  const first = pods[0] as PodFacts;
+function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+  const { now, nowMs } = context;
   const read = now.nodes[nodeName];
-  const names = listNames(pods.map(({ name }) => name));
-  const isForeseen = now.forecast !== undefined;
-  const overdue = isForeseen ? `on it: Pod ${names}` : overdueText(context, pods, names);
   const node = valueIn(read);
-  const said = [...new Set(troubleEnding(context, pods))];
-  const heldNode = nodeObject(context, nodeName);
+  const names = namesOf(pods);
+  const end = pods[0]?.deletionTimestamp;
+  const overdue =
+    now.forecast !== undefined
+      ? `on it: Pod ${names}`
+      : pods.some((pod) => isInGracePeriod(pod, nowMs))
+        ? `terminating: Pod ${names}; no kubelet ends it when the grace period is over at ${end}`
+        : `overdue: Pod ${names}; the grace period ended at ${end}`;
+  const trouble = kubeletTrouble(context, pods);
+  const evidence = [overdue, ...trouble.said.slice(0, 5), nodeEvidence(nodeName, read)];
   if (read?.ok === true && node?.ready !== 'True') {
+    const heldNode = nodeObject(context, nodeName);
     return {
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
       message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
-      evidence: [overdue, nodeEvidence(nodeName, read), ...said.slice(0, 5)],
+      evidence,
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
-      certainty: isForeseen && node?.ready === 'False' ? 'unknown' : undefined,
+      certainty: now.forecast !== undefined && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(context, nodeName, node, pods),
       waitsFor: heldNode === undefined ? [] : linksToHeld(heldNode, NODE_STAYS),
       blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
     };
   }
-  const why = said[0] === undefined ? undefined : shortQuote(said[0]);
-  const isMachine = node?.isVirtual !== true;
-  const restart = isMachine
-    ? `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} ${RESTART}`
-    : `If nothing else helps, restart the virtual kubelet of node ${nodeName}`;
-  const part = nodePartIn(said);
+  const { why } = trouble;
+  const restart = node?.isVirtual
+    ? `the virtual kubelet of node ${nodeName}`
+    : `the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
     message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
     quote: why,
-    evidence: [overdue, ...said.slice(0, 5), nodeEvidence(nodeName, read)],
-    since: first.deletionTimestamp,
+    evidence,
+    since: end,
     scope: 'cluster',
     remedies: [
-      ...(part !== undefined
-        ? partRemedies(context, part, nodeName)
-        : why === undefined
-          ? []
-          : [withRole('now', { text: `Resolve what the kubelet of node ${nodeName} reports` })]),
+      ...kubeletRemedies(context, trouble, nodeName),
       lookRemedy(
         `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
-        kubectl('describe', ...objectArgs(first)),
+        kubectl('describe', ...objectArgs(pods[0] as PodFacts)),
       ),
       forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
-      withRole('or', { text: restart }),
+      withRole('or', { text: `If nothing else helps, restart ${restart}` }),
     ],
-    blocksNamespace: `it should have ended at ${first.deletionTimestamp}`,
+    blocksNamespace: `it should have ended at ${end}`,
   };
-}
-
-/** A part of a node for which its kubelet waits, by the kubelet's Events. */
-interface NodePart {
-  /** "network plugin calico". */
-  text: string;
-  /** The name of the plugin or driver; empty if the Event does not say it. */
-  name: string;
-  /** "release the network of the pod". */
-  does: string;
-}
-
-const NETWORK = /plugin type=\\?"(?<name>[\w.-]{1,100})/;
-const CSI_DRIVER = /UniqueName: \\?"kubernetes\.io\/csi\/(?<name>[\w.-]{1,100})\^/;
-const DYNAMIC = /dynamic resources|UnprepareResources/i;
-const DRIVER = /\b(?:driver|plugin)(?: name)? \\?"?(?<name>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/;
-
-/** Reads the kubelet's warnings: of a network plugin, a volume, or a driver of claimed devices (kubernetes pkg/kubelet). */
-function nodePartIn(warnings: readonly string[]): NodePart | undefined {
-  for (const text of warnings) {
-    const network = NETWORK.exec(text)?.groups?.['name'];
-    if (network !== undefined) {
-      return {
-        text: `network plugin ${network}`,
-        name: network,
-        does: "release the pod's network",
-      };
-    }
-    if (DYNAMIC.test(text)) {
-      const name = DRIVER.exec(text)?.groups?.['name'] ?? '';
-      const claim = /\bclaim \\?"?([\w./-]{1,300})/.exec(text)?.[1];
-      const does = `release ${claim === undefined ? "the pod's devices" : `claim ${claim}`}`;
-      return { text: `DRA driver ${name}`.trim(), name, does };
-    }
-    const volume = /\bUnmount.{0,200}? volume \\?"([^"\\]{1,253})/.exec(text)?.[1];
-    if (volume !== undefined) {
-      const name = CSI_DRIVER.exec(text)?.groups?.['name'] ?? '';
-      const driver = name === '' ? 'the driver of the volume' : `CSI driver ${name}`;
-      return { text: driver, name, does: `unmount volume ${volume}` };
-    }
-  }
-  return undefined;
-}
-
-/** Words of drivers' names that many have. */
-const COMMON_WORD = /^(?:csi|driver|plugin|com|io|org|net|dev|k8s)$/;
-
-/** Returns the only DaemonSet whose own name, or else whose programs, contain all words of the part's name. */
-function agentOf(context: Context, { name }: NodePart): Actor | undefined {
-  const words = name.split('.').filter((word) => word.length > 1 && !COMMON_WORD.test(word));
-  if (words.length === 0) return undefined;
-  const fits = (text: string): boolean => words.every((word) => text.includes(word));
-  const all = actorsOf(context).filter(({ kind }) => kind === 'DaemonSet');
-  const named = all.filter((one) => fits(one.name));
-  const found = named.length > 0 ? named : all.filter(({ programs }) => fits(programs.join(' ')));
-  return found.length === 1 ? found[0] : undefined;
-}
-
-/** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
-export function wantedNodeAgents(context: Context): Pick<Wanted, 'cluster' | 'places'> | undefined {
-  const parts = [...overdueByNode(context).values()].flatMap(
-    (pods) => nodePartIn(troubleEnding(context, pods)) ?? [],
-  );
-  if (parts.length === 0) return undefined;
-  const agents = parts.flatMap((part) => agentOf(context, part) ?? []);
-  const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
-  return { cluster: ['daemonSets'], places };
-}
-
-function partRemedies(context: Context, part: NodePart, node: string): Remedy[] {
-  const agent = agentOf(context, part);
-  const repair = (who: string): Remedy =>
-    withRole('now', {
-      text: `Repair ${part.text} on node ${node}${who}: it does not ${part.does}`,
-    });
-  if (agent === undefined) return [repair('')];
-  const { namespace, pods, ready, wanted } = agent;
-  const here = pods.filter(({ nodeName }) => nodeName === node);
-  const states = here.map((pod) => `Pod ${pod.name} there is ${pod.ready ? '' : 'not '}ready`);
-  const counts = `${ready} of ${wanted} ready${states.length === 0 ? '' : `; ${listNames(states)}`}`;
-  return [
-    repair(`, which ${actorText(agent)} runs (${counts})`),
-    lookRemedy(
-      `See the pods of ${actorText(agent)} on node ${node}`,
-      kubectl(
-        ...['get', 'pods', '-n', namespace, '-o', 'wide'],
-        ...['--field-selector', `spec.nodeName=${node}`],
-      ),
-    ),
-  ];
-}
-
-const RESTART =
-  '(with containerd: systemctl restart containerd kubelet); its other pods keep running';
-
-function overdueText({ nowMs }: Context, pods: readonly PodFacts[], names: string): string {
-  const end = pods[0]?.deletionTimestamp;
-  return pods.some((pod) => isInGracePeriod(pod, nowMs))
-    ? `terminating: Pod ${names}; no kubelet ends it when the grace period is over at ${end}`
-    : `overdue: Pod ${names}; the grace period ended at ${end}`;
 }
 
 function nodeWords(node: NodeFacts | undefined): string {
@@ -368,13 +264,15 @@ function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined)
   if (node === undefined) {
     return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
   }
+  const { deletionTimestamp, ready = 'never reported', readyReason = 'no condition' } = node;
   const taints = node.taints.length === 0 ? '' : `; taints ${[...new Set(node.taints)].join(', ')}`;
   const end =
-    node.deletionTimestamp === undefined
-      ? ''
-      : `; it has been terminating since ${node.deletionTimestamp}`;
-  return `Node ${name}: Ready=${node.ready ?? 'never reported'} (${node.readyReason ?? 'no condition'})${taints}${end}`;
+    deletionTimestamp === undefined ? '' : `; it has been terminating since ${deletionTimestamp}`;
+  return `Node ${name}: Ready=${ready} (${readyReason})${taints}${end}`;
 }
+
+const ELSEWHERE =
+  'the containers that the virtual kubelet started elsewhere, for example in a cloud, keep running and may cost money';
 
 function nodeRemedies(
   context: Context,
@@ -395,54 +293,42 @@ function nodeRemedies(
     kubectl('describe', ...nameArgs('node', name)),
   );
   const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
+  const then = 'then confirms that the pods have ended';
   if (isKubeletReporting(node)) {
-    return [
-      withRole('now', {
-        text: `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}"${node.isVirtual ? '' : ' (with containerd: systemctl restart containerd)'}. The kubelet then confirms that the pods have ended`,
-      }),
-      see,
-      without,
-    ];
+    const how = node.isVirtual ? '' : ' (with containerd: systemctl restart containerd)';
+    const text = `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}"${how}. The kubelet ${then}`;
+    return [withRole('now', { text }), see, without];
   }
   // Its deletion was requested, and its machine will not return.
   if (node.deletionTimestamp !== undefined) return [without, see];
-  if (node.isVirtual) {
-    return [
-      withRole('now', {
-        text: `Start the virtual kubelet of node ${name} again: no machine is behind this node, but a program, often a pod of this cluster. It then confirms that the pods have ended`,
-      }),
-      see,
-      withRole('or', {
-        text: `If the virtual kubelet of node ${name} was removed for good, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
-        command: kubectl('delete', ...nameArgs('node', name)),
-        risk: ELSEWHERE,
-      }),
-      { ...without, risk: ELSEWHERE },
-    ];
-  }
+  const [start, lost, risk] = node.isVirtual
+    ? [
+        `Start the virtual kubelet of node ${name} again: no machine is behind this node, but a program, often a pod of this cluster. It ${then}`,
+        `If the virtual kubelet of node ${name} was removed for good`,
+        ELSEWHERE,
+      ]
+    : [
+        `Start the machine or the kubelet of node ${name} again; the kubelet ${then}`,
+        `If the machine of node ${name} will not return`,
+        'if the machine still runs, its pods keep running and Kubernetes does not know it',
+      ];
+  const outOfService = 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
+  const taint = withRole('or', {
+    text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
+    command: kubectl('taint', 'nodes', name, outOfService),
+    risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
+  });
   return [
-    withRole('now', {
-      text: `Start the machine or the kubelet of node ${name} again; the kubelet then confirms that the pods have ended`,
-    }),
+    withRole('now', { text: start }),
     see,
     withRole('or', {
-      text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+      text: `${lost}, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
       command: kubectl('delete', ...nameArgs('node', name)),
-      risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
+      risk,
     }),
-    withRole('or', {
-      text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
-      command: kubectl(
-        ...['taint', 'nodes', name, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute'],
-      ),
-      risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
-    }),
-    without,
+    ...(node.isVirtual ? [{ ...without, risk: ELSEWHERE }] : [taint, without]),
   ];
 }
-
-const ELSEWHERE =
-  'the containers that the virtual kubelet started elsewhere, for example in a cloud, keep running and may cost money';
 
 function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
   return withRole('or', {
@@ -462,14 +348,14 @@ function deletePodsCommand(
   ...flags: string[]
 ): string {
   const uids = new Set(pods.map(({ uid }) => uid));
-  const [{ nodeName = '' } = {}] = pods;
-  const isEach = (others: readonly PodFacts[]): boolean => others.every(({ uid }) => uids.has(uid));
+  const [{ nodeName = '', namespace = '' } = {}] = pods;
   const onNode = itemsIn(now.pods).filter((pod) => pod.nodeName === nodeName);
-  const isSelected = pods.length > MANY && onNode.length >= pods.length && isEach(onNode);
-  const which = isSelected
-    ? ['pods', '--field-selector', `spec.nodeName=${nodeName}`]
-    : nameArgs('pod', ...pods.map(({ name }) => name));
-  return kubectl('delete', ...which, ...namespaceArgs(pods[0]?.namespace), ...flags);
+  const isEach = onNode.length >= pods.length && onNode.every(({ uid }) => uids.has(uid));
+  const which =
+    pods.length > MANY && isEach
+      ? ['pods', '--field-selector', `spec.nodeName=${nodeName}`]
+      : nameArgs('pod', ...pods.map(({ name }) => name));
+  return kubectl('delete', ...which, ...namespaceArgs(namespace), ...flags);
 }
 
 /**
@@ -481,7 +367,6 @@ export function volumeInUse(context: Context): RuleResult[] {
   return groupsOf(context.now)
     .filter(({ type }) => typeName(type) === 'persistentvolumeclaims')
     .flatMap(({ examples }) => examples)
-    .filter(({ finalizers }) => finalizers.includes(CLAIM_PROTECTION))
     .flatMap((claim) => claimResults(context, claim));
 }
 
@@ -491,7 +376,7 @@ export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: s
 
 /** Returns links to the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
 export function linksToObject(context: Context, object: ObjectFacts, because: string): Link[] {
-  const [inUse] = object.finalizers.includes(CLAIM_PROTECTION) ? claimResults(context, object) : [];
+  const [inUse] = claimResults(context, object);
   return inUse === undefined ? linksToHeld(object, because) : linksTo([inUse], because);
 }
 
@@ -502,21 +387,18 @@ function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
 }
 
 function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
-  const pods = usersOf(context, claim);
+  const pods = claim.finalizers.includes(CLAIM_PROTECTION) ? usersOf(context, claim) : [];
   if (pods.length === 0) return [];
-  const names = listNames(pods.map(({ name }) => name));
+  const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
+  // The namespace controller deletes pods first: admission refused the deletion of one that stays.
+  const refused = (staying.length === 0 ? [] : (context.conditions.contentFailure?.errors ?? []))
+    .filter(isAdmissionError)
+    .map((error) => admissionResult(context, error, 'DELETE of pods'));
   const deletion = withRole('now', {
     text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
     command: deletePodsCommand(context, staying, '--wait=false'),
   });
-  // The namespace controller deletes pods first: admission refused the deletion of one that stays.
-  const refused =
-    staying.length === 0
-      ? []
-      : (context.conditions.contentFailure?.errors ?? [])
-          .filter(isAdmissionError)
-          .map((error) => admissionResult(context, error, 'DELETE of pods'));
   return [
     {
       code: 'volume-in-use',

@@ -137,7 +137,7 @@ export const shortAnnotations = fieldAt('metadata.annotations', (all) =>
 
 /** Annotations that show the installer (Helm, OLM, Argo CD), that pause a controller, or that name a class (`ingress.class`). */
 const USEFUL_ANNOTATIONS =
-  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$|[./]class$/i;
+  /^argocd\.argoproj\.io\/tracking-id$|^meta\.helm\.sh\/|coreos\.com\/|^olm\.|paus|reconcil|suspend|ignore|\/managed$|[./]class$|\/storage-provisioner$/i;
 export const usefulAnnotations: Field<Record<string, string>> = (object) =>
   dictionary(
     shortAnnotations(object).filter(
