@@ -136,7 +136,7 @@ test.each<[string, Partial<Held>, object, string | undefined]>([
     'a known product, by a field of what the object runs',
     { finalizer: 'finalizer.managedresource.crossplane.io' },
     { spec: { paused: true } },
-    undefined,
+    'spec.paused: true',
   ],
   [
     'a condition of failed work',

@@ -1,3 +1,4 @@
+import { withExceptions } from '../../base/exceptions.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
@@ -9,6 +10,7 @@ import {
   isBuiltIn,
   itemsIn,
   shortQuote,
+  typeName,
   typesOf,
   valueIn,
 } from '../context.ts';
@@ -189,7 +191,8 @@ export function parseLogLine(raw: string): LogRecord {
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
   const message = first('msg', 'message') ?? quoted ?? words;
-  const error = first('error', 'err', 'exception')?.replace(/^<nil>$|^null$/, '') ?? '';
+  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack');
+  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? causeOfStack(stack);
   const level =
     first('level', 'severity', 'lvl', 'levelname') ??
     numberAt(fields, 'level')?.toString() ??
@@ -198,6 +201,13 @@ export function parseLogLine(raw: string): LogRecord {
   const isPlain = DEBUG_LEVEL.test(level) || (INFO_LEVEL.test(level) && ABSENCE.test(message));
   const isFailure = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   return { at, isError: isFailure, message, error, fields, line };
+}
+
+/** Returns the cause in a field with a stack: the last exception, or the last words of microerror's `[{file: } {cause}]`. */
+function causeOfStack(stack: string | undefined): string {
+  if (stack === undefined) return '';
+  const [line = ''] = withExceptions(['', ...stack.split(/\r?\n/)]);
+  return /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(stack)?.[1] ?? line.trim();
 }
 
 function keyValues(text: string): JsonObject {
@@ -241,6 +251,7 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   const inFields = referencesIn(context, record).filter((one) => one.namespace !== undefined);
   if (inFields.length > 0) return inFields.some(isObject);
   const text = `${record.message} ${record.error}`;
+  if (pathsIn(context, text).some(isObject)) return true;
   const path = `${namespace}/`;
   return textsBefore(text, name).some((before) => {
     const isPath = before.endsWith(path);
@@ -304,7 +315,7 @@ const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
 /**
  * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and any value that is a
- * whole `namespace/name`. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
+ * whole `namespace/name` or API path. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
  * A bare name after the kind of a CRD is in the namespace of the record: `widget=db namespace=team-1`.
  * Fields that give a kind, or that frameworks use for the object, count before others.
  */
@@ -316,6 +327,8 @@ function referencesIn(context: Context, record: LogRecord): Reference[] {
   ];
   const found = entries.flatMap(([key, value]): (Reference & { isSure: boolean })[] => {
     const text = stringAt(value) ?? '';
+    const [inPath] = text.startsWith('/api') ? pathsIn(context, text) : [];
+    if (inPath !== undefined) return [{ ...inPath, isSure: true }];
     const [, place, last] =
       /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(text) ?? [];
     const bare = isOwnKind(context, key)
@@ -351,6 +364,17 @@ function kindOfKey(context: Context, key: string): string | undefined {
     types.find(({ kind }) => isSameKind(kind, key)) ??
     types.find(({ kind, group }) => isBuiltIn(group) && isPart(kind));
   return named?.kind;
+}
+
+const API_PATH =
+  /\/apis?(?:\/([a-z0-9.-]{1,253}))?\/v\d\w{0,20}\/namespaces\/([a-z0-9-]{1,63})\/([a-z]{1,63})\/([a-z0-9.-]{1,253})/g;
+
+/** Returns the objects whose API paths a text contains: `/apis/example.com/v1/namespaces/team-1/widgets/db`. */
+function pathsIn(context: Context, text: string): Reference[] {
+  return [...text.matchAll(API_PATH)].map(([, group = '', namespace, resource = '', name = '']) => {
+    const type = typesOf(context).find((one) => typeName(one) === typeName({ group, resource }));
+    return { kind: type?.kind ?? resource, namespace, name };
+  });
 }
 
 /** Compares kinds and plurals. */

@@ -229,7 +229,9 @@ function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     const made = make(text, text, source, isStated, text);
     const date = dateOf(context, object, undefined, detail, text);
     // Of sentences in other fields, only what was written since the deletion may be about the removal.
-    const isFailure = made.isFailure && (!isSentence || (date.isNew && FAILURE.test(text)));
+    const isMeant =
+      /^(?:error|fail|cannot|could not|unable)/i.test(text) || ABOUT_REMOVAL.test(text);
+    const isFailure = made.isFailure && (!isSentence || (date.isNew && isMeant));
     return { ...made, ...date, isGeneral: false, isFailure };
   });
   return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));

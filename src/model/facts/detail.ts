@@ -166,7 +166,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
       addText(detail, 'unhealthy', `${field.slice(7)}: ${value}${text && ` (${text})`}`);
     }
     // A state that says by itself that something failed: `phase: ReconcileFailed`.
-    const isBare = !Object.keys(recordAt(beside)).some((one) => STATUS_TEXT.test(one));
+    const isBare = !Object.values(recordAt(beside)).some((one) => WORDS.test(one));
     if (STATE.test(key) && FAILED.test(value) && !field.includes('[]') && isBare) {
       addText(detail, 'texts', `${key}: ${value}`);
       addText(detail, 'errors', `${key}: ${value}`);
