@@ -59,7 +59,13 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProgramName } from './owner/names.ts';
-import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
+import {
+  findNamedObject,
+  namedByOwner,
+  objectsNamedBy,
+  parametersFor,
+  wantedInputs,
+} from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
@@ -349,7 +355,7 @@ function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted):
 function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
   const named = namedByOwner(context, held);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  const further = objectsNamedBy(context, between);
+  const further = [...objectsNamedBy(context, between), ...parametersFor(context, held)];
   wanted.partners.push(...named, ...further);
 }
 

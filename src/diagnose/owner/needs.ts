@@ -1,7 +1,7 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
 import { canName } from '../../model/facts/detail.ts';
-import { serviceAddresses } from '../../model/facts/workloads.ts';
+import { hasPodEnded, serviceAddresses } from '../../model/facts/workloads.ts';
 import {
   type Candidate,
   type ObjectFacts,
@@ -11,6 +11,7 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
+import { guardsAsked, matchesLabels } from '../admission/guards.ts';
 import {
   type Context,
   countsOf,
@@ -20,6 +21,7 @@ import {
   isBuiltIn,
   isInside,
   isKind,
+  itemsIn,
   servedType,
   shortQuote,
   typeName,
@@ -33,6 +35,7 @@ import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
 import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
+import { isAnnotationForOwner } from './pauses.ts';
 import { poorHealth, presentFailures, typeOfResource } from './statements.ts';
 import { findOwner } from './verdict.ts';
 
@@ -58,6 +61,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ...neededCreations(context, held).map(
       (text): Need => ({ kind: 'create', text, certainty: 'likely' }),
     ),
+    ...unsure('create', tasksOf(context, held)),
     ...neededObjects(context, held, actor),
     ...unsure('object', [
       ...servicesHere(context, actor).map((name) => `Service ${name} (${ADDRESSED})`),
@@ -158,6 +162,28 @@ export function findNamedObject({ now }: Context, { type, namespace = '', name }
 /** Returns the objects of the namespace that a forecast searched for. */
 function searched({ forecast }: Context['now']) {
   return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
+}
+
+/**
+ * Returns the parameters without which a bound policy refuses changes of the held objects: by their name, or, for a
+ * selector, any object of their type.
+ */
+function parametersOf(context: Context, { type, objects }: Held) {
+  const guards = objects.flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []);
+  return guards.flatMap(({ binding, policy }) => {
+    const { name, namespace, parameterNotFoundAction } = binding?.paramRef ?? {};
+    const kind = policy?.paramKind && servedType(context, policy.paramKind);
+    if (parameterNotFoundAction !== 'Deny' || kind === undefined) return [];
+    const by = `parameters of policy ${policy?.name}`;
+    return { type: kind, namespace: namespace ?? context.now.namespace.name, name, by };
+  });
+}
+
+/** Returns the parameters that have a name. */
+export function parametersFor(context: Context, held: Held): Named[] {
+  return parametersOf(context, held).flatMap(({ name, ...rest }) =>
+    name === undefined ? [] : { ...rest, name },
+  );
 }
 
 /** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
@@ -317,7 +343,8 @@ export function neededCreations(context: Context, held: Held): string[] {
  * deleted with the namespace.
  */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  return namedByHeldObjects(context, held).flatMap((one): Need[] => {
+  const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
+  const named = read.flatMap((one): Need[] => {
     const object = willBeDeleted(context, one.namespace)
       ? findNamedObject(context, one)
       : undefined;
@@ -325,28 +352,50 @@ function neededObjects(context: Context, held: Held, actor: Actor | undefined): 
     const text = `${object.kind} ${object.name} (${one.by})`;
     return [{ kind: 'object', text, certainty: certaintyOf(context, held, one) ?? 'unknown' }];
   });
+  const present = context.now.forecast?.present.content ?? [];
+  const unnamed = present.flatMap(({ type, read: count }): Need[] => {
+    if (!count.ok || count.value.queued === 0) return [];
+    const parameters = parametersOf(context, held).filter(
+      (one) => one.name === undefined && typeName(one.type) === typeName(type),
+    );
+    return parameters
+      .slice(0, 1)
+      .map(({ by }) => ({ kind: 'object', text: `${type.kind} (${by})`, certainty: 'unknown' }));
+  });
+  return [...named, ...unnamed];
 }
 
 /**
- * Returns why the owner may read this object for its clean-up: a field of a held object names it, it is named after a held
- * object, or the catalogue knows its name.
+ * Returns why the owner may read this object for its clean-up: a held object or the Namespace names or selects it, it is
+ * named after a held object, or it carries a label or an annotation of the owner's project.
  */
 function reasonToRead(
   context: Context,
   held: Held,
-  { apiVersion, kind, name }: ObjectFacts & Candidate,
+  { apiVersion, kind, name, labels, allAnnotations = {} }: ObjectFacts & Candidate,
 ): string | undefined {
+  const isOwn = (key: string): boolean => isKeyOfOwner(key, held);
+  const isReadBy = (field: string): boolean => {
+    const annotation = /^metadata\.annotations\[(.*)\]$/.exec(field)?.[1];
+    return annotation === undefined || isOwn(annotation);
+  };
   const isInput = groupOf(apiVersion) === '' && INPUTS.includes(kind);
   for (const object of held.objects) {
-    const named = (detailOf(context, object)?.names ?? []).find(
-      (one) =>
-        one.name === name && (one.kind ?? kind) === kind && !one.field.startsWith('metadata.'),
+    const { names = [], selectors = [] } = detailOf(context, object) ?? {};
+    const named = names.find(
+      (one) => one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field),
     );
     if (named !== undefined) return named.field.replace(/\.name$/, '');
+    const selector = selectors.find(({ requirements }) => matchesLabels(requirements, labels));
+    if (selector !== undefined) return selector.field;
     if (isInput && name.startsWith(`${object.name}-`)) return 'by its name';
   }
-  const isListed = listedReads(context, held).some((need) => isCalled(held, need, name));
-  return isListed ? 'by its name' : undefined;
+  const { annotations = {} } = context.now.namespace;
+  const key = Object.keys(annotations).find((one) => annotations[one] === name && isOwn(one));
+  if (key !== undefined) return `annotation ${key} of the namespace`;
+  if (listedReads(context, held).some((need) => isCalled(held, need, name))) return 'by its name';
+  const mark = isInput ? Object.keys({ ...labels, ...allAnnotations }).find(isOwn) : undefined;
+  return mark && `it has ${mark}`;
 }
 
 /** Returns what to search for in a forecast: objects that the owners of finalizers may read, or have left here. */
@@ -454,6 +503,28 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
     (isBuiltIn(groupOf(object.apiVersion)) &&
       (object.managers ?? []).some((name) => makers.includes(name)));
   return object.finalizers.length === 0 && !isOutput;
+}
+
+/** Returns the pods that the owner may have to start here: by a template in the spec, or like a task that the object owns. */
+function tasksOf({ now }: Context, held: Held): string[] {
+  if (knownNeeds(held) !== undefined) return [];
+  const uids = new Set(held.objects.map(({ uid }) => uid));
+  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
+  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
+  const jobs = itemsIn(now.cluster.jobs).filter(({ owner }) => owner && uids.has(owner.uid));
+  const pods = itemsIn(now.forecast?.present.pods).filter(
+    (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uids.has(uid)),
+  );
+  const tasks = [...jobs.map((one) => `Job ${one.name}`), ...pods.map((one) => `Pod ${one.name}`)];
+  return [
+    ...[...new Set(fields)].map((field) => `a Pod (${field})`),
+    ...tasks.slice(0, 3).map((name) => `something like ${name}, which it made for this object`),
+  ];
+}
+
+/** Reports whether a label or an annotation has a domain of the owner's project. */
+function isKeyOfOwner(key: string, held: Held): boolean {
+  return key.includes('/') && isAnnotationForOwner(key, held);
 }
 
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */

@@ -233,7 +233,7 @@ function workloadResults(
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
   const partners = suspects.flatMap((other) =>
     other.actor && hasClue(other, 'catalogue') && isDownFor(context, held, other.actor)
-      ? `${suspectText(other)} works on such objects too, and has no ready pod`
+      ? `${suspectText(other)} works on such objects too and has no ready pod`
       : [],
   );
   return stateResults({

@@ -64,10 +64,20 @@ function pauseOf(context: Context, held: Held, object: ObjectFacts) {
   return { object, by, isUnclear: true, isField: false };
 }
 
-/** Reports whether a key has the domain of the same organization: `eck.k8s.example.com` beside the group `kibana.k8s.example.com`. */
+/**
+ * Reports whether a key has the domain of a neighbour of the type's group, `eck.k8s.example.com` beside `kibana.k8s.example.com`,
+ * or of the same organization with the kind in front: `rediscluster.example.com`.
+ */
 function sharesDomain(key: string, { type }: Held): boolean {
-  const rootOf = (domain: string): string => domain.split('.').slice(-2).join('.');
-  return key.includes('/') && rootOf(key.replace(/\/.*/, '')) === rootOf(type.group);
+  if (!key.includes('/')) return false;
+  const domain = key.replace(/\/.*/, '');
+  const [label = '', ...rest] = domain.split('.');
+  const isOfKind = [type.kind.toLowerCase(), type.resource].includes(label);
+  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
+  return (
+    (isOfKind && type.group.endsWith(`.${rest.join('.')}`)) ||
+    (parent !== undefined && domain.endsWith(parent))
+  );
 }
 
 /** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */

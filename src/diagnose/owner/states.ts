@@ -6,7 +6,7 @@ import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
 import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
-import { showObjectRemedy, withRole } from '../commands.ts';
+import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
   definitionsOf,
@@ -276,7 +276,9 @@ function notReady(owner: Signs): Found | undefined {
     (pods.length > 0
       ? undefined
       : warningsIn(context.now, namespace).find(({ regarding }) => regarding.uid === uid));
-  const said = denied?.message ?? troubles[0];
+  const isPaused = conditions.find(({ reason }) => reason === 'DeploymentPaused');
+  const halted = troubles.length > 0 ? undefined : isPaused;
+  const said = denied?.message ?? troubles[0] ?? halted?.message;
   const why = said && shortQuote(said);
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
@@ -286,12 +288,17 @@ function notReady(owner: Signs): Found | undefined {
     // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
     text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once${next}`,
   };
+  // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
+  const resume = halted && {
+    text: `Resume the rollout of ${who}; ${REMOVES}${next}`,
+    command: kubectl('rollout', 'resume', ...objectArgs(actor)),
+  };
   const told = causes.length > 0 ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const evidence = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${actor.kind === 'Pod' ? 'is not ready' : `has ${actor.ready} of ${actor.wanted} pods ready`}${told}`,
     remedies: [
-      ...[denied ? withRole('now', refused) : (fix ?? [])].flat(),
+      ...[denied ? withRole('now', refused) : resume ? withRole('now', resume) : (fix ?? [])].flat(),
       ...looks,
       ...logRemedies(context, actor),
       ...removal,
@@ -523,6 +530,8 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
  */
 function willLackNeeds(owner: Signs): Found | undefined {
   const { actor, context, held } = owner;
+  // A pause that is plain has a state of its own.
+  const pause = pausedBy(context, held);
   const states = [
     ...owner.questions,
     ...namespacesBehind(context, held).map(({ because }) => because),
@@ -534,6 +543,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
     ...recentWarnings(context, held, actor),
     ...protectionsOf(context, held),
     ...limitsOf(context, held, actor),
+    ...(pause ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`] : []),
     ...foregroundParts(context, held).map(
       ({ kind, name, finalizers }) =>
         `it waits until ${kind} ${name} is deleted, and what that waits for (${listNames(finalizers)}) was not examined`,
@@ -651,7 +661,7 @@ function showsNoReason(owner: Signs): Found {
   const doubt = limit ?? open?.replace(/: .*/s, '');
   const doubted = doubt && quotedIn(doubt);
   const state = isPart
-    ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: another one may handle ${what}`
+    ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: the one for ${what} may not be`
     : said
       ? `runs. ${what} says`
       : doubt !== undefined
@@ -696,6 +706,7 @@ function showsNoReason(owner: Signs): Found {
         ...questions,
         ...untried,
         `searched: its status and Events${searched}`,
+        ...(actor.limits ?? []).filter(isSettings).map(settingsText),
       ],
       quote: isQuoted ? quote : state.endsWith(doubted ?? '\n') ? doubted : undefined,
       certainty: isSure ? certainty : 'likely',
@@ -738,11 +749,11 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
       if (place !== undefined) return mayLeaveOut(context, place);
       const words = limit.toLowerCase().split(/[=,]/);
       if (LISTS_TYPES.test(limit)) return words.some((one) => names.includes(one));
-      return (
-        !SETTINGS.test(limit.replace(/=.*/s, '')) || (isForeseen(context, held) && !hasWritten)
-      );
+      return !isSettings(limit) || (isForeseen(context, held) && !hasWritten);
     })
-    .map((limit) => `it was started with ${limit}`);
+    .map((limit) =>
+      isSettings(limit) ? settingsText(limit) : `it was started with ${limit}, which may leave it out`,
+    );
   if (actor.kind === 'CronJob') own.push('it acts only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
   const crashed = ready.flatMap(({ containers = [] }) =>
@@ -759,6 +770,14 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
   }
   return own;
 }
+
+/** Reports whether an argument or variable says where further settings are, which this gate does not read. */
+function isSettings(limit: string): boolean {
+  return SETTINGS.test(limit.replace(/=.*/s, ''));
+}
+
+const settingsText = (limit: string): string =>
+  `it has settings that this gate does not read: ${limit}`;
 
 /** A limit that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;

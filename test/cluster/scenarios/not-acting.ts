@@ -188,7 +188,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['likely'],
-      says: [/2 of 3 ready: the one that handles Widget db may be/, /CrashLoopBackOff/],
+      says: [/only 2 of 3 pods are ready: the one for Widget db may not be/, /CrashLoopBackOff/],
       advises: [/Fix what keeps Pod widget-operator-2/],
     },
     beyondCommands: 'a person has to find what makes the pod crash',
@@ -205,7 +205,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['proven'],
-      says: [/runs, 2 of 3 ready; nothing in its status and Events shows why/],
+      says: [/runs, but nothing that was read shows why/],
     },
     beyondCommands: 'the stand-in of the operator hangs for ever',
   }),

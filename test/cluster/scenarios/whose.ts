@@ -462,7 +462,7 @@ const workloads: Scenario[] = [
     afterwards: crash,
     owner: {
       code: 'owner-not-ready',
-      says: [/, but is not ready: Pod \S+: ended before: Error: no license/],
+      says: [/is not ready: Pod \S+: CrashLoopBackOff, ended before: Error: no license/],
     },
     cure: async (world, operator) => {
       const conditions = [{ type: 'Ready', status: 'True' }];
@@ -897,7 +897,7 @@ const bindings: Scenario[] = [
             code: 'owner-missing',
             subject: 'any',
             finalizer: operator.finalizer,
-            says: [/widget-operator, which is in a namespace that has been terminating since/],
+            says: [/widget-operator, which is in a terminating namespace/],
           },
         ],
       ],
