@@ -29,6 +29,7 @@ import {
   orderRemedies,
   resumeRemedy,
   sayingRemedy,
+  scaleUpRemedy,
   statusRemedy,
 } from './remedies.ts';
 import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
@@ -241,10 +242,19 @@ export function unknownOwner(
       ...(isFound
         ? []
         : [withRole(facing.length > 0 ? 'or' : 'now', { text: searchText(held, suspects) })]),
+      ...wakeRemedies(ownership),
       ...knownRemedies(held),
       ...removal,
     ],
   };
+}
+
+/** Returns the command that starts the only suspect, if it has no replicas. */
+function wakeRemedies({ suspects, unread }: Ownership): Remedy[] {
+  const [only, ...others] = suspects.filter(workloadExists);
+  if (others.length > 0 || unread.length > 0 || only?.actor?.wanted !== 0) return [];
+  const { text, ...wake } = scaleUpRemedy(only.actor);
+  return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${text}` }];
 }
 
 /** Lists as many suspects as a sentence takes, at least one. Evidence has all of them. */

@@ -97,10 +97,32 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   ];
 }
 
-/** Returns the remedies for pods of the owner that are not ready. */
+/** Returns the remedies for pods of the owner that are not ready: what ended a container is in the log before its restart. */
 export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
-  const fix = memoryFix(actor, who) ?? `Fix what keeps ${who} from being ready`;
-  return [withRole('now', { text: `${fix}; ${then}` }), describeRemedy(actor)];
+  const has = (reason: RegExp): boolean =>
+    actor.pods.some(({ troubles }) => troubles.some((text) => reason.test(text)));
+  const isCrash = has(/CrashLoopBackOff/);
+  const fix =
+    memoryFix(actor, who) ??
+    (has(/ImagePull|ErrImage|InvalidImageName/)
+      ? `Correct the image of ${who}, or the Secret by which it is pulled`
+      : `Fix what keeps ${who} from being ready`);
+  const [crashed] = actor.pods.filter(({ ready }) => !ready);
+  return [
+    withRole('now', { text: `${fix}; ${then}` }),
+    ...(isCrash && crashed
+      ? [
+          lookRemedy(
+            `Read why ${who} crashed`,
+            kubectl(
+              ...['logs', `pod/${crashed.name}`, ...namespaceArgs(actor.namespace)],
+              ...['--previous', '--all-containers', '--tail=50'],
+            ),
+          ),
+        ]
+      : []),
+    describeRemedy(actor),
+  ];
 }
 
 function describeRemedy(actor: Actor): Remedy {
@@ -205,14 +227,14 @@ export function cureRemedies(
   // The API server does not say in which namespace it searched. Cluster-scoped objects are in none.
   const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
   const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
+  const create = `Create ${what} again, which the controller needs`;
+  if (removal.length === 0) return [withRole('now', { text: create })];
   return [
-    withRole('now', {
-      text: `Create ${what} again, which the controller needs${removal.length > 0 ? ', unless it was in this namespace: a terminating namespace accepts no new objects' : ''}`,
-    }),
-    ...removal.map((remedy) => ({
-      ...remedy,
-      text: `If ${what} was in this namespace: ${remedy.text}`,
+    ...removalAsFirstStep(removal).map((one) => ({
+      ...one,
+      text: `If ${what} was in this namespace, which accepts no new objects: ${one.text}`,
     })),
+    withRole('or', { text: `If it was in another namespace: ${create}` }),
   ];
 }
 
@@ -369,14 +391,8 @@ export function removalRemedies(
   const all =
     total > 1 && isAlone ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
   if (all === undefined) return [one];
-  return [
-    one,
-    withRole('or', {
-      text: `Let this gate remove it from the ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
-      command: all,
-      risk,
-    }),
-  ];
+  const text = `Let this gate remove it from the ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`;
+  return [withRole('or', { text, command: all, risk })];
 }
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
@@ -483,7 +499,7 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const asUsual = (text: string): string =>
     text === '' ? '' : `If the owner is ${owner}: ${text}`;
   return [
-    ...advice('or', (isMissing ? withoutOwner : undefined) ?? asUsual(remedy)),
+    ...advice('or', isMissing ? (withoutOwner ?? '') : asUsual(remedy)),
     ...advice('next', prevention),
   ];
 }

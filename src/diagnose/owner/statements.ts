@@ -1,3 +1,4 @@
+import { parseObject, stringAt } from '../../base/json.ts';
 import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
 import type { Condition, ObjectDetail, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { trialKey } from '../../model/snapshot.ts';
@@ -223,9 +224,11 @@ function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     ];
   });
   const source = `the status of ${object.kind} ${object.name}`;
-  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((text) => {
-    const isStated = detail.errors?.includes(text) === true;
-    const isSentence = !detail.texts.includes(text);
+  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((raw) => {
+    // Some write the whole answer of a server: `{"type": …, "message": …}`.
+    const text = stringAt(parseObject(raw), 'message') ?? raw;
+    const isStated = detail.errors?.includes(raw) === true;
+    const isSentence = !detail.texts.includes(raw);
     const made = make(text, text, source, isStated, text);
     const date = dateOf(context, object, undefined, detail, text);
     // Of sentences in other fields, only what was written since the deletion may be about the removal.

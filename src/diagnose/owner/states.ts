@@ -283,7 +283,7 @@ function notReady(owner: Signs): Found | undefined {
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
-  const [fix, ...looks] = podRemedies(actor, who, REMOVES + next);
+  const fixes = podRemedies(actor, who, REMOVES + next);
   const refused = {
     // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
     text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once${next}`,
@@ -298,8 +298,7 @@ function notReady(owner: Signs): Found | undefined {
   return {
     says: `${actor.kind === 'Pod' ? 'is not ready' : `has ${actor.ready} of ${actor.wanted} pods ready`}${told}`,
     remedies: [
-      ...[denied ? withRole('now', refused) : resume ? withRole('now', resume) : (fix ?? [])].flat(),
-      ...looks,
+      ...(denied ? [withRole('now', refused)] : resume ? [withRole('now', resume)] : fixes),
       ...logRemedies(context, actor),
       ...removal,
     ],
@@ -352,6 +351,8 @@ function failing(owner: Signs): Found {
   const isTold = causes.length > 0 && (first === undefined || isAdmissionError(first.error));
   const quote = first && shortQuote(first.error.text);
   const escapes = escapeRemedies(held);
+  // What nobody here can resolve, as a refusal of a cloud.
+  const byHand = first?.error.kind === 'other' && !isTold ? removal : [];
   const isOfLog = first?.source.startsWith('the log of ');
   // A text that quotes no answer of the API server need not be about a request.
   const fails =
@@ -375,7 +376,7 @@ function failing(owner: Signs): Found {
     remedies: [
       ...(isHopeless
         ? removalAsFirstStep([...removal, ...escapes])
-        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes]),
+        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes, ...byHand]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),
@@ -469,6 +470,7 @@ function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefi
       ...(restart.length > 0 || isHung ? restart : [withRole('now', { text })]),
     ],
     more: {
+      ...(isLed && !isHung ? {} : { code: 'owner-not-acting' as const }),
       evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
       // The process that leads may act in time.
       certainty: isHung ? certainty : isLed && isForeseen(context, held) ? 'unknown' : 'likely',
@@ -543,7 +545,9 @@ function willLackNeeds(owner: Signs): Found | undefined {
     ...recentWarnings(context, held, actor),
     ...protectionsOf(context, held),
     ...limitsOf(context, held, actor),
-    ...(pause ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`] : []),
+    ...(pause
+      ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`]
+      : []),
     ...foregroundParts(context, held).map(
       ({ kind, name, finalizers }) =>
         `it waits until ${kind} ${name} is deleted, and what that waits for (${listNames(finalizers)}) was not examined`,
@@ -752,7 +756,9 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
       return !isSettings(limit) || (isForeseen(context, held) && !hasWritten);
     })
     .map((limit) =>
-      isSettings(limit) ? settingsText(limit) : `it was started with ${limit}, which may leave it out`,
+      isSettings(limit)
+        ? settingsText(limit)
+        : `it was started with ${limit}, which may leave it out`,
     );
   if (actor.kind === 'CronJob') own.push('it acts only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
@@ -807,7 +813,7 @@ function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {
       ...events.flatMap(({ regarding, reason, message }) =>
         regarding.uid === pod.uid ? `${reason}: ${message}` : [],
       ),
-      ...symptoms,
+      ...(reasons.length > 0 ? [] : symptoms),
     ].map((text) => `Pod ${pod.name}: ${text}`);
   });
 }
