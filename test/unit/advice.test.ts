@@ -207,9 +207,7 @@ describe('the advice in every recording', () => {
   const wrong = (isWrong: (one: Remedy, of: Finding) => boolean): string[] =>
     all.flatMap(({ scenario, findings }) =>
       findings.flatMap((of) =>
-        of.remedies
-          .filter((one) => isWrong(one, of))
-          .map(({ text }) => `${scenario}: ${text}`),
+        of.remedies.filter((one) => isWrong(one, of)).map(({ text }) => `${scenario}: ${text}`),
       ),
     );
 

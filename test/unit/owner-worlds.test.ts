@@ -154,7 +154,7 @@ describe('in any cluster', () => {
       for (const who of ['writes', 'reads'] as const) {
         const now = { ...look(world), baseline: baselines[who] };
         const missing = diagnoseAgain(now).findings.find(
-          ({ wasDeletedWithNamespace }) => wasDeletedWithNamespace,
+          ({ code, certainty }) => code === 'owner-missing' && certainty === 'proven',
         );
         if (missing !== undefined) calledDeleted[who]++;
         if (isThere(world) || now.unread.length > 0) expect(missing).toBeUndefined();

@@ -109,7 +109,6 @@ export function missingOwner(
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: isLost ? 'namespace' : 'cluster',
-    wasDeletedWithNamespace: ownership.wasDeletedWithNamespace || undefined,
     remedies: [
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast

@@ -1,11 +1,11 @@
 import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
+import { SETTINGS } from '../../model/facts/programs.ts';
+import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/judge.ts';
-import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
 import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -25,6 +25,7 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
+import { linksOfText, linksOfWaits, namespacesAwaited } from '../waits.ts';
 import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
@@ -39,7 +40,7 @@ import {
   neededCreations,
   needsOfOwner,
 } from './needs.ts';
-import { foregroundParts, partnerLinks } from './partners.ts';
+import { foregroundParts } from './partners.ts';
 import { type Pause, pausedBy, protectionsOf } from './pauses.ts';
 import {
   cureRemedies,
@@ -162,8 +163,7 @@ function signsOf(owner: Owner): Signs {
     ...statements,
     ...lateWriters(context, held),
     ...logLinesAbout(context, held, actor),
-    ...partnerLinks(context, held),
-    ...linksInside(context, held, actor),
+    ...linksOfWaits(context, held, actor),
   ];
   // Whether the clean-up may create objects here, the catalogue says of a known product.
   const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
@@ -177,7 +177,7 @@ function signsOf(owner: Owner): Signs {
       ({ error: { kind, text }, at }) =>
         (isLeading || at >= held.since) &&
         (kind !== 'namespace-terminating' || mayCreate) &&
-        linksNamedIn(context, held, text).length === 0,
+        linksOfText(context, held, text).length === 0,
     ),
   };
 }
@@ -536,7 +536,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const pause = pausedBy(context, held);
   const states = [
     ...owner.questions,
-    ...namespacesBehind(context, held).map(({ because }) => because),
+    ...namespacesAwaited(context, held).map(({ because }) => because),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(
         (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,

@@ -62,8 +62,6 @@ export interface Ownership {
   unread: string[];
   /** What shows that somebody may act besides, in sentences. Any of it rules out that an owner is missing. */
   others: string[];
-  /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
-  wasDeletedWithNamespace?: boolean;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -121,7 +119,7 @@ function judge(question: OwnerQuestion): Ownership {
     const isProven = wasSeen && isOnly && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     const answer = { certainty, verdict: 'missing', owner: best, others } as const;
-    return { ...answer, ...common, wasDeletedWithNamespace: isProven };
+    return { ...answer, ...common };
   }
   const owner = best ?? tied.find((one) => one.account !== undefined && !workloadExists(one));
   const more = isBuiltIn(question.held.type.group) ? [] : able;

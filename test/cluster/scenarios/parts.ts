@@ -195,9 +195,7 @@ const addressedService = situation({
   owner: {
     code: 'owner-failing',
     certainty: ['likely'],
-    says: [
-      /may need Service store \(its settings address it\), which does not exist here/,
-    ],
+    says: [/may need Service store \(its settings address it\), which does not exist here/],
   },
 });
 

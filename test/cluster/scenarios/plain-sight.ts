@@ -186,7 +186,10 @@ const reasons: Scenario[] = [
         [
           heldBy(world, operator),
           owner(operator, 'owner-failing', {
-            ...{ certainty: ['likely'], says: [/can never succeed: .*Secret pulsar-token does not/] },
+            ...{
+              certainty: ['likely'],
+              says: [/can never succeed: .*Secret pulsar-token does not/],
+            },
             advises: [/remove it from the 2 objects/],
           }),
         ],

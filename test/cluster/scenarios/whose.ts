@@ -552,7 +552,10 @@ const leases: Scenario[] = [
         holder: `${name}-5d8f7c9b6-gone1_77aa`,
         silentForSeconds: 1_200,
       }),
-    owner: { code: ['owner-not-acting', 'owner-running', 'owner-failing', 'owner-not-ready'], says: [/Lease|lead/i] },
+    owner: {
+      code: ['owner-not-acting', 'owner-running', 'owner-failing', 'owner-not-ready'],
+      says: [/Lease|lead/i],
+    },
   }),
 ];
 
