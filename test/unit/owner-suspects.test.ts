@@ -139,7 +139,7 @@ test('of 24 operators that may act, five are evidence, and those that fit are na
   expect(found?.code).toBe('owner-unknown');
   const suspects = found?.evidence.filter((text) => text.startsWith('suspect ')) ?? [];
   expect(suspects).toHaveLength(5);
-  expect(found?.message).toMatch(/(?:\S+ \(scaled to zero\), ){2}.* or 2 more$/);
+  expect(found?.message).toMatch(/scaled to zero\).* or \d more/);
 });
 
 test.each([

@@ -201,7 +201,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
       subject: held.subject,
       finalizer,
-      message: `is held by the entry ${finalizer} of its own ${list}`,
+      message: `is held by ${finalizer} in its own ${list}`,
       evidence: [
         `${list}: ${entries.join(', ')}`,
         isSpec

@@ -601,7 +601,7 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
   if (lacks.length === 0) return undefined;
   const isOfNamespace = gone.length + created.length > 0;
   return {
-    says: `runs, but may need ${lacks[0]}`,
+    says: `runs, but may need ${lacks[0]?.replace(/ \(.*\)(?= here,)/, '')}`,
     remedies: [
       ...absent.flatMap(({ what, isHere }) =>
         // Nothing can be created in a terminating namespace.
@@ -672,7 +672,7 @@ function showsNoReason(owner: Signs): Found {
         ? `runs; ${doubt}`
         : quoted !== undefined
           ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says`
-          : 'runs, but nothing that was read shows why it does not act';
+          : 'runs, but nothing that was read shows why';
   const isQuoted = state.endsWith(' says');
   const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
   const log = logRemedies(context, actor);
@@ -760,7 +760,7 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
         ? settingsText(limit)
         : `it was started with ${limit}, which may leave it out`,
     );
-  if (actor.kind === 'CronJob') own.push('it acts only while its schedule runs a Job');
+  if (actor.kind === 'CronJob') own.push('it may act only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
   const crashed = ready.flatMap(({ containers = [] }) =>
     containers.filter(
