@@ -1,3 +1,4 @@
+import { lowerFirst } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, isAlive } from '../actors.ts';
@@ -253,7 +254,7 @@ function wakeRemedies({ suspects, unread }: Ownership): Remedy[] {
   const [only, ...others] = suspects.filter(workloadExists);
   if (others.length > 0 || unread.length > 0 || only?.actor?.wanted !== 0) return [];
   const { text, ...wake } = scaleUpRemedy(only.actor);
-  return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${text}` }];
+  return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${lowerFirst(text)}` }];
 }
 
 /** Lists as many suspects as a sentence takes, at least one. Evidence has all of them. */

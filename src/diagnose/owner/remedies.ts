@@ -1,4 +1,4 @@
-import { shellQuote } from '../../base/text.ts';
+import { lowerFirst, shellQuote } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
@@ -232,9 +232,9 @@ export function cureRemedies(
   return [
     ...removalAsFirstStep(removal).map((one) => ({
       ...one,
-      text: `If ${what} was in this namespace, which accepts no new objects: ${one.text}`,
+      text: `If ${what} was in this namespace, which accepts no new objects: ${lowerFirst(one.text)}`,
     })),
-    withRole('or', { text: `If it was in another namespace: ${create}` }),
+    withRole('or', { text: `If it was in another namespace: ${lowerFirst(create)}` }),
   ];
 }
 
@@ -497,7 +497,7 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const advice = (role: 'or' | 'next', text: string): Remedy[] =>
     text === '' ? [] : [withRole(role, { text: withoutPeriod(text) })];
   const asUsual = (text: string): string =>
-    text === '' ? '' : `If the owner is ${owner}: ${text}`;
+    text === '' ? '' : `If the owner is ${owner}: ${lowerFirst(text)}`;
   return [
     ...advice('or', isMissing ? (withoutOwner ?? '') : asUsual(remedy)),
     ...advice('next', prevention),

@@ -1,4 +1,4 @@
-import { upperFirst } from '../../base/text.ts';
+import { lowerFirst, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { SETTINGS } from '../../model/facts/programs.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
@@ -504,7 +504,7 @@ function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found 
     remedies: [
       ...podRemedies(actor, `${which}${actorText(actor)} on node ${node}`, REMOVES),
       ...removal.map((one) =>
-        pod ? one : { ...one, text: `If node ${node} is gone for good: ${one.text}` },
+        pod ? one : { ...one, text: `If node ${node} is gone for good: ${lowerFirst(one.text)}` },
       ),
     ],
     // A name without a pod may be another name than that of a node.

@@ -131,7 +131,7 @@ const onNode = (
           code: 'owner-not-ready',
           certainty: ['likely'], // the name may be none of a node
           says: [/may not act, because it has no pod on node .*node-2/],
-          advises: [/^If node .*node-2\S* is gone for good: Remove/m],
+          advises: [/^If node .*node-2\S* is gone for good: remove/m],
         }
       : 'owner-running',
     beyondCommands: 'the stand-in of the operator cleans up nothing',
