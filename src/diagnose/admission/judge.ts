@@ -287,7 +287,6 @@ function unreachableWebhook(
     failure: cause,
     endpoint: {
       object: subject,
-      address: `the path or port in webhooks[${webhook?.index}].clientConfig of ${kind} ${configuration}`,
       caBundle: `webhooks[${webhook?.index}].clientConfig.caBundle of ${kind} ${configuration}`,
       caInjection: webhook?.configuration.caInjection,
     },

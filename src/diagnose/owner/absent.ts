@@ -20,7 +20,6 @@ import {
 import { departedGrant } from '../rights.ts';
 import { type Excluded, restrictionText } from './exclusions.ts';
 import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
-import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { pausedBy } from './pauses.ts';
@@ -216,10 +215,6 @@ export function unknownOwner(
       ...suspects.map(
         (one) => `suspect ${withState(context, one)}: ${evidenceFor(one).join('; ')}`,
       ),
-      ...suspects.flatMap(({ actor }) => {
-        const lead = actor && leadText(context, held, actor);
-        return lead === undefined ? [] : [`${actorText(actor as never)} may not lead: ${lead}`];
-      }),
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
       ...others,

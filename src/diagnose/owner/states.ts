@@ -105,9 +105,9 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
-  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
+  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
   { state: 'is paused', code: 'owner-not-acting', find: paused },
   { state: 'is refused, or has lost its right', code: 'owner-failing', find: refused },
@@ -133,7 +133,10 @@ export function stateResults(owner: Owner): RuleResult[] {
     const { says, remedies, more = {}, causes = [] } = found;
     const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const message = `${roleText(owner.certainty, certainty)}${says}`;
+    const { restriction } = owner.candidate;
+    const isTold = restriction === undefined || find === leavesOut || more.quote !== undefined;
+    const also = isTold ? '' : `; besides, ${restriction}`;
+    const message = `${roleText(owner.certainty, certainty)}${says}${also}`;
     return [{ ...owner.common, code, ...more, certainty, message, evidence, remedies }, ...causes];
   }
   return [];
@@ -161,7 +164,7 @@ function signsOf(owner: Owner): Signs {
   const isLeading = lostLease(context, held, actor) === undefined;
   const signs = [
     ...statements,
-    ...lateWriters(context, held),
+    ...lateWriters(held),
     ...logLinesAbout(context, held, actor),
     ...linksOfWaits(context, held, actor),
   ];
@@ -188,7 +191,7 @@ export const REFUSED = 'it refuses the update that removes the finalizer';
 /** A workload that is deleted with the namespace does not start again in it. */
 const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
-/** Its arguments leave the object out, so nothing else about it matters yet. */
+/** Its arguments leave the object out: nothing that it does matters. */
 function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
   const { restriction } = candidate;
   if (restriction === undefined) return undefined;

@@ -258,7 +258,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     failure: error.cause,
     endpoint: {
       object: definitionSubject(name),
-      address: `the path or port in spec.conversion.webhook.clientConfig of CRD ${name}`,
       caBundle: `spec.conversion.webhook.clientConfig.caBundle of CRD ${name}`,
       caInjection,
     },
