@@ -98,7 +98,7 @@ export function missingOwner(
     certainty,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
-      ...(home?.deletionTimestamp === undefined
+      ...(home?.deletionTimestamp === undefined || isHere
         ? []
         : [`namespace ${home.name} has been terminating since ${home.deletionTimestamp}`]),
       ...writerText(context, held),
