@@ -67,11 +67,7 @@ export function missingOwner(
   const definition = itemsIn(definitions).find(({ name }) => name === typeName(held.type));
   const home = itemsIn(namespaces).find(({ name }) => name === place);
   const isEnding = isHere || home?.deletionTimestamp !== undefined;
-  const left = isHere
-    ? 'was deleted with this namespace'
-    : isEnding
-      ? 'is in a terminating namespace'
-      : 'no workload uses any more';
+  const left = isEnding ? 'is in a terminating namespace' : 'no workload uses any more';
   const product = known && (productName(known) ?? known.owner);
   const why =
     account !== undefined
@@ -81,7 +77,10 @@ export function missingOwner(
         : known === undefined
           ? 'nobody may change objects of its type but general tools and people'
           : `it belongs to ${product}`;
-  const nobody = `no controller that removes it was found: ${why}`;
+  const nobody =
+    account !== undefined && isHere
+      ? `its controller most likely ran in this namespace, as ServiceAccount ${account.name}, and was deleted with it`
+      : `no controller that removes it was found: ${why}`;
   const binding =
     account && owner?.rights.change === undefined
       ? departedGrant(context, account, held.type)
@@ -137,8 +136,8 @@ export function missingOwner(
       known?.owner ??
       (program || `${finalizer} of ${held.type.group}`),
     message: definition
-      ? `defines objects with finalizer ${finalizer}, and ${nobody}`
-      : `has finalizer ${finalizer}, and ${nobody}`,
+      ? `defines objects with finalizer ${finalizer}; ${nobody}`
+      : `has finalizer ${finalizer}; ${nobody}`,
     continuation: nobody,
   };
 }

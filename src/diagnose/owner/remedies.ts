@@ -192,7 +192,9 @@ export function installRemedy(held: Held, workload: string | undefined, where: s
   const what =
     (known && productName(known)) ??
     workload ??
-    (writer === '' ? `the controller of ${finalizer}` : `"${writer}"`);
+    (writer !== ''
+      ? `"${writer}"`
+      : `the controller of ${isBuiltIn(held.type.group) ? finalizer : held.type.kind}`);
   const text =
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
