@@ -281,7 +281,7 @@ test('an unknown owner is told with as many suspects as a sentence takes, and al
 test('a condition that was False before the deletion is quoted, with its age', () => {
   const found = rootOf('old-words', () => {});
   expect(found.message).toMatch(
-    /The status of Widget db, last written at \S+, before the deletion, says: cannot create the schema/,
+    /The status of Widget db, written at \S+, before the deletion, says: cannot create the schema/,
   );
 });
 

@@ -201,7 +201,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
       subject: held.subject,
       finalizer,
-      message: `is held by ${finalizer} in its own ${list}`,
+      message: `is held by ${finalizer} in its ${list}`,
       evidence: [
         `${list}: ${entries.join(', ')}`,
         isSpec

@@ -32,7 +32,13 @@ import {
 } from '../context.ts';
 import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
-import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
+import {
+  type Held,
+  isOftenProviderManaged,
+  isProviderManaged,
+  knownFinalizer,
+  specificFieldManager,
+} from './held.ts';
 import { lostWithNamespace } from './needs.ts';
 import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
@@ -230,7 +236,9 @@ export function cureRemedies(
   const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
   const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
   const create = `Create ${what} again, which the controller needs`;
-  if (removal.length === 0) return [withRole('now', { text: create })];
+  if (removal.length === 0 || !isInside(owner.context, owner.held.subject.namespace)) {
+    return [withRole('now', { text: create })];
+  }
   return [
     ...removalAsFirstStep(removal).map((one) => ({
       ...one,
@@ -498,10 +506,11 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const { remedy, withoutOwner, prevention = '' } = known;
   const advice = (role: 'or' | 'next', text: string): Remedy[] =>
     text === '' ? [] : [withRole(role, { text: withoutPeriod(text) })];
-  const asUsual = (text: string): string =>
-    text === '' ? '' : `If the owner is ${owner}: ${lowerFirst(text)}`;
+  // What a running controller needs helps nobody where it is missing, unless a provider may run it.
+  const isIdle = remedy === '' || (isMissing && !isOftenProviderManaged(held));
+  const usual = isIdle ? '' : `If the owner is ${owner}: ${lowerFirst(remedy)}`;
   return [
-    ...advice('or', isMissing ? (withoutOwner ?? '') : asUsual(remedy)),
+    ...advice('or', (isMissing ? withoutOwner : undefined) ?? usual),
     ...advice('next', prevention),
   ];
 }

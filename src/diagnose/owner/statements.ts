@@ -120,7 +120,7 @@ export function statusEvidence(context: Context, held: Held): string[] {
 /** Returns when a text from before the deletion was written; renderers write the time as an age. */
 export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>): string {
   if (isOfOthers) return 'written by another program';
-  return at === '' ? 'written before the deletion' : `last written at ${at}, before the deletion`;
+  return at === '' ? 'written before the deletion' : `written at ${at}, before the deletion`;
 }
 
 /** Returns the errors that are the last Events about the held objects, before a deletion. A status that is well makes them history. */

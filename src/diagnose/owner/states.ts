@@ -442,7 +442,7 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
 }
 
 /** Finds an owner without the lead; a status that it wrote after the Lease had expired shows that it leads by another one. */
-function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefined {
+function doesNotLead({ actor, context, held }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
   const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
@@ -465,7 +465,7 @@ function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefi
   const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
   return {
     says: isHung
-      ? `runs, but its pod holds ${what} and does not renew it`
+      ? `runs, but its pod may hang: it holds ${what} and does not renew it`
       : `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
     remedies: [
       ...logRemedies(context, actor),
@@ -475,8 +475,8 @@ function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefi
     more: {
       ...(isLed && !isHung ? {} : { code: 'owner-not-acting' as const }),
       evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
-      // The process that leads may act in time.
-      certainty: isHung ? certainty : isLed && isForeseen(context, held) ? 'unknown' : 'likely',
+      // The process that leads may act in time, and one that hangs is restarted by its probe.
+      certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely',
     },
   };
 }

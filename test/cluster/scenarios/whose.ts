@@ -437,7 +437,7 @@ const workloads: Scenario[] = [
       world.client.patch(workloadRef(operator), {
         spec: { suspend: false, schedule: '0 3 1 1 *' },
       }),
-    owner: { code: 'owner-running', says: [/acts only while its schedule runs a Job/] },
+    owner: { code: 'owner-running', says: [/may act only while its schedule runs a Job/] },
     cure: releaseGuarded,
     mayChange: () => [{ kind: 'Job' }],
   }),
