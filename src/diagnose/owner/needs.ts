@@ -633,7 +633,7 @@ function absentHere(context: Context, held: Held, error: ErrorOf<'not-found'>): 
  * namespace of a reference need not exist any more.
  */
 function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
-  const { names = [], mentions = [], references = [] } = detailOf(context, object) ?? {};
+  const { names = [], settings = [], references = [] } = detailOf(context, object) ?? {};
   const { cluster, namespace } = context.now;
   const { namespaces } = cluster;
   const places = references.flatMap((one) => (one.name === name ? (one.namespace ?? []) : []));
@@ -641,7 +641,14 @@ function isNamedHere(context: Context, object: ObjectFacts, name: string): boole
     places.every((place) => place === namespace.name) &&
     names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
     namespaces?.ok === true &&
-    namespaces.value.every((one) => one.name === namespace.name || !mentions.includes(one.name))
+    namespaces.value.every(
+      (one) =>
+        one.name === namespace.name ||
+        !(
+          names.some((other) => other.name === one.name) ||
+          settings.some((setting) => setting.endsWith(`=${one.name}`))
+        ),
+    )
   );
 }
 
