@@ -21,6 +21,7 @@ import {
 } from '../commands.ts';
 import {
   type Context,
+  detailOf,
   isBuiltIn,
   isForeseen,
   isInside,
@@ -230,11 +231,19 @@ export function cureRemedies(
     const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
   }
-  const path = [error.namespace, error.name].filter((part) => part !== undefined).join('/');
+  // The API server does not say in which namespace it searched; a reference of the object may.
+  const { context, held } = owner;
+  const place =
+    error.namespace ??
+    held.objects
+      .flatMap((object) => detailOf(context, object)?.references ?? [])
+      .find(({ name, namespace }) => name === error.name && namespace !== undefined)?.namespace;
+  const path = [place, error.name].filter((part) => part !== undefined).join('/');
   const what = `${kindOfResource(owner.context, error)} ${path}`;
-  // The API server does not say in which namespace it searched. Cluster-scoped objects are in none.
+  // Cluster-scoped objects are in none.
   const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
-  const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
+  const removal =
+    (place === undefined || isInside(context, place)) && isNamespaced ? owner.removal : [];
   const create = `Create ${what} again, which the controller needs`;
   if (removal.length === 0 || !isInside(owner.context, owner.held.subject.namespace)) {
     return [withRole('now', { text: create })];
