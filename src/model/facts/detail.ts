@@ -17,8 +17,7 @@ import {
   shortAnnotations,
 } from './metadata.ts';
 import { serviceAddresses } from './programs.ts';
-import { type LabelRequirement, labelRequirements } from './selectors.ts';
-import { MAX_MESSAGE_CHARS } from './shape.ts';
+import { type LabelRequirement, labelRequirements, MAX_MESSAGE_CHARS } from './shape.ts';
 
 /** Status, conditions and references of a held object. */
 export interface ObjectDetail {
