@@ -144,7 +144,7 @@ export function chainClauses({ links, circle }: Chain, scene: Scene): Words[] {
   const others = circle.map((one) => findingSubject(one, scene.home));
   const all = listWords(
     [waiterWords(links.at(-1), scene, links.length), ...others],
-    MAX_LINKS_TOLD,
+    MAX_LINKS_TOLD + 1,
   );
   return [...clauses, `${all} wait for each other`];
 }

@@ -148,9 +148,9 @@ test('a cause has at most 30 words, besides the words of another program', () =>
     const scene = { home: told.name, now: looks.now.takenAt };
     // The finding about a webhook or a policy has its own sentence beside that of the controller.
     const ends = rootsOf(told).filter(({ finding }) => !finding.code.startsWith('admission-'));
-    const causes = ends.map(({ links }) => {
-      const whole = toPlain(asSentence(chainClauses(links, scene)));
-      return links.reduce((text, { quote = '' }) => text.replace(quote, ''), whole);
+    const causes = ends.map((root) => {
+      const whole = toPlain(asSentence(chainClauses(root, scene)));
+      return root.links.reduce((text, { quote = '' }) => text.replace(quote, ''), whole);
     });
     const messages = found.findings.map(({ message, quote = '' }) => message.replace(quote, ''));
     return [...causes, ...messages]
