@@ -119,9 +119,7 @@ export function missingOwner(
             ...removal,
           ]),
     ],
-    waitsForNamespace: isHere
-      ? `${gone === undefined ? 'its controller' : 'it'} ${fateText(context)}`
-      : undefined,
+    waitsForNamespace: isHere,
   };
   if (gone !== undefined) {
     // What is likely about a workload that was deleted is that it was the controller.

@@ -14,7 +14,6 @@ import {
   isForeseen,
   isInside,
   itemsIn,
-  linksTo,
   listNames,
   type RuleResult,
   resultId,
@@ -25,7 +24,7 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
-import { linksOfText, linksOfWaits, namespacesAwaited } from '../waits.ts';
+import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
@@ -166,7 +165,7 @@ function signsOf(owner: Owner): Signs {
     ...statements,
     ...lateWriters(held),
     ...logLinesAbout(context, held, actor),
-    ...linksOfWaits(context, held, actor),
+    ...idsAwaited(context, held, actor),
   ];
   // Whether the clean-up may create objects here, the catalogue says of a known product.
   const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
@@ -180,16 +179,12 @@ function signsOf(owner: Owner): Signs {
       ({ error: { kind, text }, at }) =>
         (isLeading || at >= held.since) &&
         (kind !== 'namespace-terminating' || mayCreate) &&
-        linksOfText(context, held, text).length === 0,
+        idsInText(context, held, text).length === 0,
     ),
   };
 }
 
 const REMOVES = 'it then removes the finalizer';
-/** The removal of the finalizer is refused: the finding about what refuses it is linked by this sentence. */
-export const REFUSED = 'it refuses the update that removes the finalizer';
-/** A workload that is deleted with the namespace does not start again in it. */
-const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
 /** Its arguments leave the object out: nothing that it does matters. */
 function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
@@ -214,7 +209,7 @@ function asleep(owner: Owner) {
   return {
     /** It is deleted with the namespace, and no pod of it can be created any more. */
     isLost: isHere && isEnding(context, actor) && actor.pods.length === 0,
-    waitsForNamespace: isHere ? WITH_NAMESPACE : undefined,
+    waitsForNamespace: isHere,
     /** What it meets next, once it runs again. */
     next:
       gone.length === 0
@@ -309,7 +304,7 @@ function notReady(owner: Signs): Found | undefined {
       waitsForNamespace,
       quote: causes.length > 0 ? undefined : why,
       evidence: [...evidence, ...troubles.slice(0, 5)],
-      waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
+      waitsFor: causes.map(resultId),
     },
     causes,
   };
@@ -390,8 +385,8 @@ function failing(owner: Signs): Found {
       quote: isHopeless || isTold ? undefined : quote,
       evidence: [...said.slice(0, 10), ...(lack === undefined ? [] : [lack])],
       scope: isHopeless ? 'namespace' : common.scope,
-      waitsFor: linksTo(causes, REFUSED),
-      waitsForNamespace: lost?.text,
+      waitsFor: causes.map(resultId),
+      waitsForNamespace: lost !== undefined,
     },
     causes,
   };
@@ -523,8 +518,7 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
     remedies: orderRemedies(context, held, "their controller's permissions"),
     more: {
       evidence: [`it may change the object only by ${because[0]}`],
-      waitsForNamespace:
-        'the binding that gives it permissions here is deleted with this namespace',
+      waitsForNamespace: true,
     },
   };
 }
@@ -539,7 +533,9 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const pause = pausedBy(context, held);
   const states = [
     ...owner.questions,
-    ...namespacesAwaited(context, held).map(({ because }) => because),
+    ...namespacesAwaited(context, held).map(
+      ({ name }) => `it waits until Namespace ${name} is deleted`,
+    ),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(
         (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
@@ -577,8 +573,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
       certainty: first.certainty,
       evidence: clauses,
       quote: quotedIn(clauses[0] ?? ''),
-      waitsForNamespace:
-        names === '' ? undefined : `${names}: not available while this namespace terminates`,
+      waitsForNamespace: names !== '',
     },
   };
 }
