@@ -9,7 +9,7 @@ import {
   type Snapshot,
   type Wanted,
 } from '../../model/snapshot.ts';
-import { admissionResult } from '../admission/judge.ts';
+import { admissionResult } from '../admission/refusals.ts';
 import {
   kubectl,
   lookRemedy,

@@ -2,7 +2,7 @@ import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
-import { admissionResult, deadWebhooks } from '../admission/judge.ts';
+import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
