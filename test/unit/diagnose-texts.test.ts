@@ -4,7 +4,6 @@ import { actorsOf } from '../../src/diagnose/actors.ts';
 import { type Backend, backendRemedies } from '../../src/diagnose/backends.ts';
 import { contextOf, itemsIn } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { nodeFacts } from '../../src/model/facts/cluster.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -309,34 +308,6 @@ test('a container that is started again and again says first why it ended', () =
   };
   expect(fixWith(killed)).toMatch(/^Raise the memory limit of Deployment \S+, which is behind/);
   expect(fixWith(renamed)).toMatch(/^Make Deployment \S+ ready, which is behind/);
-});
-
-test('behind the Node of a virtual kubelet is no machine', () => {
-  const node = { metadata: { name: 'n' }, spec: {}, status: {} };
-  expect(nodeFacts(node)).not.toHaveProperty('isVirtual');
-  const labelled = { ...node, metadata: { name: 'n', labels: { type: 'virtual-kubelet' } } };
-  expect(nodeFacts(labelled).isVirtual).toBe(true);
-  const taints = [{ key: 'virtual-kubelet.io/provider', value: 'azure', effect: 'NoSchedule' }];
-  expect(nodeFacts({ ...node, spec: { taints } }).isVirtual).toBe(true);
-
-  const virtual = (scenario: string, code: FindingCode): Finding =>
-    findingIn(scenario, code, ({ nodes }) => {
-      for (const read of Object.values(nodes)) {
-        if (read.ok && read.value !== undefined) read.value.isVirtual = true;
-      }
-    });
-  const machines = /machine of|containerd|out-of-service/;
-  for (const [scenario, code] of [
-    ['S28', 'pod-node-unavailable'],
-    ['S93', 'pod-node-unavailable'],
-    ['SEED-5a', 'pod-not-confirmed'],
-  ] as const) {
-    expect(JSON.stringify(findingIn(scenario, code, () => {}).remedies)).toMatch(machines);
-    expect(JSON.stringify(virtual(scenario, code).remedies)).not.toMatch(machines);
-  }
-  const { message, remedies } = virtual('S28', 'pod-node-unavailable');
-  expect(message).toMatch(/^is a virtual node that is not ready, so no kubelet confirms the end/);
-  expect(remedies[0]?.text).toMatch(/^Start the virtual kubelet of node \S+ again: no machine/);
 });
 
 test('the caBundle of a conversion is a field of its CRD, and its annotation is read there', () => {

@@ -381,9 +381,11 @@ export function mutatingResults(
   return guards.map(({ webhook, policy, binding, text }) => {
     const { kind, name } = webhook?.configuration ?? (policy as PolicyFacts);
     const subject = { apiVersion: API, kind, name };
+    const limit = limitRemedy(webhook ?? (policy as PolicyFacts), type);
     const exemption = webhook
       ? webhookExemption(context, webhook, 'UPDATE')
-      : binding && withRole('or', bindingExemption(context, kind, binding));
+      : binding && bindingExemption(context, kind, binding);
+    const last = exemption && withRole(limit === undefined ? 'now' : 'or', exemption);
     return {
       code: 'admission-denied',
       subject,
@@ -391,16 +393,18 @@ export function mutatingResults(
       evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
       certainty: isCertain ? 'likely' : 'unknown',
       remedies: [
-        limitRemedy(webhook ?? (policy as PolicyFacts), type),
+        ...(limit === undefined ? [] : [limit]),
+        ...(last === undefined ? [] : [last]),
         showObjectRemedy(`See which requests ${kind} ${name} changes`, subject),
-        ...(exemption === undefined ? [] : [exemption]),
       ],
     };
   });
 }
 
-/** Returns the remedy that limits a mutating webhook or policy, which is to change new objects only, to these. */
-function limitRemedy(guard: WebhookFacts | PolicyFacts, type: ResourceType): Remedy {
+/**
+ * Returns the remedy that limits a mutating webhook or policy to new objects; none if a rule is about updates alone.
+ */
+function limitRemedy(guard: WebhookFacts | PolicyFacts, type: ResourceType): Remedy | undefined {
   const isWebhook = 'configuration' in guard;
   const what = isWebhook
     ? `webhook ${guard.name} of ${guard.configuration.name}`
@@ -411,10 +415,7 @@ function limitRemedy(guard: WebhookFacts | PolicyFacts, type: ResourceType): Rem
   const matching = guard.rules.flatMap((rule, index) =>
     matchesRule(rule, 'UPDATE', type, false) ? [{ rule, index }] : [],
   );
-  // Without CREATE in its rule, it is meant for updates.
-  if (matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type, false))) {
-    return withRole('now', { text: `Let ${what} leave objects alone that are being deleted` });
-  }
+  if (matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type, false))) return undefined;
   const patch = matching.map(({ index }) => ({
     ...{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] },
   }));

@@ -224,9 +224,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     };
   }
   const { why } = trouble;
-  const restart = node?.isVirtual
-    ? `the virtual kubelet of node ${nodeName}`
-    : `the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
+  const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
@@ -242,7 +240,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
         kubectl('describe', ...objectArgs(pods[0] as PodFacts)),
       ),
       forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
-      withRole('or', { text: `If nothing else helps, restart ${restart}` }),
+      withRole('or', { text: restart }),
     ],
     blocksNamespace: `it should have ended at ${end}`,
   };
@@ -250,10 +248,9 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
 
 function nodeWords(node: NodeFacts | undefined): string {
   if (node === undefined) return 'no longer exists';
-  const state = node.isVirtual ? 'is a virtual node that is not ready' : 'is not ready';
   return isKubeletReporting(node)
-    ? `${state} (${shortQuote(node.readyReason ?? 'no reason')})`
-    : state;
+    ? `is not ready (${shortQuote(node.readyReason ?? 'no reason')})`
+    : 'is not ready';
 }
 
 function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
@@ -270,9 +267,6 @@ function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined)
     deletionTimestamp === undefined ? '' : `; it has been terminating since ${deletionTimestamp}`;
   return `Node ${name}: Ready=${ready} (${readyReason})${taints}${end}`;
 }
-
-const ELSEWHERE =
-  'the containers that the virtual kubelet started elsewhere, for example in a cloud, keep running and may cost money';
 
 function nodeRemedies(
   context: Context,
@@ -295,40 +289,31 @@ function nodeRemedies(
   const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
   const then = 'then confirms that the pods have ended';
   if (isKubeletReporting(node)) {
-    const how = node.isVirtual ? '' : ' (with containerd: systemctl restart containerd)';
-    const text = `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}"${how}. The kubelet ${then}`;
+    const text = `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet ${then}`;
     return [withRole('now', { text }), see, without];
   }
   // Its deletion was requested, and its machine will not return.
   if (node.deletionTimestamp !== undefined) return [without, see];
-  const [start, lost, risk] = node.isVirtual
-    ? [
-        `Start the virtual kubelet of node ${name} again: no machine is behind this node, but a program, often a pod of this cluster. It ${then}`,
-        `If the virtual kubelet of node ${name} was removed for good`,
-        ELSEWHERE,
-      ]
-    : [
-        `Start the machine or the kubelet of node ${name} again; the kubelet ${then}`,
-        `If the machine of node ${name} will not return`,
-        'if the machine still runs, its pods keep running and Kubernetes does not know it',
-      ];
-  const outOfService = 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
-  const taint = withRole('or', {
-    text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
-    command: kubectl('taint', 'nodes', name, outOfService),
-    risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
-  });
   return [
-    withRole('now', { text: start }),
+    withRole('now', {
+      text: `Start the machine or the kubelet of node ${name} again; the kubelet ${then}`,
+    }),
     see,
     withRole('or', {
-      text: `${lost}, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+      text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
       command: kubectl('delete', ...nameArgs('node', name)),
-      risk,
+      risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
     }),
-    ...(node.isVirtual ? [{ ...without, risk: ELSEWHERE }] : [taint, without]),
+    withRole('or', {
+      text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
+      command: kubectl('taint', 'nodes', name, `${OUT_OF_SERVICE}=nodeshutdown:NoExecute`),
+      risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
+    }),
+    without,
   ];
 }
+
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
   return withRole('or', {

@@ -66,18 +66,6 @@ export const clusterServiceVersionFacts = shape({
   deployments: textOfEach('spec.install.spec.deployments', 'name'),
 });
 
-/**
- * Reports whether a virtual kubelet made the Node, a program that runs pods elsewhere, for example as containers of a
- * cloud (github.com/virtual-kubelet/virtual-kubelet: its label, and its taint unless that is disabled).
- */
-function isVirtualNode(object: JsonObject): boolean {
-  const taints = textOfEach('spec.taints', 'key')(object);
-  return (
-    stringAt(object, 'metadata', 'labels', 'type') === 'virtual-kubelet' ||
-    taints.includes('virtual-kubelet.io/provider')
-  );
-}
-
 export type NodeFacts = ReturnType<typeof nodeFacts>;
 export function nodeFacts(object: JsonObject) {
   const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
@@ -89,7 +77,6 @@ export function nodeFacts(object: JsonObject) {
     readyReason: ready && `${ready.reason}: ${ready.message}`,
     readySince: ready?.lastTransitionTime,
     taints: textOfEach('spec.taints', 'key')(object),
-    ...(isVirtualNode(object) && { isVirtual: true }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
   };
 }

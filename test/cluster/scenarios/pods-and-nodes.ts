@@ -217,34 +217,7 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-/** A virtual kubelet made its Node: no machine can be started, and none can be marked as out of service. */
-const virtualNode: Scenario = {
-  id: 'virtual-node',
-  title: 'an overdue pod on a node of a virtual kubelet that does not run',
-  setUp: async (world) => {
-    const node = world.name('node-virtual');
-    await world.createNamespace();
-    await createDeadNode(world, node);
-    await world.client.patch(nodeRef(world, 'node-virtual'), {
-      metadata: { labels: { type: 'virtual-kubelet' } },
-      spec: { taints: [{ key: 'virtual-kubelet.io/provider', effect: 'NoSchedule' }] },
-    });
-    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
-  },
-  settle: settledOverdue,
-  expect: (world) => ({
-    ...stuck([
-      {
-        ...unavailable(world, 'node-virtual', /is a virtual node that is not ready/),
-        advises: [/^Start the virtual kubelet of node /m],
-      },
-    ]),
-    also: advisesNot(/machine or the kubelet|out-of-service/),
-  }),
-};
-
 export const podsAndNodes = [
-  virtualNode,
   s28,
   seed5b,
   silentNode,
