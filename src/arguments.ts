@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-import { ActionError, describeError } from './base/errors.ts';
+import { ActionError } from './base/errors.ts';
 import {
   choicesOf,
   type GivenInputs,
@@ -25,109 +24,81 @@ export type Command =
       now: boolean;
     };
 
-/** Options that are not inputs and need no value. */
-const OWN_FLAGS: readonly string[] = ['now', 'help', 'version'];
-const ONLY_IN_THE_ACTION = INPUT_ROWS.flatMap(([name, row]) => (row.onlyInAction ? [name] : []));
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
+
+/** What the options may be set to; any text if there is no list. Those with `true` are flags, which need no value. */
+const OPTIONS = new Map<string, readonly string[] | undefined>([
+  ...IN_THE_TERMINAL.map(([name, { legal }]) => [name, legal] as const),
+  ['format', FORMATS],
+  ['now', YES_OR_NO],
+  ['version', YES_OR_NO],
+  ['help', [...YES_OR_NO, 'all']],
+]);
 
 export function parseArguments(args: readonly string[]): Command {
   if (args.length === 0) return { run: 'help', isMistake: true, all: false };
-  const { values, positionals } = parse(args);
-  const [first, second] = positionals;
+  const { values, names } = parse(args);
+  const isSet = (name: 'help' | 'now' | 'version'): boolean =>
+    legalValue(`option --${name}`, values[name] ?? 'false', YES_OR_NO, HINT) === 'true';
+  const [first, second] = names;
   const all = values['help'] === 'all' || (first === 'help' && second === 'all');
-  if (all || first === 'help' || flag('help', values))
-    return { run: 'help', isMistake: false, all };
-  if (flag('version', values)) return { run: 'version' };
+  if (all || first === 'help' || isSet('help')) return { run: 'help', isMistake: false, all };
+  if (isSet('version')) return { run: 'version' };
   const isForecast = first === 'forecast';
-  if (isForecast) positionals.shift();
   const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
   for (const [name] of IN_THE_TERMINAL) {
     const value = values[name];
-    if (value === undefined) continue;
     if (value === '') throw usageError(`option --${name} needs a value`);
-    inputs[name] = value;
+    if (value !== undefined) inputs[name] = value;
   }
-  const names = [...positionals, ...splitList(inputs.namespace ?? '')];
+  const targets = [...names.slice(isForecast ? 1 : 0), ...splitList(inputs.namespace ?? '')];
   return {
     run: 'gate',
-    inputs: { ...inputs, namespace: names.join(',') },
+    inputs: { ...inputs, namespace: targets.join(',') },
     format: legalValue('option --format', values['format'] ?? FORMATS[0], FORMATS, HINT),
-    now: flag('now', values),
+    now: isSet('now'),
   };
-}
-
-function parse(args: readonly string[]): {
-  values: Record<string, string | undefined>;
-  positionals: string[];
-} {
-  const names = IN_THE_TERMINAL.map(([name]) => name as string);
-  const options = Object.fromEntries(
-    [...names, 'format', ...OWN_FLAGS].map((name) => [
-      name,
-      { type: 'string' as const, ...(name === 'help' ? { short: 'h' } : {}) },
-    ]),
-  );
-  try {
-    const parsed = parseArgs({
-      args: withFlagValues(args),
-      options,
-      allowPositionals: true,
-      tokens: true,
-    });
-    // Otherwise the last value would count, and a namespace that was never read would pass as deleted.
-    const given = parsed.tokens.flatMap((token) => (token.kind === 'option' ? token.name : []));
-    const twice = given.find((name, index) => given.indexOf(name) !== index);
-    if (twice !== undefined) throw usageError(`option --${twice} is given more than once`);
-    return parsed;
-  } catch (error) {
-    if (error instanceof ActionError) throw error;
-    const text = describeError(error).replace(/\s*\(ERR_PARSE_ARGS[^)]*\)/, '');
-    const foreign = ONLY_IN_THE_ACTION.find((name) => text.includes(`'--${name}'`));
-    if (foreign !== undefined) {
-      throw usageError(
-        `option --${foreign} exists only in the action: a terminal has no pull request`,
-      );
-    }
-    throw usageError(text.replace(/\. To specify a positional.*$/s, ''));
-  }
 }
 
 /** The words for a boolean in YAML 1.1 and in other tools. */
 const BOOLEAN_WORD = /^(?:true|false|yes|no|on|off|y|n|1|0)$/i;
 
 /**
- * Adds the value to flags: `--delete` becomes `--delete=true`. A word for a boolean behind a flag is its value, legal
- * or not: read as a namespace, `--delete no` would delete the namespace `no`.
+ * Reads `--name value`, `--name=value` and names. A flag alone is `true`. A word for a boolean behind it is its value,
+ * legal or not: read as a namespace, `--delete no` would delete the namespace `no`.
  */
-function withFlagValues(args: readonly string[]): string[] {
-  const out: string[] = [];
+function parse(args: readonly string[]): {
+  values: Record<string, string | undefined>;
+  names: string[];
+} {
+  const values: Record<string, string> = {};
+  const names: string[] = [];
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] as string;
-    if (arg === '--') return [...out, ...args.slice(index)];
-    const option = arg === '-h' ? '--help' : arg;
-    const legal = option.startsWith('--') ? valuesOfFlag(option.slice(2)) : undefined;
-    if (legal === undefined) {
-      out.push(arg);
+    if (arg === '--') return { values, names: [...names, ...args.slice(index + 1)] };
+    const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(arg === '-h' ? '--help' : arg) ?? [];
+    if (name === undefined) {
+      if (arg.startsWith('-')) throw usageError(`unknown option ${arg}`);
+      names.push(arg);
       continue;
     }
+    if (!OPTIONS.has(name)) throw usageError(unknownOption(name));
+    // Otherwise the last value would count, and a namespace that was never read would pass as deleted.
+    if (values[name] !== undefined) throw usageError(`option --${name} is given more than once`);
+    const legal = OPTIONS.get(name);
+    const isFlag = legal?.includes('true') === true;
     const next = args[index + 1] ?? '';
-    const hasValue = legal.includes(next) || BOOLEAN_WORD.test(next);
-    if (hasValue) index++;
-    out.push(`${option}=${hasValue ? next : 'true'}`);
+    const isValue = isFlag ? legal.includes(next) || BOOLEAN_WORD.test(next) : !/^-/.test(next);
+    if (given === undefined && isValue) index++;
+    values[name] = given ?? (isValue ? next : isFlag ? 'true' : '');
   }
-  return out;
+  return { values, names };
 }
 
-function valuesOfFlag(name: string): readonly string[] | undefined {
-  if (name === 'help') return [...YES_OR_NO, 'all'];
-  if (OWN_FLAGS.includes(name)) return YES_OR_NO;
-  const row: InputRow | undefined = INPUT_ROWS.find(([input]) => input === name)?.[1];
-  return row?.default === 'false' && !row.onlyInAction ? row.legal : undefined;
-}
-
-/** Reports whether a flag that is not an input is set. Throws for an illegal value. */
-function flag(name: string, { [name]: value }: Record<string, string | undefined>): boolean {
-  return value !== undefined && legalValue(`option --${name}`, value, YES_OR_NO, HINT) === 'true';
+function unknownOption(name: string): string {
+  return INPUT_ROWS.some(([input]) => input === name)
+    ? `option --${name} exists only in the action: a terminal has no pull request`
+    : `unknown option --${name}`;
 }
 
 const HINT = '`npx namespace-teardown-gate --help all` lists all options.';

@@ -41,58 +41,58 @@ export interface Backend {
 }
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. */
-export function backendOf(context: Context, service: ServiceRef, failure?: CallFailure): Backend {
+export function backendOf(context: Context, service: ServiceRef, said?: CallFailure): Backend {
   const { namespace } = service;
-  const place = context.now.places[namespace];
-  const said = failure === undefined ? '' : `which ${FAULTS[failure].says}`;
-  const inside = isInside(context, namespace);
-  const isEnding = !inside && isEndingNamespace(context, namespace);
-  const backend = (isDead: boolean | undefined, text = said, actor?: Actor): Backend => {
-    const isStopped = isEnding && isDead !== false;
-    return {
-      service,
-      isDead,
-      failure: failure ?? (isDead === false ? 'other' : 'no-endpoints'),
-      text: isStopped ? `${text}, and whose namespace is being deleted` : text,
-      actor,
-      isLost: inside || isStopped || willBeDeleted(context, namespace),
-    };
+  const state = stateOf(context, service, said);
+  const isHere = isInside(context, namespace);
+  const isEnding = !isHere && isEndingNamespace(context, namespace) && state.isDead !== false;
+  return {
+    ...{ service, actor: undefined, failure: state.isDead === false ? 'other' : 'no-endpoints' },
+    ...state,
+    ...(said && { failure: said }),
+    text: isEnding ? `${state.text}, and whose namespace is being deleted` : state.text,
+    isLost: isHere || isEnding || willBeDeleted(context, namespace),
   };
-  if (willBeDeleted(context, namespace))
-    return backend(true, `which ${fateText(context, namespace)}`);
-  if (place?.services?.ok !== true) return backend(undefined);
+}
+
+function stateOf(
+  context: Context,
+  service: ServiceRef,
+  said: CallFailure = 'other',
+): Pick<Backend, 'isDead' | 'text'> & Partial<Backend> {
+  const { now } = context;
+  const { namespace } = service;
+  const unread = { isDead: undefined, text: `which ${FAULTS[said].says}` };
+  if (willBeDeleted(context, namespace)) {
+    return { isDead: true, text: `which ${fateText(context, namespace)}` };
+  }
+  if (now.places[namespace]?.services?.ok !== true) return unread;
   const selector = selectorOf(context, service);
-  if (selector === undefined && isMissing(context, namespace)) {
-    const text = 'whose namespace does not exist';
-    return { ...backend(true, text), failure: failure ?? 'service-not-found', isLeftOver: true };
-  }
   if (selector === undefined) {
-    const gone = 'service-not-found';
-    return { ...backend(true, `which ${FAULTS[gone].says}`), failure: failure ?? gone };
+    const gone = { isDead: true, failure: 'service-not-found' } as const;
+    const all = now.cluster.namespaces;
+    const isLeftOver = all?.ok === true && all.value.every(({ name }) => name !== namespace);
+    return isLeftOver
+      ? { ...gone, text: 'whose namespace does not exist', isLeftOver }
+      : { ...gone, text: `which ${FAULTS[gone.failure].says}` };
   }
-  if (Object.keys(selector).length === 0) return backend(undefined);
+  if (Object.keys(selector).length === 0) return unread;
   const actors = actorsBehind(context, service);
-  if (actors.some(({ ready }) => ready > 0)) return backend(false);
-  if (place.pods?.ok !== true)
-    return backend(undefined, `which ${FAULTS[failure ?? 'other'].says}`);
+  if (actors.some(({ ready }) => ready > 0)) return { ...unread, isDead: false };
+  if (now.places[namespace]?.pods?.ok !== true) return unread;
   const actor = actors.find(({ isGone }) => !isGone);
   if (actor === undefined) {
-    const { cluster } = context.now;
-    const isKnown = WORKLOAD_SOURCES.every((key) => cluster[key]?.ok ?? key === 'otherWorkloads');
+    const isKnown = WORKLOAD_SOURCES.every(
+      (key) => now.cluster[key]?.ok ?? key === 'otherWorkloads',
+    );
     const none = isKnown ? ', and no workload creates the pods that it selects' : '';
-    return backend(true, `which has no ready endpoints${none}`);
+    return { isDead: true, text: `which has no ready endpoints${none}` };
   }
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
   const why = trouble === undefined ? '' : ` (${shortQuote(trouble)})`;
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
-  return backend(true, `whose ${actorText(actor)} ${state}`, actor);
-}
-
-/** Reports whether a namespace is not among those of the cluster, which were all read. */
-function isMissing({ now }: Context, namespace: string): boolean {
-  const all = now.cluster.namespaces;
-  return all?.ok === true && all.value.every(({ name }) => name !== namespace);
+  return { isDead: true, text: `whose ${actorText(actor)} ${state}`, actor };
 }
 
 function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
@@ -116,39 +116,31 @@ export const HEALS = 'waiting namespaces are then deleted within 90 s';
 interface Fault {
   /** A predicate about the server: "does not exist". */
   says: string;
-  /** `server`: "the backend of Service a/b", "that server". */
-  fix: (server: string, endpoint: Endpoint, host: string) => string;
-  /** The object that shows more: the Service, the object that names the endpoint, or the log. */
-  look: 'endpoints' | 'service' | 'endpoint' | 'log';
+  /** `server`: "the backend of Service a/b", "that server". Otherwise it has to answer. */
+  fix?: (server: string, endpoint: Endpoint, host: string) => string;
+  /** What shows more: the object that names the server, or the log; otherwise the Service. */
+  look?: 'endpoint' | 'log';
 }
 
 const FAULTS: Record<CallFailure, Fault> = {
-  'service-not-found': {
-    says: 'does not exist',
-    fix: (server) => `Make ${server} answer`,
-    look: 'endpoints',
-  },
-  'no-endpoints': {
-    says: 'has no ready endpoints',
-    fix: (server) => `Make ${server} answer`,
-    look: 'endpoints',
-  },
+  'service-not-found': { says: 'does not exist' },
+  'no-endpoints': { says: 'has no ready endpoints' },
   refused: {
     says: 'refuses the connection',
     fix: (server, { address }) =>
       `Let ${server} listen on the port that is called, or correct ${address}`,
-    look: 'service',
   },
   timeout: {
     says: 'does not respond in time',
     fix: (server) =>
       `Let ${server} answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection`,
-    look: 'endpoints',
   },
   certificate: {
     says: 'has a certificate that no CA of the caBundle has signed',
-    fix: (server, { caBundle }) =>
-      `Put the CA that signed the certificate of ${server} into ${caBundle}`,
+    fix: (server, { caBundle, caInjection }) =>
+      caInjection === undefined
+        ? `Put the CA that signed the certificate of ${server} into ${caBundle}`
+        : `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${caInjection} asks for`,
     look: 'endpoint',
   },
   'certificate-expired': {
@@ -164,13 +156,11 @@ const FAULTS: Record<CallFailure, Fault> = {
   'no-tls': {
     says: 'does not use TLS on the port that the API server calls',
     fix: (server, { address }) => `Let ${server} use TLS on that port, or correct ${address}`,
-    look: 'service',
   },
   'not-served': {
     says: 'responds, but does not serve what the API server asks for',
     fix: (server, { address }) =>
       `Correct ${address}, or install a version of the software that serves it: ${server} responds, but not to this request`,
-    look: 'service',
   },
   'error-status': {
     says: 'responds with an error',
@@ -180,7 +170,6 @@ const FAULTS: Record<CallFailure, Fault> = {
   other: {
     says: 'does not respond as expected',
     fix: (server) => `Let ${server} respond as the API server expects`,
-    look: 'endpoints',
   },
 };
 
@@ -221,55 +210,52 @@ interface Call {
 
 /**
  * Returns the finding that a server does not answer the API server. It is tied to the namespace of the backend, which
- * stays until the backend answers, and to the workload that would serve it. A backend inside the namespace cannot be
- * restored, nor one in another namespace that is being deleted or does not exist: the calls have to end.
+ * stays until the backend answers, and to the workload that would serve it.
  */
 export function unansweredCall(
   context: Context,
-  {
-    service,
-    failure,
-    endpoint,
-    says,
-    stop,
-    fix,
-    or = [],
-    ...finding
-  }: Call & Omit<RuleResult, 'message' | 'remedies'>,
+  call: Call & Omit<RuleResult, 'message' | 'remedies'>,
 ): RuleResult {
+  const { service, failure, endpoint, says, stop, fix, or, ...finding } = call;
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const server =
     backend === undefined
       ? `a server that ${FAULTS[failure ?? 'other'].says}`
       : `${serviceText(backend.service)}, ${backend.text}`;
-  const { before, late, end, changesObjects = false, ...how } = stop;
+  const isHere = backend?.isLost === true && isInside(context, backend.service.namespace);
   return {
     ...finding,
     message: says(server),
     servedBy: backend?.actor && actorText(backend.actor),
-    ...(backend?.isLost === true
-      ? {
-          ...(isInside(context, backend.service.namespace) && {
-            waitsForNamespace: `${serviceText(backend.service)} ${fateText(context)}`,
-          }),
-          remedies: preventionRemedies(context, before, how, [
-            withRole('now', { text: late, ...how }),
-            ...or,
-          ]),
-        }
-      : backend?.isLeftOver === true && !changesObjects
-        ? { remedies: [withRole('now', { text: upperFirst(end), ...how }), ...or, INSTALL] }
-        : {
-            remedies: [
-              ...(fix ?? backendRemedies(context, backend, endpoint, failure)),
-              ...or,
-              withRole('or', { text: `If this software was removed for good, ${end}`, ...how }),
-            ],
-          }),
+    waitsForNamespace: isHere ? `${serviceText(backend.service)} ${fateText(context)}` : undefined,
+    remedies: remediesOf(context, call, backend),
   };
 }
 
-const INSTALL = withRole('or', { text: 'If this software is still needed, install it again' });
+/**
+ * A backend inside the namespace cannot be restored, nor one in another namespace that is being deleted or does not exist:
+ * the calls have to end.
+ */
+function remediesOf(
+  context: Context,
+  { failure, endpoint, stop, fix, or = [] }: Call,
+  backend: Backend | undefined,
+): Remedy[] {
+  const { before, late, end, changesObjects = false, ...how } = stop;
+  if (backend?.isLost === true) {
+    const now = withRole('now', { text: late, ...how });
+    return preventionRemedies(context, before, how, [now, ...or]);
+  }
+  if (backend?.isLeftOver === true && !changesObjects) {
+    const install = withRole('or', { text: 'If this software is still needed, install it again' });
+    return [withRole('now', { text: upperFirst(end), ...how }), ...or, install];
+  }
+  return [
+    ...(fix ?? backendRemedies(context, backend, endpoint, failure)),
+    ...or,
+    withRole('or', { text: `If this software was removed for good, ${end}`, ...how }),
+  ];
+}
 
 /** Returns who may undo a change of the replicas: the controller of the workload, or the program that has set them. */
 export function undoneText({ owner, scaledBy }: Actor): string {
@@ -291,51 +277,53 @@ export function backendRemedies(
   endpoint: Endpoint,
   failure: CallFailure = backend?.failure ?? 'other',
 ): Remedy[] {
-  const makeAnswer = (text: string, see: string, ...words: string[]): Remedy[] => [
-    withRole('now', { text: `${text}; ${HEALS}` }),
-    lookRemedy(see, kubectl(...words)),
-  ];
-  if (backend?.actor !== undefined) {
-    const { actor } = backend;
-    const place = serviceText(backend.service);
-    if (actor.wanted === 0 && isScalable(actor)) {
-      return [scaleUp(actor, `Scale ${actorText(actor)} up, which is behind ${place}`)];
-    }
-    const fix = memoryFix(actor, actorText(actor)) ?? `Make ${actorText(actor)} ready`;
-    const text = `${fix}, which is behind ${place}`;
-    const see = `See what keeps ${actorText(actor)} from being ready`;
-    return makeAnswer(text, see, 'describe', ...objectArgs(actor));
+  const { actor, isDead, isLeftOver, service } = backend ?? {};
+  const place = service && serviceText(service);
+  if (actor !== undefined) return startRemedies(actor, `, which is behind ${place}`);
+  if (service !== undefined && isDead) {
+    const see = kubectl('get', 'all', '-n', service.namespace);
+    const look = lookRemedy(`See what is left in namespace ${service.namespace}`, see);
+    const install = `Install the software behind ${place} again; ${HEALS}`;
+    return [withRole('now', { text: install }), ...(isLeftOver ? [] : [look])];
   }
-  if (backend?.isDead) {
-    const { namespace } = backend.service;
-    const see = `See what is left in namespace ${namespace}`;
-    const text = `Install the software behind ${serviceText(backend.service)} again`;
-    if (backend.isLeftOver) return [withRole('now', { text: `${text}; ${HEALS}` })];
-    return makeAnswer(text, see, 'get', 'all', '-n', namespace);
+  const { caBundle, caInjection } = endpoint;
+  const injector = actorsOf(context).find(
+    ({ isGone, ready, programs }) =>
+      !isGone && ready === 0 && programs.some((name) => CA_INJECTOR.test(name)),
+  );
+  if (failure === 'certificate' && caInjection !== undefined && injector !== undefined) {
+    const writes = `annotation ${caInjection} makes it write the CA into ${caBundle}`;
+    return startRemedies(injector, `: ${writes}`);
   }
-  return faultRemedies(context, backend?.service, endpoint, failure);
-}
-
-/** Returns the remedies against the fault of a server that runs, or whose pods were not read. */
-function faultRemedies(
-  context: Context,
-  service: ServiceRef | undefined,
-  endpoint: Endpoint,
-  failure: CallFailure,
-): Remedy[] {
-  if (failure === 'certificate' && endpoint.caInjection !== undefined) {
-    return injectionRemedies(context, endpoint, endpoint.caInjection);
-  }
-  const { fix, look } = FAULTS[failure];
-  const server = service === undefined ? 'that server' : `the backend of ${serviceText(service)}`;
+  const { fix = (server) => `Make ${server} answer`, look } = FAULTS[failure];
+  const server = place === undefined ? 'that server' : `the backend of ${place}`;
   const host = service === undefined ? 'its host name' : `${service.name}.${service.namespace}.svc`;
   return [
     withRole('now', { text: `${fix(server, endpoint, host)}; ${HEALS}` }),
-    ...faultLooks(context, service, endpoint, look),
+    ...looksAt(context, service, endpoint, look),
   ];
 }
 
-function faultLooks(
+const CA_INJECTOR = /^(?:[\w-]+-)?cainjector$/;
+
+/** Returns what makes a workload run again; `why` follows its name. */
+function startRemedies(actor: Actor, why: string): Remedy[] {
+  const who = actorText(actor);
+  if (actor.wanted === 0 && isScalable(actor)) {
+    const text = `Scale ${who} up${why}; ${HEALS}${undoneText(actor)}`;
+    return [
+      withRole('now', { text, command: kubectl('scale', ...objectArgs(actor), '--replicas=1') }),
+    ];
+  }
+  const fix = memoryFix(actor, who) ?? `Make ${who} ready`;
+  const see = kubectl('describe', ...objectArgs(actor));
+  return [
+    withRole('now', { text: `${fix}${why}; ${HEALS}` }),
+    lookRemedy(`See what keeps ${who} from being ready`, see),
+  ];
+}
+
+function looksAt(
   context: Context,
   service: ServiceRef | undefined,
   { object }: Endpoint,
@@ -345,75 +333,24 @@ function faultLooks(
     return [showObjectRemedy(`See the caBundle in ${object.kind} ${object.name}`, object)];
   }
   if (service === undefined) return [];
-  const { namespace, name } = service;
-  const place = serviceText(service);
-  switch (look) {
-    case 'endpoints': {
-      const slices = ['-n', namespace, '-l', `kubernetes.io/service-name=${name}`];
-      return [
-        lookRemedy(`See the endpoints of ${place}`, kubectl('get', 'endpointslices', ...slices)),
-      ];
-    }
-    case 'service': {
-      const words = objectArgs({ kind: 'Service', namespace, name });
-      return [lookRemedy(`See the ports and endpoints of ${place}`, kubectl('describe', ...words))];
-    }
-    case 'log':
-      return actorsBehind(context, service).filter(isScalable).slice(0, 1).map(logOf);
+  if (look === 'log') {
+    const [actor] = actorsBehind(context, service).filter(isScalable);
+    if (actor === undefined) return [];
+    const { kind, namespace, name } = actor;
+    const log = kubectl('logs', `${kind.toLowerCase()}/${name}`, '-n', namespace, '--tail=50');
+    return [lookRemedy(`Read the log of ${actorText(actor)}`, log)];
   }
+  const see = kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
+  return [lookRemedy(`See the ports and endpoints of ${serviceText(service)}`, see)];
 }
-
-/** Returns the remedies for a caBundle that cert-manager's cainjector should have written. */
-function injectionRemedies(context: Context, { caBundle }: Endpoint, annotation: string): Remedy[] {
-  const [injector] = actorsOf(context).filter(
-    ({ isGone, programs }) => !isGone && programs.some((name) => CA_INJECTOR.test(name)),
-  );
-  const asked = `annotation ${annotation} makes it write the CA into ${caBundle}`;
-  if (injector === undefined || injector.ready > 0) {
-    const text = `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${annotation} asks for; ${HEALS}`;
-    return [
-      withRole('now', { text }),
-      ...(injector !== undefined && isScalable(injector) ? [logOf(injector)] : []),
-    ];
-  }
-  const who = actorText(injector);
-  if (injector.wanted === 0 && isScalable(injector)) {
-    return [scaleUp(injector, `Scale ${who} up: ${asked}`)];
-  }
-  return [
-    withRole('now', { text: `Make ${who} ready: ${asked}; ${HEALS}` }),
-    lookRemedy(
-      `See what keeps ${who} from being ready`,
-      kubectl('describe', ...objectArgs(injector)),
-    ),
-  ];
-}
-
-const CA_INJECTOR = /^(?:[\w-]+-)?cainjector$/;
 
 /** Returns the fix for a workload whose containers exceed their memory limit; undefined if none did. */
 export function memoryFix({ pods }: Pick<Actor, 'pods'>, who: string): string | undefined {
-  const isKilled = pods.some(({ troubles }) =>
-    troubles.some((trouble) => trouble.includes(OUT_OF_MEMORY)),
-  );
+  const troubles = pods.flatMap((pod) => pod.troubles);
+  const isKilled = troubles.some((trouble) => trouble.includes(OUT_OF_MEMORY));
   return isKilled ? `Raise the memory limit of ${who}` : undefined;
 }
 
 function isScalable({ kind }: Actor): boolean {
   return ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
-}
-
-function scaleUp(actor: Actor, text: string): Remedy {
-  return withRole('now', {
-    text: `${text}; ${HEALS}${undoneText(actor)}`,
-    command: kubectl('scale', ...objectArgs(actor), '--replicas=1'),
-  });
-}
-
-function logOf(actor: Actor): Remedy {
-  const { kind, namespace, name } = actor;
-  return lookRemedy(
-    `Read the log of ${actorText(actor)}`,
-    kubectl('logs', `${kind.toLowerCase()}/${name}`, '-n', namespace, '--tail=50'),
-  );
 }

@@ -16,7 +16,7 @@ import {
   totalCount,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
-import { movementOf, movementWithoutFinding } from './movement.ts';
+import { isWithoutMovement, movementOf, movementWithoutFinding } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
 import { failingApis } from './rules/apis.ts';
 import {
@@ -28,7 +28,39 @@ import {
 import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
-/** All rules. Each one is applied, and the graph ranks their findings. */
+/**
+ * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same
+ * diagnosis. `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be
+ * distinguished.
+ */
+export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
+  const [own, ...others] = interpret(now, before).map(explain) as [Explained, ...Explained[]];
+  const linked = others.reduce(linkToOtherNamespace, own.results);
+  const moving = [own, ...others].find(({ movement }) => !isWithoutMovement(movement)) ?? own;
+  return {
+    ...buildGraph(linked),
+    queued: queuedOf(now),
+    notInspected: notInspected(own.context),
+    contradictions: contradictionsOf(own.context),
+    movement: moving.movement,
+    namespaceUnread: now.trouble !== undefined,
+    inspectedTypes: countsOf(now).length,
+  };
+}
+
+/** Reads the snapshots of the namespace, and of those for which its objects wait. */
+function interpret(now: Snapshot, before: Snapshot | undefined): Context[] {
+  const earlier = before === undefined ? [] : snapshotsBehind(before);
+  const others = snapshotsBehind(now).map((other) =>
+    contextOf(
+      other,
+      earlier.find(({ namespace }) => namespace.uid === other.namespace.uid),
+    ),
+  );
+  return [contextOf(now, before), ...others];
+}
+
+/** What may hold a namespace. The graph ranks the findings of all rules. */
 const RULES: readonly Rule[] = [
   failingApis,
   podGracePeriod,
@@ -39,49 +71,40 @@ const RULES: readonly Rule[] = [
   heldByFinalizers,
   volumeInUse,
   crdTerminating,
+  contentDeleting,
 ];
 
-/**
- * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same
- * diagnosis. `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be
- * distinguished.
- */
-export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
-  const { context, results, ...own } = explain(now, before);
-  const earlier = before === undefined ? [] : snapshotsBehind(before);
-  const others = snapshotsBehind(now).map((other) =>
-    explain(
-      other,
-      earlier.find(({ namespace }) => namespace.uid === other.namespace.uid),
-    ),
-  );
-  const movement =
-    [own, ...others].map((one) => one.movement).find((one) => !isWithoutMovement(one)) ??
-    own.movement;
-  const graph = buildGraph(others.reduce(linkToOtherNamespace, results));
-  return {
-    ...graph,
-    queued: queuedOf(now),
-    notInspected: notInspected(context),
-    contradictions: contradictionsOf(context),
-    movement,
-    namespaceUnread: now.trouble !== undefined,
-    inspectedTypes: countsOf(now).length,
-  };
-}
-
+/** What holds one namespace, and whether its content still becomes less. */
 interface Explained {
   context: Context;
   results: RuleResult[];
   movement: Movement;
 }
 
+function explain(context: Context): Explained {
+  const { now } = context;
+  const results = withServers(RULES.flatMap((rule) => rule(context)));
+  const blocking = results.filter(blocks);
+  const movement = movementBeside(context, blocking);
+  const isRead = now.forecast === undefined && now.trouble === undefined && now.unread.length === 0;
+  const isUnexplained = isRead && blocking.length === 0 && isWithoutMovement(movement);
+  const rest = isUnprocessed(context) ? unprocessedNamespace : unexplainedHang;
+  return { context, results: isUnexplained ? [...results, rest(context)] : results, movement };
+}
+
 function blocks({ blocksNamespace }: RuleResult): boolean {
   return blocksNamespace !== undefined;
 }
 
-function isWithoutMovement({ kind }: Movement): boolean {
-  return kind === 'none' || kind === 'unknown';
+/** Links a finding to the owner that serves it, if that owner does not run: its start ends both. */
+function withServers(results: readonly RuleResult[]): RuleResult[] {
+  const asleep = results.filter(({ code }) => /^owner-(?:scaled-to-zero|not-ready)$/.test(code));
+  return results.map((result) => {
+    const server = asleep.find(({ subject }) => actorText(subject) === result.servedBy);
+    if (server === undefined) return result;
+    const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };
+    return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
+  });
 }
 
 /** Puts what another namespace waits for behind the objects of this one that wait for that namespace. */
@@ -110,51 +133,17 @@ function linkToOtherNamespace(
   }));
 }
 
-/** Finds what holds one namespace, and whether its content still becomes less. */
-function explain(now: Snapshot, before: Snapshot | undefined): Explained {
-  const context = contextOf(now, before);
-  const found = RULES.flatMap((rule) => rule(context));
-  const isHeld = found.some(blocks);
-  const deleting = contentDeleting(context);
-  const results = withServers([...found, ...deleting]);
-  const moving = movementOf(context, isHeld);
-  const blocking = results.filter(blocks);
-  // Without a request for the deletion no controller has begun.
-  const isAsked = !isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
-  const trying =
-    isAsked && now.unread.length === 0 ? retryMovement(context, blocking, moving) : undefined;
-  const movement = trying ?? moving;
-  const mayEnd = now.forecast === undefined && now.trouble === undefined;
-  if (mayEnd && blocking.length === 0 && now.unread.length === 0 && isWithoutMovement(movement)) {
-    results.push(isUnprocessed(context) ? unprocessedNamespace(context) : unexplainedHang(context));
-  }
-  return { context, results, movement };
-}
-
-/** Links a finding to the owner that serves it, if that owner does not run: its start ends both. */
-function withServers(results: readonly RuleResult[]): RuleResult[] {
-  return results.map((result) => {
-    const server = results.find(
-      ({ code, subject }) =>
-        ['owner-scaled-to-zero', 'owner-not-ready'].includes(code) &&
-        actorText(subject) === result.servedBy,
-    );
-    if (server === undefined) return result;
-    const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };
-    return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
-  });
-}
-
-/** Reports whether nothing blocks the namespace controller: it has not begun, tries again, or is slow. */
-function retryMovement(
-  context: Context,
-  blocking: readonly RuleResult[],
-  moving: Movement,
-): Movement | undefined {
-  if (blocking.length === 0) return movementWithoutFinding(context);
+/** Says whether the content becomes less, or, where only slow content blocks it, whether the controller is at work. */
+function movementBeside(context: Context, blocking: readonly RuleResult[]): Movement {
+  const { now } = context;
   const isSlow = blocking.every(({ code }) => code === 'content-deleting');
+  const moving = movementOf(context, !isSlow);
+  // Without a request for the deletion no controller has begun.
+  const isForecast = isForeseen(context, { since: now.namespace.deletionTimestamp ?? '' });
+  if (isForecast || now.unread.length > 0) return moving;
+  if (blocking.length === 0) return movementWithoutFinding(context) ?? moving;
   // A second snapshot would have shown the speed.
-  return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : undefined;
+  return isSlow && moving.kind === 'unknown' ? { kind: 'retrying' } : moving;
 }
 
 function notInspected(context: Context): Diagnosis['notInspected'] {

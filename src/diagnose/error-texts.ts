@@ -1,23 +1,14 @@
 import { serviceInUrl } from '../model/facts/references.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 
-/** Why a call to a webhook or an extension API, which is an HTTPS request of the API server, failed. */
+// The texts of Kubernetes: what failed, and who refused.
+
+/** How a call of the API server to a webhook or an extension API failed; `backends.ts` says each in words. */
 export type CallFailure =
-  | 'service-not-found'
-  | 'no-endpoints'
-  | 'refused'
-  | 'timeout'
-  /** The certificate is not signed by a CA of the caBundle. */
-  | 'certificate'
-  | 'certificate-expired'
-  /** The certificate is for other names than the one that is called. */
-  | 'certificate-name'
-  | 'no-tls'
-  /** The server answered that it does not serve this path. */
-  | 'not-served'
-  /** The server answered with another error. */
-  | 'error-status'
-  | 'other';
+  | ('service-not-found' | 'no-endpoints' | 'refused' | 'timeout' | 'no-tls' | 'other')
+  | ('certificate' | 'certificate-expired' | 'certificate-name')
+  /** The server answered: that it does not serve this path, or another error. */
+  | ('not-served' | 'error-status');
 
 interface WebhookCall {
   cause: CallFailure;
@@ -25,15 +16,10 @@ interface WebhookCall {
   url: string | undefined;
 }
 
-/**
- * The meaning of an error text, which is always kept in `text`. `webhook` is `webhooks[].name`, not
- * the name of the configuration.
- */
+/** The meaning of an error text. `webhook` is `webhooks[].name`, not the name of the configuration. */
 type ErrorDetail =
   | ({ kind: 'webhook-unreachable'; webhook: string } & WebhookCall)
   | { kind: 'webhook-denied'; webhook: string; message: string }
-  /** A dry run refused for a webhook's side effects, which proves nothing about the real request. */
-  | { kind: 'dry-run-unsupported'; webhook: string }
   | { kind: 'policy-denied'; policy: string; binding: string | undefined; message: string }
   | ({ kind: 'conversion-failed'; group: string; objectKind: string } & WebhookCall)
   | {
@@ -59,10 +45,8 @@ type ErrorDetail =
   | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
   | { kind: 'new-finalizers-refused' | 'invalid' | 'unavailable' | 'timeout' | 'other' };
 
-export type ContentError = ErrorDetail & {
-  /** The original text; several resource types may fail alike. */
-  text: string;
-};
+/** `text`: the original one. */
+export type ContentError = ErrorDetail & { text: string };
 
 export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -91,7 +75,8 @@ function splitErrors(text: string, stated: number): string[] {
   const pieces: string[] = [];
   let start = 0;
   for (let comma = text.indexOf(', '); comma >= 0; comma = text.indexOf(', ', comma + 2)) {
-    if (!startsKnownError(text, comma + 2)) continue;
+    ERROR_START.lastIndex = comma + 2;
+    if (!ERROR_START.test(text)) continue;
     pieces.push(text.slice(start, comma));
     start = comma + 2;
   }
@@ -109,234 +94,151 @@ function repeatedPiece(text: string, times: number): string | undefined {
     : undefined;
 }
 
-const KNOWN_STARTS = [
-  'Internal error occurred: ',
-  'failed calling webhook ',
-  'admission webhook ',
-  'conversion webhook for ',
-  'storage is (re)initializing',
-  'unexpected items still remain in namespace: ',
-  'illegal base64 data at input byte ',
-  'unable to transform ',
-  'StorageError: ',
-  'forbidden: ',
-  'the server ',
-  'an error on the server (',
-  'error trying to reach service',
-  'request did not complete within ',
-  'context deadline exceeded',
-  'Operation cannot be fulfilled on ',
-  'Timeout: ',
-  'Too many requests',
-  'Unauthorized',
-  'etcdserver: ',
-  'rpc error: ',
-  'Get "',
-  'Delete "',
-];
-
-/** `widgets.example.com is forbidden: …`, `secrets "a" not found`, `Pod "p" is invalid: …` */
-const NAMED_START =
-  /[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9.-]{1,253})? (?:\\?"[^"\\]{0,253}\\?" )?(?:is forbidden: |is invalid|not found|already exists)/y;
-
-function startsKnownError(text: string, at: number): boolean {
-  if (KNOWN_STARTS.some((start) => text.startsWith(start, at))) return true;
-  NAMED_START.lastIndex = at;
-  return NAMED_START.test(text);
-}
-
-/**
- * A literal to search for, and its meaning. Literals first, then sticky expressions with bounded repeats: the
- * text may be hostile and 100 kB long, and must be read in linear time. Quotes may be escaped: some texts
- * reach us quoted once more, inside another message.
- */
-interface Signature {
-  literal: string;
-  /** The pattern from the literal on; if it does not match, the literal is ignored. */
-  shape?: RegExp;
-  /** `rest` follows the shape, or the literal; `target` is what is named before it. */
-  read: (
-    groups: Partial<Record<string, string>>,
-    rest: string,
-    target: Named | undefined,
-  ) => ErrorDetail | undefined;
-}
-
-const signaturesOf = (detail: ErrorDetail, ...literals: string[]): Signature[] =>
-  literals.map((literal) => ({ literal, read: () => detail }));
-
-const NO_TARGET: Named = { resource: '', group: '', name: undefined };
-/** Words behind an absence that is no failure: "not found, assuming that it is deleted". */
-const HARMLESS = /^, (?:assum|ignor|skip|so |treat|nothing)/;
-const NOWHERE = { group: undefined, resource: undefined, name: undefined };
-/** A text without type or name, for example `illegal base64 data at input byte 4` of a bad object. */
-const UNREADABLE = { kind: 'storage', problem: 'unreadable', ...NOWHERE } as const;
+const ERROR_START = new RegExp(
+  [
+    'Internal error occurred: |failed calling webhook |(?:admission|conversion) webhook (?:for )?',
+    'storage is \\(re\\)initializing|illegal base64 data at input byte |unable to transform ',
+    'unexpected items still remain in namespace: |forbidden: |the server |an error on the server \\(',
+    'error trying to reach service|request did not complete within |context deadline exceeded',
+    'Operation cannot be fulfilled on |Too many requests|Unauthorized|Get "|Delete "',
+    '(?:StorageError|Timeout|etcdserver|rpc error): ',
+    // `widgets.example.com is forbidden: …`, `secrets "a" not found`, `Pod "p" is invalid: …`
+    '[A-Za-z0-9-]{1,63}(?:\\.[A-Za-z0-9.-]{1,253})? (?:\\\\?"[^"\\\\]{0,253}\\\\?" )?(?:is forbidden: |is invalid|not found|already exists)',
+  ].join('|'),
+  'y',
+);
 
 /** A webhook known only from the text of a condition. */
 export const UNNAMED_WEBHOOK = 'unnamed';
 
+/** A text without type or name, for example `illegal base64 data at input byte 4` of a bad object. */
+const UNREADABLE: Extract<ErrorDetail, { kind: 'storage' }> = {
+  ...{ kind: 'storage', problem: 'unreadable' },
+  ...{ group: undefined, resource: undefined, name: undefined },
+};
+
+/** Words behind an absence that is no failure: "not found, assuming that it is deleted". */
+const HARMLESS = /^, (?:assum|ignor|skip|so |treat|nothing)/;
+
+type Groups = Partial<Record<string, string>>;
+/** What is named before the text: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. */
+type Target = { resource?: string; group?: string; name?: string | undefined };
+/** `rest` follows the pattern. */
+type Row = [RegExp, (found: Groups, rest: string, target: Target) => ErrorDetail | undefined];
+
 /**
- * The signatures; those of earlier tiers are more specific. Within a tier the leftmost match wins: it wraps the
- * rest, for example a refusal whose free text quotes another error.
+ * The texts and their meanings; those of earlier tiers are more specific. Within a tier the leftmost match wins: it wraps
+ * the rest, for example a refusal whose free text quotes another error.
+ *
+ * Patterns begin with a literal, and their repeats are bounded: a text may be hostile and 100 kB long, and must be read in
+ * linear time. Quotes may be escaped: some texts reach us quoted once more, inside another message.
  */
-const TIERS: readonly Signature[][] = [
+const TIERS: readonly Row[][] = [
   [
     // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
-    {
-      literal: 'failed calling webhook ',
-      shape: /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/y,
-      read: ({ webhook = '' }, rest) => ({
-        kind: 'webhook-unreachable',
-        webhook,
-        ...readWebhookCall(rest),
+    [
+      /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/,
+      ({ webhook = '' }, rest) => ({
+        ...{ kind: 'webhook-unreachable', webhook, ...readWebhookCall(rest) },
       }),
-    },
+    ],
     // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
-    {
-      literal: 'admission webhook ',
-      shape: /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/y,
-      read: ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
-    },
-    {
-      literal: 'admission webhook ',
-      shape: /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" does not support dry run/y,
-      read: ({ webhook = '' }) => ({ kind: 'dry-run-unsupported', webhook }),
-    },
+    [
+      /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
+      ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
+    ],
     // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
-    {
-      literal: 'admission webhook ',
-      shape:
-        /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/y,
-      read: ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
-    },
+    [
+      /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/,
+      ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
+    ],
     // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'"
     // (policy/generic/policy_dispatcher.go).
-    {
-      literal: "olicy '",
-      shape:
-        /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /y,
-      read: ({ policy = '', binding }, message) => ({
-        kind: 'policy-denied',
-        policy,
-        binding,
-        message,
-      }),
-    },
+    [
+      /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /,
+      ({ policy = '', binding }, message) => ({ kind: 'policy-denied', policy, binding, message }),
+    ],
     // A match condition of a webhook that errs: the answer does not name it (apiserver, webhook/generic/webhook.go).
-    {
-      literal: "forbidden: expression '",
-      shape: /forbidden: (?=expression '.{1,4096}?' resulted in error: )/sy,
-      read: (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED_WEBHOOK, message }),
-    },
+    [
+      /forbidden: (?=expression '.{1,4096}?' resulted in error: )/s,
+      (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED_WEBHOOK, message }),
+    ],
     // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
-    {
-      literal: 'conversion webhook for ',
-      shape:
-        /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/y,
-      read: ({ group = '', objectKind = '' }, rest) => ({
-        kind: 'conversion-failed',
-        group,
-        objectKind,
-        ...readWebhookCall(rest),
+    [
+      /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/,
+      ({ group = '', objectKind = '' }, rest) => ({
+        ...{ kind: 'conversion-failed', group, objectKind, ...readWebhookCall(rest) },
       }),
-    },
+    ],
   ],
   [
     // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
-    {
-      literal: 'unable to create new content in namespace ',
-      shape: /unable to create new content in namespace (?<namespace>\S{1,253}) because/y,
-      read: ({ namespace = '' }, _, target) => ({
-        kind: 'namespace-terminating',
-        namespace,
-        resource: target?.resource,
+    [
+      /unable to create new content in namespace (?<namespace>\S{1,253}) because/,
+      ({ namespace = '' }, _, { resource }) => ({
+        ...{ kind: 'namespace-terminating', namespace, resource },
       }),
-    },
+    ],
     // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
-    ...signaturesOf({ kind: 'new-finalizers-refused' }, 'no new finalizers can be added'),
+    [/no new finalizers can be added/, () => ({ kind: 'new-finalizers-refused' })],
     // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
-    {
-      literal: 'unexpected items still remain in namespace: ',
-      shape:
-        /\S+ items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/y,
-      read: ({ group = '', resource = '' }) => ({ kind: 'unexpected-items', group, resource }),
-    },
-    // apiserver pkg/storage/etcd3/store.go.
-    {
-      literal: 'unable to transform key ',
-      shape: /unable to transform key \\?"(?<path>[^"\\]{1,1024})\\?"/y,
-      read: ({ path = '' }) => unreadableKey(path),
-    },
-    ...signaturesOf(
-      UNREADABLE,
-      'unable to transform key ',
-      'unable to transform or decode ',
-      'illegal base64 data at input byte ',
-      'StorageError: corrupt object',
-      'identity transformer tried to read encrypted data',
-      'data from the storage is not transformable',
-    ),
+    [
+      /unexpected items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/,
+      ({ group = '', resource = '' }) => ({ kind: 'unexpected-items', group, resource }),
+    ],
+    // apiserver pkg/storage/etcd3/store.go: `/registry/[group/]resource/namespace/name`
+    [
+      /unable to transform key \\?"(?<path>[^"\\]{1,1024})\\?"/,
+      ({ path = '' }) => {
+        const [name, , resource, group] = path.split('/').slice(2).reverse();
+        return resource === undefined ? UNREADABLE : { ...UNREADABLE, group, resource, name };
+      },
+    ],
+    [
+      /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
+      () => UNREADABLE,
+    ],
     // apiserver pkg/storage/cacher/ready.go.
-    ...signaturesOf({ ...UNREADABLE, problem: 'initializing' }, 'storage is (re)initializing'),
+    [/storage is \(re\)initializing/, () => ({ ...UNREADABLE, problem: 'initializing' })],
   ],
   [
     // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
-    {
-      literal: 'forbidden: ',
-      read: (_, message, target) => {
-        const said = FORBIDDEN.exec(message)?.groups ?? {};
-        const { resource = target?.resource ?? '', group = target?.group ?? '' } = said;
-        return {
-          kind: 'forbidden',
-          user: said['user'],
-          verb: said['verb'],
-          resource,
-          group,
-          message,
-        };
+    [
+      /forbidden: /,
+      (_, message, target) => {
+        const { user, verb, ...said }: Groups = FORBIDDEN.exec(message)?.groups ?? {};
+        const { resource = target.resource ?? '', group = target.group ?? '' } = said;
+        return { kind: 'forbidden', user, verb, resource, group, message };
       },
-    },
+    ],
   ],
   [
     // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
-    {
-      literal: ' is invalid: ',
-      read: (_, __, target) => (target?.name === undefined ? undefined : { kind: 'invalid' }),
-    },
+    [/ is invalid: /, (_, __, { name }) => (name === undefined ? undefined : { kind: 'invalid' })],
     // The same, NewNotFound: `secrets "x" not found`
-    {
-      literal: ' not found',
-      read: (_, rest, { resource, group, name: path } = NO_TARGET) => {
+    [
+      / not found/,
+      (_, rest, { resource = '', group = '', name: path }) => {
         if (path === undefined || HARMLESS.test(rest)) return undefined;
         const [name = '', namespace] = path.split('/').reverse();
-        return {
-          ...{ kind: 'not-found', resource, group, name },
-          ...(namespace === undefined ? {} : { namespace }),
-        };
+        const place = namespace === undefined ? {} : { namespace };
+        return { kind: 'not-found', resource, group, name, ...place };
       },
-    },
+    ],
   ],
-  signaturesOf(
-    { kind: 'unavailable' },
-    'the server is currently unable to handle the request',
-    'error trying to reach service',
-    'no endpoints available for service',
-    'connection refused',
-    'service unavailable',
-    'has prevented the request from succeeding',
-  ),
-  signaturesOf(
-    { kind: 'timeout' },
-    'request did not complete within ',
-    'context deadline exceeded',
-    'the server was unable to return a response in the time allotted',
-    'could not be completed at this time, please try again',
-    'Client.Timeout exceeded',
-    'i/o timeout',
-    'timed out',
-    // An answer that was cut off half-way (apiserver pkg/server/filters/timeout.go aborts the stream).
-    'INTERNAL_ERROR; received from peer',
-  ),
+  [
+    [
+      /the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding/,
+      () => ({ kind: 'unavailable' }),
+    ],
+  ],
+  [
+    // The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream).
+    [
+      /request did not complete within |context deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout exceeded|i\/o timeout|timed out|INTERNAL_ERROR; received from peer/,
+      () => ({ kind: 'timeout' }),
+    ],
+  ],
 ];
 
 const FORBIDDEN =
@@ -346,42 +248,24 @@ const FORBIDDEN =
 function readErrorText(text: string): ErrorDetail {
   for (const tier of TIERS) {
     const found = tier
-      .map((signature) => ({ ...signature, at: text.indexOf(signature.literal) }))
-      .filter(({ at }) => at >= 0)
-      .sort((a, b) => a.at - b.at);
-    for (const { literal, shape, read, at } of found) {
-      if (shape !== undefined) shape.lastIndex = at;
-      const match = shape?.exec(text);
+      .map(([pattern, read]) => ({ match: pattern.exec(text), read }))
+      .sort((a, b) => (a.match?.index ?? 0) - (b.match?.index ?? 0));
+    for (const { match, read } of found) {
       if (match === null) continue;
-      const rest = text.slice(shape?.lastIndex ?? at + literal.length);
-      const end = literal.startsWith(' ') ? at : text.lastIndexOf(' is forbidden: ', at);
-      const detail = read(match?.groups ?? {}, rest, targetBefore(text, end));
+      const { 0: words, index, groups = {} } = match;
+      const end = words.startsWith(' ') ? index : text.lastIndexOf(' is forbidden: ', index);
+      const detail = read(groups, text.slice(index + words.length), targetBefore(text, end));
       if (detail) return detail;
     }
   }
   return { kind: 'other' };
 }
 
-/** Reads a storage key, `/registry/[group/]resource/namespace/name`. */
-function unreadableKey(path: string): ErrorDetail {
-  const [name, , resource, group] = path.split('/').slice(2).reverse();
-  return resource === undefined ? UNREADABLE : { ...UNREADABLE, group, resource, name };
-}
-
-interface Named {
-  resource: string;
-  group: string;
-  name: string | undefined;
-}
-
-/**
- * Returns the type and name that end at `end`: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. For a
- * collection delete the name is literally "Unknown".
- */
-function targetBefore(text: string, end: number): Named | undefined {
+/** Returns the type and name that end at `end`. For a collection delete the name is literally "Unknown". */
+function targetBefore(text: string, end: number): Target {
   const near = text.slice(Math.max(0, end - MAX_TARGET), Math.max(0, end));
   const [, type, name] = TARGET.exec(near) ?? [];
-  if (type === undefined) return undefined;
+  if (type === undefined) return {};
   const [resource = '', ...group] = type.split('.');
   return { resource, group: group.join('.'), name };
 }
@@ -390,50 +274,41 @@ function targetBefore(text: string, end: number): Named | undefined {
 const MAX_TARGET = 520;
 const TARGET = /([^\s"\\:=,;()[\]{}]+)(?: \\?"([^"\\]*)\\?")?$/;
 
-const URL_IN_CALL = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/;
-
 /** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
-  const url = URL_IN_CALL.exec(rest)?.[1]?.replace(/:$/, '');
+  const [, found] = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/.exec(rest) ?? [];
+  const url = found?.replace(/:$/, '');
   return { cause: callFailure(rest), service: serviceInUrl(url), url };
 }
 
 /**
  * The texts of failures. A status is the answer of the server, whatever its text says (kube-aggregator
  * remote_available_controller.go; apimachinery pkg/api/errors/errors.go, NewGenericServerResponse). The rest is of
- * Go's net/http, crypto/tls and crypto/x509.
+ * Go's net/http, crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
  */
-const FAILURES: [CallFailure, RegExp][] = [
-  [
-    'not-served',
+const FAILURES: Partial<Record<CallFailure, RegExp>> = {
+  'not-served':
     /bad status from URL: 40[45]\b|could not find the requested resource|does not allow this method/,
-  ],
-  [
-    'error-status',
+  'error-status':
     /bad status from URL: \d|an error on the server \(|has prevented the request from succeeding/,
-  ],
-  ['no-endpoints', /no endpoints available for service/],
-  ['service-not-found', /service \\?"[^"\\]{1,253}\\?" not found/],
-  ['refused', /connection refused/],
-  [
-    'timeout',
+  'no-endpoints': /no endpoints available for service/,
+  'service-not-found': /service \\?"[^"\\]{1,253}\\?" not found/,
+  refused: /connection refused/,
+  timeout:
     /deadline exceeded|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled/,
-  ],
-  ['no-tls', /gave HTTP response to HTTPS client|does not look like a TLS handshake/],
-  // The server refuses the client, not the client the server.
-  ['other', /remote error: tls: /],
-  ['certificate-expired', /certificate has expired or is not yet valid/],
-  [
-    'certificate-name',
+  'no-tls': /gave HTTP response to HTTPS client|does not look like a TLS handshake/,
+  other: /remote error: tls: /,
+  'certificate-expired': /certificate has expired or is not yet valid/,
+  'certificate-name':
     /certificate is (?:not )?valid for |contain any IP SANs|legacy Common Name field/,
-  ],
-  ['certificate', /x509: |tls: |certificate/],
-];
+  certificate: /x509: |tls: |certificate/,
+};
 
 /** Recognizes why a call of the API server failed, from its text. A URL is no part of the reason. */
 export function callFailure(text: string): CallFailure {
   const reason = text.replace(/https?:\/\/[^\s"\\]{0,2048}[^\s"\\:]/g, 'URL');
-  return FAILURES.find(([, pattern]) => pattern.test(reason))?.[0] ?? 'other';
+  const [first] = Object.entries(FAILURES).find(([, pattern]) => pattern.test(reason)) ?? ['other'];
+  return first as CallFailure;
 }
 
 export type AdmissionError = ErrorOf<'webhook-unreachable' | 'webhook-denied' | 'policy-denied'>;

@@ -209,7 +209,6 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   return {
     ...a,
     evidence: [...new Set([...a.evidence, ...b.evidence])],
-    wasDeletedWithNamespace: a.wasDeletedWithNamespace && b.wasDeletedWithNamespace,
     remedies: a.remedies.toSpliced(last, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,

@@ -41,6 +41,10 @@ export function movementOf(context: Context, isHeld: boolean): Movement {
   return { kind: 'shrinking', before: had, now: left, comparedMs };
 }
 
+export function isWithoutMovement({ kind }: Movement): boolean {
+  return kind === 'none' || kind === 'unknown';
+}
+
 /** The interval at which the namespace controller counts the rest and writes it: about 8 s. */
 const PASS_MS = 10_000;
 

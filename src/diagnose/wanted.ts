@@ -26,13 +26,6 @@ import {
   oneForEachGuard,
 } from './admission/guards.ts';
 import {
-  namedInTexts,
-  namedOutside,
-  namespacesBehind,
-  waitTexts,
-  wantOwnersOfPods,
-} from './chains.ts';
-import {
   type Context,
   contextOf,
   conversionsOf,
@@ -72,6 +65,7 @@ import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
+import { namedOutside, namespacesAwaited, ownersOfPods } from './waits.ts';
 
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
@@ -272,12 +266,9 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
     // A namesake without permissions on the type is another installation.
     const controllers = homes.filter((home) => accounts.includes(home));
-    wanted.partners.push(
-      ...namedOutside(context, one),
-      ...namedInTexts(context, waitTexts(context, one), controllers),
-    );
+    wanted.partners.push(...namedOutside(context, one, controllers));
     if (now.forecast !== undefined) wantNeeds(context, one, wanted);
-    else wanted.behind.push(...namespacesBehind(context, one).map(({ namespace }) => namespace));
+    else wanted.behind.push(...namespacesAwaited(context, one).map(({ namespace }) => namespace));
     wantTrial(context, one, wanted);
     if (able.everywhere) wanted.cluster.push('pods');
     const servers = placesOfServers(context, one);
@@ -287,7 +278,7 @@ function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted):
     }
   }
   wantServersOfPods(context, wanted);
-  wantOwnersOfPods(context, wanted);
+  if (now.forecast === undefined) wanted.partners.push(...ownersOfPods(context));
   if (now.forecast === undefined && isRead(context, wanted)) wantForSuspects(context, held, wanted);
   for (const { ready, pods } of actorsOf(context)) {
     const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);

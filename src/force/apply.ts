@@ -19,9 +19,9 @@ import {
 import {
   checkNamespace,
   forbiddenBecause,
-  needsWrite,
   readTargets,
   type Target,
+  VERBS,
   type Writing,
   writeOf,
 } from './writes.ts';
@@ -66,22 +66,16 @@ export interface ForceDeps extends Omit<Writing, 'plan'> {
   isDeletedBy(untilMs: number): Promise<boolean>;
 }
 
-/** What was done, as it happens. */
-interface Journal {
-  actions: ForceRecord['actions'];
-  refused: ForceRecord['refused'];
-  orphans: ForceRecord['orphans'];
+/** The change of one namespace, and what was done as it happens. */
+interface ForceRun extends ForceDeps {
+  plan: CurrentPlan;
+  record: Pick<ForceRecord, 'actions' | 'refused' | 'orphans'>;
   unread: NotInspected[];
   timeline: TimelineEntry[];
-}
-
-/** The change of one namespace. */
-interface ForceRun extends ForceDeps, Journal {
-  plan: CurrentPlan;
   /** Actions that have results, and each object that was written to, by action and UID: nothing is tried twice. */
   tried: Set<string>;
-  /** Writes that changed, or may have changed, the cluster, and the time of the last change by anybody. */
-  writes: number;
+  /** Whether this run has, or may have, changed the cluster, and the time of the last change by anybody. */
+  hasWritten: boolean;
   changedAt: number;
   /** Returns why no write to the namespace may begin now. */
   guard(): Promise<string | undefined>;
@@ -94,26 +88,11 @@ interface ForceRun extends ForceDeps, Journal {
  */
 export async function carryOut(plan: CurrentPlan, deps: ForceDeps) {
   const run = beginForcing(plan, deps);
-  let outcome: Outcome | undefined;
-  if (plan.mode === 'plan') {
-    const lacking = await lackingRights(run);
-    for (const action of plan.actions) {
-      const right = rightOf(action);
-      const but = lacking.includes(right) ? `, but a permission is missing: ${right}` : '';
-      note(run, action.target, `would be done${but}`, action.finalizer);
-    }
-  } else {
-    const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
-    giveUp(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
-    outcome = await outcomeOf(run, left);
-    // A finalizer that was removed must not be reported as the cause.
-    const isOutdated = outcome === undefined && run.changedAt > run.plan.readAt;
-    if (isOutdated && !(await planAgain(run, false))) outcome = await outcomeOf(run, left);
-  }
-  const { actions, orphans, timeline, unread } = run;
+  const outcome = plan.mode === 'plan' ? await foretell(run) : await force(run);
+  const { record, timeline, unread } = run;
   // The last plan counts: an earlier refusal may no longer apply.
-  const refused = [...run.plan.refused, ...run.refused];
-  return { outcome, forced: { mode: plan.mode, actions, orphans, refused }, timeline, unread };
+  const refused = [...run.plan.refused, ...record.refused];
+  return { outcome, forced: { mode: plan.mode, ...record, refused }, timeline, unread };
 }
 
 function beginForcing(plan: CurrentPlan, deps: ForceDeps): ForceRun {
@@ -135,16 +114,15 @@ function beginForcing(plan: CurrentPlan, deps: ForceDeps): ForceRun {
     const deleted = now.ok && now.value === undefined ? 'the namespace was deleted' : undefined;
     return run.stopReason() ?? (now.ok ? deleted : now.failure.message);
   };
-  const journal: Journal = { actions: [], refused: [], orphans: [], unread: [], timeline: [] };
   const run: ForceRun = {
-    ...{ ...deps, ...journal, log, plan, guard },
-    ...{ tried: new Set(), writes: 0, changedAt: 0 },
+    ...{ ...deps, log, plan, guard, unread: [], timeline: [], tried: new Set() },
+    ...{ record: { actions: [], orphans: [], refused: [] }, hasWritten: false, changedAt: 0 },
   };
   return run;
 }
 
 function note(run: ForceRun, target: string, result: string, finalizer = ''): void {
-  run.actions.push({ target, finalizer, result });
+  run.record.actions.push({ target, finalizer, result });
   const event = `${target}${finalizer === '' ? '' : ` ${finalizer}`}: ${result}`;
   run.timeline.push({ at: serverTimestamp(run), event });
   run.log.line(event);
@@ -152,16 +130,38 @@ function note(run: ForceRun, target: string, result: string, finalizer = ''): vo
 
 function refuse(run: ForceRun, reason: string): void {
   const target = namespaceTarget(run.plan.namespace.name);
-  run.refused.push({ target, reason });
+  run.record.refused.push({ target, reason });
   run.log.line(`refused: ${target}: ${reason}`);
 }
 
+function isOpen({ tried }: ForceRun, action: ForceAction): boolean {
+  return !tried.has(actionKey(action));
+}
+
 /** Records the result of all actions that were not tried. */
-function giveUp(run: ForceRun, result: string): undefined {
+function giveUp(run: ForceRun, result: string): void {
   for (const action of run.plan.actions) {
-    if (!run.tried.has(actionKey(action))) note(run, action.target, result, action.finalizer);
+    if (isOpen(run, action)) note(run, action.target, result, action.finalizer);
     run.tried.add(actionKey(action));
   }
+}
+
+async function foretell(run: ForceRun): Promise<undefined> {
+  const lacking = await lackingRights(run);
+  for (const action of run.plan.actions) {
+    const right = rightOf(action);
+    const but = lacking.includes(right) ? `, but a permission is missing: ${right}` : '';
+    note(run, action.target, `would be done${but}`, action.finalizer);
+  }
+}
+
+async function force(run: ForceRun): Promise<Outcome | undefined> {
+  const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
+  giveUp(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
+  const outcome = await outcomeOf(run, left);
+  // A finalizer that was removed must not be reported as the cause.
+  const isOutdated = outcome === undefined && run.changedAt > run.plan.readAt;
+  return isOutdated && !(await planAgain(run, false)) ? outcomeOf(run, left) : outcome;
 }
 
 /**
@@ -187,17 +187,16 @@ async function freeObjects(run: ForceRun): Promise<boolean> {
 
 /** Removes the namespace's own entries, and returns the content of the namespace right before. */
 async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
-  const isOpen = (one: ForceAction): boolean =>
-    isOnNamespace(one) && !run.tried.has(actionKey(one));
-  if (!(await mayBegin(run)) || !run.plan.actions.some(isOpen)) return undefined;
+  if (!(await mayBegin(run))) return undefined;
+  const open = run.plan.actions.filter((one) => isOnNamespace(one) && isOpen(run, one));
+  if (open.length === 0) return undefined;
   const { left, refusal } = await listAcceptedLeftovers(run);
   if (refusal !== undefined) {
     refuse(run, refusal);
-    return giveUp(run, 'not done: content remains or could not be read');
+    giveUp(run, 'not done: content remains or could not be read');
+    return undefined;
   }
-  for (const action of run.plan.actions.filter(isOpen)) {
-    if (run.stopReason() === undefined) await perform(run, action);
-  }
+  for (const action of open) if (run.stopReason() === undefined) await perform(run, action);
   await run.isDeletedBy(run.clock.now() + ROUND_MS);
   return left;
 }
@@ -212,8 +211,9 @@ async function mayBegin(run: ForceRun): Promise<boolean> {
   // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
   const lacking = await lackingRights(run);
   if (lacking.length === 0) return true;
-  refuse(run, `permissions are missing: ${lacking.join(', ')}`);
-  giveUp(run, `not done: permissions are missing: ${lacking.join(', ')}`);
+  const reason = `permissions are missing: ${lacking.join(', ')}`;
+  refuse(run, reason);
+  giveUp(run, `not done: ${reason}`);
   return false;
 }
 
@@ -232,36 +232,30 @@ async function planAgain(run: ForceRun, compare: boolean): Promise<boolean> {
  * Requests below a namespace, and those for a namespace itself, are authorized in it. If the question is not answered,
  * the write itself shows it.
  */
-async function lackingRights({ api, plan, signal, tried }: ForceRun): Promise<string[]> {
+async function lackingRights(run: ForceRun): Promise<string[]> {
+  const { api, plan, signal } = run;
   const namespace = plan.namespace.name;
-  const open = plan.actions.filter((action) => !tried.has(actionKey(action)));
+  const open = plan.actions.filter((action) => isOpen(run, action));
   const rights = new Map(open.map((action) => [rightOf(action), action]));
-  const answers = [...rights].map(async ([right, { step, type }]) => {
+  const lacking = await inParallel([...rights], async ([right, { step, type }]) => {
     const [resource, subresource] = type.resource.split('/');
     const name = resource === 'namespaces' ? namespace : undefined;
-    const asked = { namespace, verb: VERBS[step], group: type.group, resource, name, subresource };
-    const review = {
+    const place = { namespace, group: type.group, resource, name, subresource };
+    const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: asked },
+      spec: { resourceAttributes: { ...place, verb: VERBS[step] } },
     };
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-    const answer = await api.send({ method: 'POST', path, body: review }, { signal });
+    const answer = await api.send({ method: 'POST', path, body }, { signal });
     return answer.ok && valueAt(answer.value, 'status', 'allowed') === false ? [right] : [];
   });
-  return (await Promise.all(answers)).flat();
+  return lacking.flat();
 }
 
 function rightOf({ step, type }: ForceAction): string {
   return `${VERBS[step]} ${typeName(type)}`;
 }
-
-const VERBS = {
-  'object-finalizer': 'patch',
-  'overdue-pods': 'delete',
-  'namespace-finalizer': 'patch',
-  'namespace-spec-finalizer': 'update',
-} as const satisfies Record<ForceAction['step'], string>;
 
 /**
  * Returns the outcome: only a 404 for the name, or another UID, proves the deletion. Undefined if forcing did not
@@ -271,17 +265,16 @@ async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Ou
   const { name, uid } = run.plan.namespace;
   const now = await readNamespace(name, run);
   if (!now.ok || now.value?.uid === uid) return undefined;
-  if (run.writes === 0) return now.value === undefined ? 'deleted' : 'recreated';
+  if (!run.hasWritten) return now.value === undefined ? 'deleted' : 'recreated';
   if (left === undefined) return 'forced';
   const { orphans, unread } = await listOrphans(run, left, now.value?.creationTimestamp);
-  run.orphans = orphans;
+  run.record.orphans = orphans;
   run.unread.push(...unread);
-  const count = orphans.length;
   const rest = now.value === undefined ? RECOVERY : INHERITED;
-  if (count > 0) note(run, namespaceTarget(name), `objects left behind: ${count}; ${rest}`);
-  for (const { what, reason } of unread) {
+  if (orphans.length > 0)
+    note(run, namespaceTarget(name), `objects left behind: ${orphans.length}; ${rest}`);
+  for (const { what, reason } of unread)
     note(run, what, `not searched for what is left behind: ${reason}`);
-  }
   return 'forced';
 }
 
@@ -307,44 +300,30 @@ interface Done {
  */
 async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
   const { clock, tried } = run;
-  const { target, finalizer, leaves } = action;
+  const { target, finalizer } = action;
   const key = actionKey(action);
-  const isFirst = !tried.has(key);
+  const isFirst = isOpen(run, action);
   tried.add(key);
   const listed = await readTargets(run, action);
   if (!listed.ok) {
     if (isFirst) note(run, target, `not done: ${listed.failure.message}`, finalizer);
     return false;
   }
-  const needy = listed.value.filter((object) => needsWrite(run, action, object));
-  if (needy.length === 0 && isFirst) {
+  if (listed.value.length === 0 && isFirst) {
     run.changedAt = clock.now();
     note(run, target, 'nothing to do: it no longer exists', finalizer);
     return true;
   }
-  const todo = needy.filter(({ uid }) => !tried.has(`${key} ${uid}`));
+  const todo = listed.value.filter(({ uid }) => !tried.has(`${key} ${uid}`));
   const done = await inParallel(todo, async (object) => {
     tried.add(`${key} ${object.uid}`);
     const one = await write(run, action, object);
-    if (one.wrote) run.writes++;
+    run.hasWritten ||= one.wrote;
     if (one.wrote || one.reached) run.changedAt = clock.now();
     return one;
   });
-  const mine = done.filter(({ wrote, reached }) => wrote && reached);
-  const again = mine.length > 0 ? await readTargets(run, action) : undefined;
-  for (const one of mine) {
-    if (again?.ok === false) one.result += `; not read back: ${again.failure.message}`;
-    const now = again?.ok ? again.value.find(({ uid }) => uid === one.uid) : undefined;
-    if (now !== undefined && needsWrite(run, action, now)) {
-      // The whole list in the spec has one field manager; each entry in the metadata has its own.
-      const last = stringAt(lastWrite(now.object, 'f:spec', 'f:finalizers'), 'manager');
-      const isInSpec = action.step === 'namespace-spec-finalizer';
-      const mine = now.writers.find((other) => other.finalizer === finalizer)?.manager;
-      const writer = isInSpec ? last : mine;
-      one.result += `, and added again by ${writer === undefined ? 'an unknown manager' : `manager ${writer}`}`;
-    } else if (leaves !== undefined) one.result += `; may be left behind: ${leaves}`;
-  }
-  for (const [result, group] of Map.groupBy(done, (one) => one.result)) {
+  const told = await readBack(run, action, done);
+  for (const [result, group] of Map.groupBy(told, (one) => one.result)) {
     const names = group.map(({ name }) => name);
     const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
     for (const row of rows) note(run, manyTarget(kindOf(action), row), result, finalizer);
@@ -356,6 +335,33 @@ function kindOf(action: ForceAction): string {
   return isOnNamespace(action) ? 'namespaces' : typeName(action.type);
 }
 
+/** Reads the objects again, and adds to each result what was found: an owner may have put the finalizer back. */
+async function readBack(
+  run: ForceRun,
+  action: ForceAction,
+  done: readonly Done[],
+): Promise<Pick<Done, 'name' | 'result'>[]> {
+  const isMine = ({ wrote, reached }: Done): boolean => wrote && reached;
+  if (!done.some(isMine)) return [...done];
+  const again = await readTargets(run, action);
+  return done.map((one) => {
+    const { name, result, uid } = one;
+    if (!isMine(one)) return one;
+    const leaves = action.leaves === undefined ? '' : `; may be left behind: ${action.leaves}`;
+    if (!again.ok)
+      return { name, result: `${result}; not read back: ${again.failure.message}${leaves}` };
+    const now = again.value.find((other) => other.uid === uid);
+    if (now === undefined) return { name, result: `${result}${leaves}` };
+    // The whole list in the spec has one field manager; each entry in the metadata has its own.
+    const writer =
+      action.step === 'namespace-spec-finalizer'
+        ? stringAt(lastWrite(now.object, 'f:spec', 'f:finalizers'), 'manager')
+        : now.writers.find(({ finalizer }) => finalizer === action.finalizer)?.manager;
+    const by = writer === undefined ? 'an unknown manager' : `manager ${writer}`;
+    return { name, result: `${result}, and added again by ${by}` };
+  });
+}
+
 /** Failures after which the write may have been made. */
 const UNCLEAR = /^(?:server-error|timeout|network|unreadable)$/;
 
@@ -365,6 +371,7 @@ const UNCLEAR = /^(?:server-error|timeout|network|unreadable)$/;
  * after a success. So a change that is there after a request was sent counts as made by it.
  */
 async function write(run: ForceRun, action: ForceAction, first: Target): Promise<Done> {
+  const { api, clock, log, signal } = run;
   const { name, uid } = first;
   const isPod = action.step === 'overdue-pods';
   const doing = isPod ? 'deleting with grace period 0:' : `removing ${action.finalizer} from`;
@@ -379,12 +386,9 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
     const reason = (await run.guard()) ?? (await forbiddenBecause(run, action, object));
     if (reason !== undefined) return notDone(`${reason}${until}`);
     // The log has the write before it is sent, in case this process is killed now.
-    run.log.line(`${doing} ${kindOf(action)}/${name} (UID ${uid})`);
+    log.line(`${doing} ${kindOf(action)}/${name} (UID ${uid})`);
     // No retry here: before a repetition, everything is read again.
-    const sent = await run.api.send(writeOf(run, action, object), {
-      signal: run.signal,
-      retries: 0,
-    });
+    const sent = await api.send(writeOf(run, action, object), { signal, retries: 0 });
     if (sent.ok) return { name, uid, wrote: true, reached: true, result: done };
     const { kind, message } = sent.failure;
     if (kind === 'aborted') {
@@ -392,11 +396,11 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
       return notDone('interrupted while it was being sent: it may have been done');
     }
     wrote ||= UNCLEAR.test(kind);
-    await run.clock.sleep(pause, run.signal);
+    await clock.sleep(pause, signal);
     const listed = await readTargets(run, action, name);
     if (!listed.ok) return notDone(`${message}; ${listed.failure.message}`);
     const now = listed.value.find((one) => one.uid === uid);
-    if (now === undefined || !needsWrite(run, action, now)) {
+    if (now === undefined) {
       const result = `${done}; perhaps by another client, since the answer was: ${message}`;
       return { name, uid, wrote: true, reached: true, result };
     }

@@ -74,20 +74,25 @@ interface PlanInput {
  * list, so that mode `plan` and the real run differ by nothing but the writes.
  */
 export function planForce(input: PlanInput): ForcePlan {
-  const { mode, label, orphans } = input.policy;
-  const { name } = input.snapshot.namespace;
-  const reasons = namespaceRefusals(input);
-  const isAllowed = ({ reason }: Candidate): boolean => reason === undefined;
+  const { policy, snapshot, startUid } = input;
+  const { mode, label, orphans } = policy;
+  const { name } = snapshot.namespace;
   const inside = [...finalizerCandidates(input), ...podCandidates(input)];
   const all = [...inside, ...ownCandidates(input, inside.filter(isAllowed))];
-  const target = namespaceTarget(name);
+  const reasons = namespaceRefusals(input);
   const refused = [
-    ...[...reasons, ...patternRefusals(input)].map((reason) => ({ target, reason })),
-    ...all.flatMap(({ reason, ...action }) => (reason ? [{ target: action.target, reason }] : [])),
+    ...[...reasons, ...patternRefusals(input)].map((reason) => {
+      return { target: namespaceTarget(name), reason };
+    }),
+    ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
     ...queuedRefusals(input),
   ];
   const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
-  return { mode, label, orphans, namespace: { name, uid: input.startUid }, actions, refused };
+  return { mode, label, orphans, namespace: { name, uid: startUid }, actions, refused };
+}
+
+function isAllowed({ reason }: Candidate): boolean {
+  return reason === undefined;
 }
 
 /** Returns the key of an action, which is the same in every plan of a run. */
@@ -303,52 +308,45 @@ export function nodeState(
 
 /**
  * Plans the namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
- * every namespace; all other entries have to be in force-finalizers. `kubernetes` comes last, and only
+ * every namespace; each other entry has to be named like those of objects. `kubernetes` comes last, and only
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
  * its controller no longer deletes.
  */
 function ownCandidates(input: PlanInput, inside: readonly ForceAction[]): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
   const { name, finalizers, specFinalizers } = snapshot.namespace;
-  const candidate = (finalizer: string, isInSpec: boolean): Candidate => {
-    const step = isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer';
-    const list = isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers';
-    const one: Candidate = {
-      ...{ step, type: isInSpec ? FINALIZE : NAMESPACE_TYPE },
-      ...{ target: namespaceTarget(name), finalizer, node: '' },
-      text: `if it is still there: remove ${finalizer} from the namespace's ${list}`,
-    };
-    if (isLastEntry(one)) return one;
-    const known = knownAbout(input, finalizer);
-    const leaves = leakOf(finalizer, NAMESPACE_TYPE);
-    return { ...one, known, leaves, reason: notNamed(input, finalizer, known) };
-  };
+  const entry = (finalizer: string, isInSpec: boolean): Candidate => ({
+    ...{ step: isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer', finalizer, node: '' },
+    ...{ type: isInSpec ? FINALIZE : NAMESPACE_TYPE, target: namespaceTarget(name) },
+    text: `if it is still there: remove ${finalizer} from the namespace's ${isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers'}`,
+  });
   const all = [
-    ...finalizers.map((entry) => candidate(entry, false)),
-    ...specFinalizers.map((entry) => candidate(entry, true)),
+    ...finalizers.map((one) => entry(one, false)),
+    ...specFinalizers.map((one) => entry(one, true)),
   ];
-  const foreign = all.filter((one) => !isLastEntry(one));
-  if (policy.mode === 'objects') {
-    const reason = 'only force-finalize: namespace removes it';
-    return foreign.map((one) => ({
-      ...one,
-      reason: `${one.finalizer} belongs to the namespace itself: ${reason}`,
-    }));
-  }
+  const foreign = all
+    .filter((one) => !isLastEntry(one))
+    .map((one): Candidate => {
+      const { finalizer } = one;
+      const known = knownAbout(input, finalizer);
+      const reason =
+        policy.mode === 'objects'
+          ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
+          : notNamed(input, finalizer, known);
+      return { ...one, known, leaves: leakOf(finalizer, NAMESPACE_TYPE), reason };
+    });
+  if (policy.mode === 'objects') return foreign;
+  const remains = remainsAfter(snapshot, inside);
   const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
   const moving = isNamed ? undefined : movingReason(diagnosis);
-  const remains = remainsAfter(snapshot, inside);
-  const refusal = policy.orphans === 'refuse' && remains && orphanRefusal(remains);
-  const last = all.filter(isLastEntry).map((one): Candidate => {
-    const reason = foreign.some((other) => other.reason !== undefined)
-      ? `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`
-      : moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`;
-    return { ...one, reason, leaves: remains };
+  const whyNotLast = foreign.every(isAllowed)
+    ? moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`
+    : `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`;
+  const last = all.filter(isLastEntry).map((one) => {
+    return { ...one, reason: whyNotLast, leaves: remains };
   });
-  return [...foreign, ...last].map((one) => ({
-    ...one,
-    reason: one.reason ?? (refusal || undefined),
-  }));
+  const refusal = policy.orphans === 'refuse' && remains ? orphanRefusal(remains) : undefined;
+  return [...foreign, ...last].map((one) => ({ ...one, reason: one.reason ?? refusal }));
 }
 
 /** Returns the refusal to finalize a namespace in which content remains. */

@@ -47,7 +47,9 @@ export interface Target extends ObjectFacts {
   object: JsonObject;
 }
 
-/** Reads the objects of an action again; with a name, only that one. The message of a failure is a whole clause. */
+/**
+ * Reads the objects that still need the action; with a name, only that one. The message of a failure is a whole clause.
+ */
 export async function readTargets(
   run: Writing,
   action: ForceAction,
@@ -55,11 +57,12 @@ export async function readTargets(
 ): Promise<Read<Target[]>> {
   const { api, signal, plan } = run;
   const { type, step } = action;
+  const isNeedy = (one: Target): boolean => needsWrite(run, action, one);
   if (isOnNamespace(action)) {
     const now = await checkNamespace(run);
     // Another namespace has the name: the intended one was deleted.
     if (!now.ok) return now.failure.kind === 'not-found' ? readOk([]) : now;
-    return readOk(now.value === undefined ? [] : [now.value]);
+    return readOk(now.value === undefined ? [] : [now.value].filter(isNeedy));
   }
   const place = plan.namespace.name;
   const parse = (object: JsonObject): Target => ({ ...objectFacts(object, type), object });
@@ -73,17 +76,15 @@ export async function readTargets(
     return readFailed({ ...listed.failure, message });
   }
   // An extension API server may ignore the namespace and the selector, or list what no path can name.
-  const isMeant = (one: Target): boolean =>
+  const isReal = (one: Target): boolean =>
     one.namespace === place &&
     one.uid !== '' &&
     isPathSegment(one.name) &&
-    (name === undefined || one.name === name);
-  return readOk(listed.value.kept.filter(isMeant));
+    (name ?? one.name) === one.name;
+  return readOk(listed.value.kept.filter(isReal).filter(isNeedy));
 }
 
-/** Reports whether the object, as just read, still needs the change. */
-export function needsWrite(run: Writing, action: ForceAction, target: Target): boolean {
-  const { step, finalizer, node } = action;
+function needsWrite(run: Writing, { step, finalizer, node }: ForceAction, target: Target): boolean {
   if (target.deletionTimestamp === undefined) return false;
   if (step === 'namespace-spec-finalizer') return specFinalizers(target).includes(finalizer);
   if (step !== 'overdue-pods') return target.finalizers.includes(finalizer);
@@ -95,6 +96,13 @@ function specFinalizers({ object }: Target): unknown[] {
   return arrayAt(object, 'spec', 'finalizers');
 }
 
+export const VERBS = {
+  'object-finalizer': 'patch',
+  'overdue-pods': 'delete',
+  'namespace-finalizer': 'patch',
+  'namespace-spec-finalizer': 'update',
+} as const satisfies Record<ForceAction['step'], string>;
+
 /** Builds the write, with preconditions for the UID and for the fields that were read. */
 export function writeOf({ plan }: Writing, action: ForceAction, target: Target): Mutation {
   const { type, step, finalizer } = action;
@@ -102,21 +110,19 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
   const path = isOnNamespace(action)
     ? namespacePath(name)
     : objectPath(type, plan.namespace.name, name);
-  const patch = removalPatch(target, [finalizer]);
+  const body = removalPatch(target, [finalizer]);
   switch (step) {
     case 'object-finalizer':
-      return { method: 'PATCH', path, body: patch };
-    case 'overdue-pods':
-      return deleteRequest(path, {
-        gracePeriodSeconds: 0,
-        preconditions: { uid, resourceVersion },
-      });
+      return { method: 'PATCH', path, body };
+    case 'overdue-pods': {
+      const preconditions = { uid, resourceVersion };
+      return deleteRequest(path, { gracePeriodSeconds: 0, preconditions });
+    }
     case 'namespace-finalizer': {
-      const { key = '', value = '' } = plan.label ?? {};
       // The patch itself tests the label, so that no time passes between test and write.
-      const at = `/metadata/labels/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      const test = key === '' ? [] : [{ op: 'test', path: at, value }];
-      return { method: 'PATCH', path, body: [...test, ...patch] };
+      const key = plan.label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
+      const test = { op: 'test', path: `/metadata/labels/${key}`, value: plan.label?.value ?? '' };
+      return { method: 'PATCH', path, body: key === undefined ? body : [test, ...body] };
     }
     case 'namespace-spec-finalizer': {
       // The body is the object as read, with UID and resourceVersion, without this entry: labels, annotations and
@@ -172,14 +178,11 @@ export async function checkNamespace({
       : refuse(`the namespace could not be read again: ${got.failure.message}`);
   }
   const own: NamespaceFacts = namespaceFacts(got.value);
-  if (own.uid !== uid) {
+  if (own.uid !== uid)
     return refuse(`another namespace has the name now (UID ${own.uid || 'unknown'})`, 'not-found');
-  }
-  if (own.deletionTimestamp === undefined || own.phase !== 'Terminating') {
+  if (own.deletionTimestamp === undefined || own.phase !== 'Terminating')
     return refuse('the namespace is not Terminating');
-  }
-  if (label !== undefined && own.labels[label.key] !== label.value) {
+  if (label !== undefined && own.labels[label.key] !== label.value)
     return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
-  }
   return readOk({ ...objectFacts(got.value, NAMESPACE_TYPE), name, object: got.value });
 }

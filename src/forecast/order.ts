@@ -8,7 +8,6 @@ import {
   countsOf,
   extensionApis,
   isBuiltIn,
-  isKind,
   itemsIn,
   listWords,
   servedType,
@@ -18,14 +17,21 @@ import {
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
-import { keyOf, namedWholes, PROTECTION } from '../diagnose/owner/partners.ts';
-import { isGitOps, RECREATING_KINDS, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
+import { keyOf, namedWholes } from '../diagnose/owner/partners.ts';
+import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
-import { FINALIZE, NAMESPACE_TYPE, typeName } from '../model/facts/metadata.ts';
-import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
+import { PROTECTION } from '../diagnose/waits.ts';
+import { typeName } from '../model/facts/metadata.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
-import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
+import type {
+  ObjectFacts,
+  OwnerReference,
+  ResourceType,
+  Snapshot,
+  TypeContent,
+} from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 /** Objects of one type that have to be deleted before the namespace. */
@@ -44,11 +50,11 @@ export interface OrderStep {
   place: number;
 }
 
-type Unplaced = Omit<OrderStep, 'place'>;
+/** Why objects of a type are in the order. */
+type Reason = Omit<OrderStep, 'place'>;
 
-function wholeTypeStep(type: ResourceType, why: string): Unplaced {
-  return { type, matches: () => true, names: [], isWhole: true, why };
-}
+/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
+type Dependent = Held & { why: string };
 
 /**
  * Returns the objects that need a running controller to be deleted, and would lose it with the namespace: their
@@ -56,8 +62,8 @@ function wholeTypeStep(type: ResourceType, why: string): Unplaced {
  * again, are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
-  const { steps, isLeft } = judgedSteps(now);
-  return steps.filter((step) => !isLeft(step));
+  const { steps, left } = judgedSteps(now);
+  return steps.filter(({ type }) => !left.has(typeName(type)));
 }
 
 /**
@@ -65,203 +71,85 @@ export function orderOf(now: Snapshot): OrderStep[] {
  * deployed for them, in whatever namespace or cluster.
  */
 export function commandsElsewhere(now: Snapshot): OrderEntry[] {
-  const { steps, isLeft } = judgedSteps(now);
+  const { steps, left } = judgedSteps(now);
   const why =
     'their controller, or that of objects that they own, then deletes what it deployed, also outside of this namespace';
   return steps
-    .filter(isLeft)
+    .filter(({ type }) => left.has(typeName(type)))
     .map((step) => ({ why, command: orderCommand(now.namespace.name, step), isByHand: true }));
 }
 
-function judgedSteps(now: Snapshot): {
-  steps: OrderStep[];
-  isLeft: (step: Pick<OrderStep, 'type'>) => boolean;
-} {
+function judgedSteps(now: Snapshot): { steps: OrderStep[]; left: ReadonlySet<string> } {
   const context = contextOf(predict(now));
-  const { steps, seen, dependent } = unplacedSteps(context);
-  const left = typesThatReachOut(context, dependent, seen);
-  return {
-    steps: inDeletionOrder(context, steps, seen),
-    isLeft: ({ type }) => left.has(typeName(type)),
-  };
-}
-
-/**
- * Returns the types whose deletion may delete objects outside of the namespace, and whose controller would be lost or
- * needs something of the namespace: GitOps objects, objects with a manifest or a target namespace for another place, and the
- * owners of either. The deletion of the namespace alone may leave what they deployed.
- */
-function typesThatReachOut(
-  context: Context,
-  dependent: readonly Held[],
-  seen: readonly ObjectFacts[],
-): ReadonlySet<string> {
-  const reaching = dependent.filter((held) => reachesOut(context, held));
-  const types = new Set(reaching.map(({ type }) => typeName(type)));
-  if (reaching.some(({ type }) => isGitOps(type))) {
-    for (const { type } of context.now.forecast?.present.content ?? []) {
-      if (isGitOps(type)) types.add(typeName(type));
-    }
-  }
-  const objects = reaching.flatMap((held) => held.objects);
-  for (const { ownerReferences } of withAncestors(objects, seen)) {
-    for (const reference of ownerReferences) {
-      const type = servedType(context, reference);
-      if (type !== undefined) types.add(typeName(type));
-    }
-  }
-  return types;
-}
-
-/** Returns these objects and, of those that are known, the ones that own them, directly or through others. */
-function withAncestors(
-  objects: readonly ObjectFacts[],
-  known: readonly ObjectFacts[],
-): ObjectFacts[] {
-  const found = [...objects];
-  for (const { ownerReferences } of found) {
-    for (const { uid } of ownerReferences) {
-      const owner = known.find((one) => one.uid === uid);
-      if (owner !== undefined && !found.includes(owner)) found.push(owner);
-    }
-  }
-  return found;
-}
-
-/** Returns the known objects that an object names and that do not own it: its controller may need them. */
-function neededBy(
-  context: Context,
-  object: ObjectFacts,
-  known: readonly ObjectFacts[],
-): ObjectFacts[] {
-  const names = namedWholes(context, object);
-  const above = new Set(withAncestors([object], known).map(({ uid }) => uid));
-  return known.filter(
-    ({ apiVersion, kind, name, uid }) =>
-      !above.has(uid) && names.includes(keyOf(apiVersion, kind, name)),
-  );
-}
-
-function unplacedSteps(context: Context): {
-  steps: Unplaced[];
-  seen: ObjectFacts[];
-  dependent: Dependent[];
-} {
-  const { now } = context;
-  const present = (now.forecast?.present.content ?? []).filter(
+  const present = (context.now.forecast?.present.content ?? []).filter(
     ({ read }) => read.ok && read.value.total > 0,
   );
-  const whole = present.flatMap((content) => wholeType(context, content));
-  const dependent = heldObjects(context).flatMap((held): Dependent[] => {
+  const dependents = heldObjects(context).flatMap((held): Dependent[] => {
     const why = dependencyOnNamespace(context, held);
     return why === undefined ? [] : [{ ...held, why }];
   });
-  dependent.push(...consumersOf(context, dependent));
-  const byType = Map.groupBy(dependent, ({ type }) => typeName(type)).values();
-  const children = Array.from(byType, (held) => guardedStep(held, present));
-  if (whole.length + children.length === 0) return { steps: [], seen: [], dependent };
-  const recreating = present
-    .filter(({ type }) => isGitOps(type))
-    .map(({ type }) => wholeTypeStep(type, 'they would create again what is deleted'));
-  const known = countsOf({ content: present }).flatMap(({ guarded: groups, sample }) => [
-    ...groups.flatMap(({ examples }) => examples),
-    ...(sample ? [sample] : []),
+  const guarded = present.flatMap((content) => guardedType(context, content));
+  if (guarded.length + dependents.length === 0) return { steps: [], left: new Set() };
+  const held = dependents.flatMap(({ objects }) => objects);
+  const known = countsOf({ content: present }).flatMap((count) => [
+    ...count.guarded.flatMap(({ examples }) => examples),
+    ...(count.sample ? [count.sample] : []),
   ]);
-  const objects = dependent.flatMap((held) => held.objects);
-  const seen = [...objects, ...known];
-  const made = [...objects, ...known.filter(({ kind }) => RECREATING_KINDS.includes(kind))];
-  const all = [...recreating, ...parentsOf(context, made, seen), ...whole, ...children];
-  const steps = Map.groupBy(all, ({ type }) => typeName(type)).values();
-  return { steps: Array.from(steps, mergedStep), seen, dependent };
+  const seen = [...held, ...known];
+  const gitOps = present.filter(({ type }) => isGitOps(type));
+  const steps = Map.groupBy(
+    [
+      ...gitOps.map(({ type }) => allOf(type, 'they would create again what is deleted')),
+      ...parentsOf(context, held, seen),
+      ...guarded,
+      ...dependents.map((dependent) => reasonOf(dependent, present)),
+    ],
+    ({ type }) => typeName(type),
+  );
+  const ordered = inDeletionOrder(context, Array.from(steps.values(), joined), seen);
+  const reaching = dependents.filter((one) => reachesOut(context, one));
+  // An owner takes what it owns with it.
+  const owners = ownersOf(
+    reaching.flatMap(({ objects }) => objects),
+    seen,
+  );
+  const left = [
+    ...reaching.map(({ type }) => type),
+    ...owners.flatMap((owner) => servedType(context, owner) ?? []),
+    ...(reaching.some(({ type }) => isGitOps(type)) ? gitOps.map(({ type }) => type) : []),
+  ];
+  return { steps: ordered, left: new Set(left.map(typeName)) };
 }
 
-/** Returns the other held objects that name one of these, and so go before it. */
-function consumersOf(context: Context, dependent: readonly Dependent[]): Dependent[] {
-  const all = heldObjects(context);
-  const known = all.flatMap(({ objects }) => objects);
-  const first = dependent
-    .filter(({ finalizer }) => !PROTECTION.test(finalizer))
-    .flatMap(({ objects }) => objects);
-  return all.flatMap((held): Dependent[] => {
-    const { finalizer, type } = held;
-    const isKnown = dependent.some(
-      (one) => one.finalizer === finalizer && typeName(one.type) === typeName(type),
-    );
-    if (isKnown || isOfControllerManager(held)) return [];
-    const [named] = held.objects
-      .flatMap((one) => neededBy(context, one, known))
-      .filter((one) => first.includes(one));
-    return named === undefined ? [] : [{ ...held, why: `they name ${named.kind} ${named.name}` }];
+function allOf(type: ResourceType, why: string): Reason {
+  return { type, matches: () => true, names: [], isWhole: true, why };
+}
+
+function reasonOf(dependent: Dependent, present: readonly TypeContent[]): Reason {
+  const { type, finalizer, objects, count, why } = dependent;
+  const [{ total } = { total: 0 }] = countsOf({
+    content: present.filter((one) => typeName(one.type) === typeName(type)),
   });
-}
-
-/** Joins the steps of one type, because its objects may be in the order for several reasons. */
-function mergedStep(steps: readonly Unplaced[]): Unplaced {
-  const [first] = steps as [Unplaced];
   return {
-    type: first.type,
-    matches: (object) => steps.some((step) => step.matches(object)),
-    names: [...new Set(steps.flatMap(({ names }) => names))],
-    isWhole: steps.some(({ isWhole }) => isWhole),
-    isLast: steps.some(({ isLast }) => isLast),
-    why: [...new Set(steps.map(({ why }) => why))].join('; '),
-  };
-}
-
-/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
-interface Dependent extends Held {
-  why: string;
-}
-
-function guardedStep(held: readonly Dependent[], present: readonly TypeContent[]): Unplaced {
-  const [{ type }] = held as [Dependent];
-  const content = present.find((one) => typeName(one.type) === typeName(type));
-  const total = content?.read.ok === true ? content.read.value.total : 0;
-  const count = held.reduce((most, one) => Math.max(most, one.count), 0);
-  return {
-    type,
-    matches: ({ finalizers }) => held.some(({ finalizer }) => finalizers.includes(finalizer)),
-    names: [...new Set(held.flatMap(({ objects }) => objects.map(({ name }) => name)))],
+    ...{ type, why, names: objects.map(({ name }) => name) },
+    matches: ({ finalizers }) => finalizers.includes(finalizer),
+    isLast: FOUNDATIONS.has(typeName(type)) || PROTECTION.test(finalizer),
     // The other objects of a built-in type, such as Secrets, may be what the controller runs with.
     isWhole: count >= total && !isBuiltIn(type.group),
-    isLast:
-      RUN_WITH.has(typeName(type)) || held.every(({ finalizer }) => PROTECTION.test(finalizer)),
-    why: listWords([...new Set(held.map(({ why }) => why))]),
   };
 }
 
-/**
- * Types that every server needs and that Kubernetes creates again at once. If a webhook guards these, no order
- * helps.
- */
-const FOUNDATIONS: ReadonlySet<string> = new Set([
-  ...['pods', 'services', 'endpoints', 'secrets', 'configmaps', 'serviceaccounts', 'events'],
-  ...['deployments.apps', 'statefulsets.apps', 'daemonsets.apps', 'replicasets.apps'],
-  ...['controllerrevisions.apps', 'endpointslices.discovery.k8s.io', 'leases.coordination.k8s.io'],
-  ...['roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'],
-  'events.events.k8s.io',
-]);
-
-/**
- * Returns a step for a type whose objects can no longer be deleted after a server in the namespace was deleted.
- */
-function wholeType(context: Context, { type, read }: TypeContent): Unplaced[] {
-  if (FOUNDATIONS.has(typeName(type))) return [];
-  const labels = (read.ok && read.value.sample?.labels) || {};
-  const calls = [
-    ...closedWebhooks(context, 'DELETE', type, labels),
-    ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
-      ({ name, storedVersions }) =>
-        name === typeName(type) && storedVersions.some((version) => version !== type.version),
-    ),
-    ...extensionApis(context).filter((server) => isSameVersion(server, type)),
-  ];
-  const call = calls.find(({ service }) => willBeDeleted(context, service.namespace));
-  if (call === undefined) return [];
-  const what = serviceText(call.service);
-  return [
-    wholeTypeStep(type, `${what}, which has to answer for their deletion, is in the namespace`),
-  ];
+/** Joins the reasons of one type into a step. */
+function joined(reasons: readonly Reason[]): Reason {
+  const [{ type }] = reasons as [Reason];
+  return {
+    type,
+    matches: (object) => reasons.some((reason) => reason.matches(object)),
+    names: [...new Set(reasons.flatMap(({ names }) => names))],
+    isWhole: reasons.some(({ isWhole }) => isWhole),
+    isLast: reasons.every(({ isLast }) => isLast),
+    why: listWords([...new Set(reasons.map(({ why }) => why))]),
+  };
 }
 
 /** Returns why the owner of a finalizer cannot do its work once the namespace is being deleted; undefined if it can. */
@@ -280,47 +168,75 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
   const read = needs.flatMap(({ kind, text }) => (kind === 'object' ? [text] : []));
   if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}`;
   const created = needs.find(({ kind }) => kind === 'create');
-  if (created !== undefined) return `their controller may have to create ${created.text}`;
-  const guards = held.objects.flatMap(({ labels }) =>
-    closedWebhooks(context, 'UPDATE', held.type, labels),
-  );
-  const guard = guards.find(({ service }) => willBeDeleted(context, service.namespace));
-  return guard === undefined
-    ? undefined
-    : `webhook ${guard.name}, which has to answer, is in the namespace`;
+  return created && `their controller may have to create ${created.text}`;
 }
 
-/** Types of objects that controllers run with. */
-const RUN_WITH: ReadonlySet<string> = new Set([
-  ...['serviceaccounts', 'secrets', 'configmaps'],
+/**
+ * Types that every server and controller needs, and that Kubernetes creates again at once. If a webhook guards these, no
+ * order helps.
+ */
+const FOUNDATIONS: ReadonlySet<string> = new Set([
+  ...['pods', 'services', 'endpoints', 'secrets', 'configmaps', 'serviceaccounts', 'events'],
+  ...['deployments.apps', 'statefulsets.apps', 'daemonsets.apps', 'replicasets.apps'],
+  ...['controllerrevisions.apps', 'endpointslices.discovery.k8s.io', 'leases.coordination.k8s.io'],
   ...['roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'],
+  'events.events.k8s.io',
 ]);
+
+/**
+ * Returns a step for a type whose objects can no longer be deleted after a server in the namespace was deleted.
+ */
+function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
+  if (FOUNDATIONS.has(typeName(type))) return [];
+  const labels = (read.ok && read.value.sample?.labels) || {};
+  const calls = [
+    ...closedWebhooks(context, 'DELETE', type, labels),
+    ...(read.ok && read.value.guarded.length > 0
+      ? closedWebhooks(context, 'UPDATE', type, labels)
+      : []),
+    ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
+      ({ name, storedVersions }) =>
+        name === typeName(type) && storedVersions.some((version) => version !== type.version),
+    ),
+    ...extensionApis(context).filter((server) => isSameVersion(server, type)),
+  ];
+  const call = calls.find(({ service }) => willBeDeleted(context, service.namespace));
+  if (call === undefined) return [];
+  const what = serviceText(call.service);
+  return [allOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
+}
+
+/** Returns the references to the owners of these objects, direct or through others that are known. */
+function ownersOf(
+  objects: readonly ObjectFacts[],
+  known: readonly ObjectFacts[],
+): OwnerReference[] {
+  const found = new Set(objects);
+  for (const { ownerReferences } of found) {
+    const uids = ownerReferences.map(({ uid }) => uid);
+    for (const one of known) if (uids.includes(one.uid)) found.add(one);
+  }
+  return [...found].flatMap(({ ownerReferences }) => ownerReferences);
+}
 
 /** Returns the objects of the namespace that created these objects, or their parents, and would create them again. */
 function parentsOf(
   context: Context,
   objects: readonly ObjectFacts[],
   seen: readonly ObjectFacts[],
-): Unplaced[] {
+): Reason[] {
   const own = new Set(objects.map(({ uid }) => uid));
-  const parents = new Map<string, ObjectFacts['ownerReferences'][number]>();
-  const queue = [...objects];
-  for (const { ownerReferences } of queue) {
-    for (const reference of ownerReferences) {
-      const { controller, uid } = reference;
-      if (!controller || own.has(uid) || parents.has(uid)) continue;
-      parents.set(uid, reference);
-      queue.push(...seen.filter((object) => object.uid === uid).slice(0, 1));
-    }
-  }
-  const byType = Map.groupBy(parents.values(), (parent) => servedType(context, parent));
-  return [...byType].flatMap(([type, references]) =>
+  const makers = ownersOf(objects, seen).filter(
+    ({ controller, uid }) => controller && !own.has(uid),
+  );
+  const byType = Map.groupBy(makers, (maker) => servedType(context, maker));
+  return [...byType].flatMap(([type, parents]) =>
     type?.namespaced !== true
       ? []
       : {
           type,
-          matches: ({ uid }) => parents.get(uid)?.kind === type.kind,
-          names: references.map(({ name }) => name),
+          matches: ({ uid }) => parents.some((parent) => parent.uid === uid),
+          names: parents.map(({ name }) => name),
           isWhole: false,
           why: 'they created objects that are deleted first, and would create them again',
         },
@@ -328,53 +244,39 @@ function parentsOf(
 }
 
 /**
- * Assigns positions: parents before children, an object before those that it refers to, and before the parent of its
- * controller; last what others may need. Types that wait for each other have the same position.
+ * Assigns positions: parents before children, an object before those that it names, last what others may need. Types that
+ * wait for each other have the same position.
  */
 function inDeletionOrder(
   context: Context,
-  steps: readonly Unplaced[],
+  steps: readonly Reason[],
   objects: readonly ObjectFacts[],
 ): OrderStep[] {
-  const before = new Map<string, Set<string>>();
-  const names = new Set(steps.map(({ type }) => typeName(type)));
-  const byKind = new Map(steps.map(({ type }) => [type.kind.toLowerCase(), typeName(type)]));
-  const nameOf = (object: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string | undefined => {
-    const type = servedType(context, object);
-    return type && typeName(type);
-  };
-  const precede = (first: string | undefined, second: string | undefined): void => {
+  const earlier = new Map(steps.map(({ type }) => [typeName(type), new Set<string>()]));
+  const precede = (first: ResourceType | undefined, second: ResourceType | undefined): void => {
     if (first === undefined || second === undefined || first === second) return;
-    if (names.has(first)) before.set(second, (before.get(second) ?? new Set()).add(first));
+    if (earlier.has(typeName(first))) earlier.get(typeName(second))?.add(typeName(first));
   };
-  // A parent that takes the controller of its children with it goes after them.
-  const controllers = new Set(
-    heldObjects(context).flatMap((held) => findOwner(context, held).owner?.actor?.owner?.uid ?? []),
-  );
   for (const object of objects) {
-    const own = nameOf(object);
-    for (const parent of object.ownerReferences) {
-      if (controllers.has(parent.uid)) precede(own, nameOf(parent));
-      else precede(nameOf(parent), own);
+    const own = servedType(context, object);
+    for (const parent of object.ownerReferences) precede(servedType(context, parent), own);
+    const names = namedWholes(context, object);
+    const owners = ownersOf([object], objects).map(({ uid }) => uid);
+    for (const other of objects) {
+      const isNamed = names.includes(keyOf(other.apiVersion, other.kind, other.name));
+      if (isNamed && !owners.includes(other.uid)) precede(own, servedType(context, other));
     }
-    const detail = context.now.details[object.uid];
-    const above = withAncestors([object], objects);
-    for (const { kind, name, field } of detail?.ok === true ? detail.value.references : []) {
-      const isOwner = above.some((one) => isKind(one, kind) && one.name === name);
-      if (field.startsWith('spec.') && !isOwner) precede(own, byKind.get(kind.toLowerCase()));
-    }
-    for (const other of neededBy(context, object, objects)) precede(own, nameOf(other));
   }
   for (const { type: first, isLast: isFirstLast } of steps) {
-    for (const { type, isLast } of steps) {
-      const isEarlier = isLast === true && isFirstLast !== true;
-      if (isEarlier || rankOf(first) < rankOf(type)) precede(typeName(first), typeName(type));
+    for (const { type: second, isLast } of steps) {
+      const isBefore = isLast === true && isFirstLast !== true;
+      if (isBefore || rankOf(first) < rankOf(second)) precede(first, second);
     }
   }
-  const placeOf = (name: string, seen: readonly string[] = []): number => {
-    const within = [...seen, name];
-    const earlier = [...(before.get(name) ?? [])].filter((other) => !within.includes(other));
-    return Math.max(0, ...earlier.map((other) => placeOf(other, within) + 1));
+  const placeOf = (name: string, above: readonly string[] = []): number => {
+    const within = [...above, name];
+    const others = [...(earlier.get(name) ?? [])].filter((other) => !within.includes(other));
+    return Math.max(0, ...others.map((other) => placeOf(other, within) + 1));
   };
   return steps
     .map((step) => ({ ...step, place: placeOf(typeName(step.type)) }))
@@ -382,27 +284,18 @@ function inDeletionOrder(
 }
 
 /**
- * Returns the cluster-scoped objects that have to be deleted before the namespace. Their deletion affects the whole
- * cluster, so a person decides. A webhook in the namespace is one of them if it guards objects that cannot be
- * deleted before its own pods.
+ * Returns the deletions of cluster-scoped objects that no order of the namespace's own objects replaces. They affect the
+ * whole cluster, so a person decides.
  */
 export function commandsFirst(now: Snapshot, diagnosis: Diagnosis): OrderEntry[] {
-  const context = contextOf(predict(now));
-  const types = (now.forecast?.present.content ?? []).map(({ type }) => type);
-  const last = [...types.filter((type) => FOUNDATIONS.has(typeName(type))), NAMESPACE_TYPE];
-  const webhooks = last
-    .flatMap((type) => closedWebhooks(context, 'DELETE', type, {}))
-    .concat(closedWebhooks(context, 'UPDATE', FINALIZE, {}))
-    .filter(({ service }) => willBeDeleted(context, service.namespace));
-  const isNeeded = ({ code, subject }: Finding): boolean =>
-    code === 'apiservice-unavailable' ||
-    webhooks.some(
-      ({ configuration: { kind, name } }) => kind === subject.kind && name === subject.name,
-    );
-  return findingsOf(diagnosis, diagnosis.rootCauses)
-    .filter(isNeeded)
+  const codes = ['apiservice-unavailable'];
+  // Objects that are deleted before the server of their webhook do not need it.
+  if (judgedSteps(now).steps.length === 0) codes.push('admission-webhook-failing');
+  const entries = findingsOf(diagnosis, diagnosis.rootCauses)
+    .filter(({ code }) => codes.includes(code))
     .flatMap(({ remedies }) => remedies.slice(0, 1))
     .flatMap(({ command, risk, text }) => (command ? [{ why: `${text}: ${risk}`, command }] : []));
+  return [...new Map(entries.map((entry) => [entry.command, entry])).values()];
 }
 
 /** Returns the command by which a person deletes the objects of a step. */

@@ -9,7 +9,7 @@ import { readNamespace } from '../observe/namespaces.ts';
 /** Namespaces that every cluster has and that cannot be deleted. The UID of one identifies the cluster. */
 export const ANCHOR_NAMESPACES = ['kube-system', 'default'];
 
-/** An object whose UID identifies the cluster that was asked at the start. */
+/** The namespace whose UID identifies the cluster that was asked at the start. */
 export interface Anchor {
   name: string;
   uid: string;
@@ -38,27 +38,28 @@ export async function readPatiently<T>(
 }
 
 /** Reads the anchor; undefined if this identity may read none of these namespaces. */
-export async function readAnchor(deps: Omit<ConfirmDeps, 'anchor'> & { untilMs: number }) {
+export async function readAnchor(
+  deps: Omit<ConfirmDeps, 'anchor'> & { untilMs: number },
+): Promise<Anchor | undefined> {
   const { api, signal } = deps;
   for (const name of ANCHOR_NAMESPACES) {
-    const get = () => api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 });
     const got = await readPatiently(
-      get,
+      () => api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 }),
       (one) => !one.ok && one.failure.kind === 'throttled',
       deps,
     );
-    if (!got.ok && !/^(?:forbidden|not-found)$/.test(got.failure.kind)) return undefined;
-    const uid = got.ok ? stringAt(got.value, 'metadata', 'uid') : undefined;
-    const createdAt = got.ok ? stringAt(got.value, 'metadata', 'creationTimestamp') : undefined;
+    if (!got.ok) {
+      if (/^(?:forbidden|not-found)$/.test(got.failure.kind)) continue;
+      return undefined;
+    }
+    const uid = stringAt(got.value, 'metadata', 'uid');
+    const createdAt = stringAt(got.value, 'metadata', 'creationTimestamp');
     if (uid !== undefined) return { name, uid, createdAt };
   }
   return undefined;
 }
 
-/**
- * Pause before the second GET. A first 404 may be stale: it may come from an API server that lags behind, or
- * from a cache.
- */
+/** Pause before the second GET. A first 404 may be stale, from an API server that lags behind or from a cache. */
 export const REPEAT_MS = 1_000;
 /** The pause if nothing else identifies the cluster: an address may lead to another one for a moment. */
 const APART_MS = 3_000;
@@ -90,7 +91,8 @@ async function doubtAboutCluster(anchor: Anchor | undefined, deps: Reading) {
   const got = await readNamespace(anchor.name, deps);
   if (!got.ok) return got;
   const uid = got.value?.uid;
+  if (uid === anchor.uid) return undefined;
   const was = `namespace ${anchor.name} had UID ${anchor.uid} and has UID ${uid}`;
   const message = `the address leads to another cluster than at the start: ${was}`;
-  return uid === anchor.uid ? undefined : readFailed({ kind: 'unreadable', message });
+  return readFailed({ kind: 'unreadable', message });
 }

@@ -24,37 +24,38 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   if (targets.every(({ first }) => first === undefined)) {
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
   }
-  const names = asked.map(({ name }) => name);
   // After the deletion, the workloads of the namespace can no longer be read.
-  const baselines = await readBaselines(names, run);
-  const all = new Map(targets.map((target) => [target.name, target]));
-  const update = (changed: readonly Target[]): void => {
-    for (const target of changed) all.set(target.name, target);
-  };
-  // All deletions are tried before the first one. If one is refused, the others continue.
-  const tried = await inParallel(asked, async (target) => {
-    const baseline = baselines.get(target.name);
-    return { ...target, baseline, ...(await tryDeletion(target, run)) };
-  });
-  update(tried.map(({ isAccepted: _, ...target }) => target));
-  if (inputs.delete === 'ordered') {
-    update(
-      await deleteInOrder(
-        tried.filter(({ isAccepted }) => isAccepted),
-        run,
-      ),
-    );
-  }
-  // Deletions inside the namespace do not change the Namespace object itself.
-  const open = [...all.values()].filter(isDeletable);
-  update(await inParallel(open, (target) => requestDeletion(target, run)));
-  return [...all.values()];
+  const baselines = await readBaselines(
+    asked.map(({ name }) => name),
+    run,
+  );
+  const known = asked.map((target) => ({ ...target, baseline: baselines.get(target.name) }));
+  const ready = inputs.delete === 'ordered' ? await deleteContent(known, run) : known;
+  // If one deletion is refused, the others continue.
+  const requested = await inParallel(ready, (target) =>
+    isDeletable(target) ? requestDeletion(target, run) : Promise.resolve(target),
+  );
+  const byName = new Map(requested.map((target) => [target.name, target]));
+  return targets.map((target) => byName.get(target.name) ?? target);
 }
 
 /** Reports whether the namespace exists, is not terminating, and its deletion is not refused. */
 function isDeletable(target: Target): target is Existing {
   const { first, refusal } = target;
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
+}
+
+/**
+ * Deletes the objects that need a running controller, in those namespaces whose own deletion would be accepted:
+ * otherwise a namespace might remain without its content.
+ */
+async function deleteContent(targets: readonly Existing[], run: Run): Promise<Target[]> {
+  const tried = await inParallel(targets, async (target) => {
+    const refusal = await tryDeletion(target, run);
+    return refusal === undefined ? target : { ...target, refusal };
+  });
+  const done = await deleteInOrder(tried.filter(isDeletable), run);
+  return [...tried.filter((target) => !isDeletable(target)), ...done];
 }
 
 /**
@@ -65,35 +66,30 @@ function deletionOf({ name, uid }: NamespaceFacts): Mutation {
   return deleteRequest(namespacePath(name), { preconditions: { uid } });
 }
 
-/**
- * Sends the deletion of the namespace as a dry run. An answer that the real request would get too is a refusal. Before
- * an ordered deletion an unclear answer is a refusal as well: otherwise the namespace might remain without its content.
- */
+const MAX_TRIES = 3;
+const RETRY_MS = 2_000;
+
+/** Sends the deletion of the namespace as a dry run, and returns why it was not accepted. */
 async function tryDeletion(
   { first }: Existing,
-  { api, clock, inputs, signal }: Run,
-): Promise<{ isAccepted: boolean; refusal?: string }> {
+  { api, clock, signal }: Run,
+): Promise<string | undefined> {
   for (let attempt = 1; ; attempt++) {
     const sent = await api.send({ ...deletionOf(first), dryRun: true }, { signal, retries: 0 });
-    if (sent.ok) return { isAccepted: true };
+    if (sent.ok || signal.aborted) return undefined;
     const { kind, message } = sent.failure;
-    // The namespace was deleted or replaced. The real request will report that.
-    if (signal.aborted || kind === 'not-found' || kind === 'conflict') return { isAccepted: false };
-    // A webhook with side effects refuses every dry run, which proves nothing about the real request.
+    // The namespace was deleted or replaced, which the steps inside and the real request find out.
+    if (kind === 'not-found' || kind === 'conflict') return undefined;
+    // The real request would be refused as well. After another error, and by a webhook with side effects, which
+    // refuses every dry run, this is not known.
     const isUntried = message.includes('does not support dry run');
-    const isRefused = !isUntried && (kind === 'forbidden' || ADMISSION.test(message));
-    if (isRefused) return { isAccepted: false, refusal: message };
-    if (inputs.delete !== 'ordered') return { isAccepted: false };
-    if (attempt === MAX_DELETE_TRIES || isUntried) {
-      const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
-      return { isAccepted: false, refusal };
-    }
+    if (!isUntried && (kind === 'forbidden' || ADMISSION.test(message))) return message;
+    if (isUntried || attempt === MAX_TRIES)
+      return `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
     await clock.sleep(RETRY_MS, signal);
   }
 }
 
-const MAX_DELETE_TRIES = 3;
-const RETRY_MS = 2_000;
 /**
  * Failures after which the request may have been processed or not. Sending it again with the same precondition
  * does no harm.
@@ -116,29 +112,23 @@ async function requestDeletion(target: Existing, run: Run): Promise<Target> {
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
     const sent = await api.send(deletionOf(first), { signal });
-    // The answer may have been lost, the namespace replaced, or (before 1.20) the 409 means "is being deleted
-    // already".
+    // The answer may have been lost, the namespace replaced, or another client may have been faster.
     const now = await readNamespace(name, { api, signal });
     if (signal.aborted) return said(requested, target);
     if (now.ok) {
       // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
       if (now.value?.uid !== first.uid) return said(requested, { ...target, isAsked: true });
       const read = { ...target, first: now.value };
-      if (sent.ok) return said(requested, read);
+      if (sent.ok || now.value.deletionTimestamp !== undefined) return said(requested, read);
       const { kind, message } = sent.failure;
-      if (now.value.deletionTimestamp !== undefined) {
-        const isOthers = kind === 'conflict';
-        return said(isOthers ? 'another client has requested its deletion' : requested, read);
-      }
-      const isLate = attempt >= MAX_DELETE_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
+      const isLate = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
       if (isLate || !UNSURE.test(kind) || ADMISSION.test(message))
         return { ...read, refusal: message };
     } else {
       const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
       if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined)
         return said(requested, { ...target, first: answered });
-      // A second DELETE has the same precondition as the first, so it does no harm.
-      if (attempt === MAX_DELETE_TRIES) {
+      if (attempt === MAX_TRIES) {
         const event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
         return said(event, { ...target, isAsked: true });
       }

@@ -20,22 +20,41 @@ const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
 /** Duration after which a watch counts as working. Others end at once every time. */
 const LASTING_MS = 10_000;
 
-/** The end of the wait, and its time in milliseconds since the epoch. */
-type WaitEnd = { at: number } & (
+/** How the wait for a namespace ended. */
+type WaitEnd =
   | { how: 'deleted' | 'recreated'; event: string }
   /** The credentials are refused for good, so nothing more can be read. */
   | { how: 'unauthorized'; failure: ReadFailure }
-  | { how: 'stopped' }
-);
-
-type WithoutTime<T> = T extends unknown ? Omit<T, 'at'> : never;
+  | { how: 'stopped' };
 
 /** Called when the namespace has changed, or when reading starts or stops working. */
 type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
 
+interface Start {
+  first: NamespaceFacts;
+  onChange: OnChange;
+}
+
 interface FollowDeps extends ConfirmDeps {
   /** Whether only `confirm` reads. Then no watch and no polling are needed, because nothing waits. */
   idle: boolean;
+}
+
+/**
+ * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require a second
+ * GET that answers 404 or another UID, from the same cluster. An error, timeout or 403 never counts as deleted.
+ * Each namespace ends by itself. Many share one watch, and one list for each poll.
+ */
+export function follow(starts: readonly Start[], deps: FollowDeps): Follower[] {
+  const groups = starts.length > MAX_SINGLE_READS ? [starts] : starts.map((one) => [one]);
+  return groups.flatMap((some) => new Group(some, deps).followers);
+}
+
+/** Returns a signal that aborts when the last of these followers has ended. */
+export function allOver(followers: readonly Follower[]): AbortSignal {
+  const controller = new AbortController();
+  void Promise.all(followers.map(({ ended }) => ended)).then(() => controller.abort());
+  return controller.signal;
 }
 
 /** Follows one namespace, by the UID that was read first, until it is deleted or the wait is stopped. */
@@ -49,10 +68,10 @@ export class Follower {
   /** Why the last GET failed; undefined while reading works. */
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
-  private readonly ending = Promise.withResolvers<WaitEnd>();
+  private readonly ending = Promise.withResolvers<WaitEnd & { at: number }>();
   private readonly onChange: OnChange;
   private readonly clock: Clock;
-  /** Settles once and never rejects. */
+  /** The end and its time, in milliseconds since the epoch. Settles once and never rejects. */
   readonly ended = this.ending.promise;
   /** Aborts as soon as `ended` settles, so that the reads of a diagnosis stop as well. */
   readonly over = this.end.signal;
@@ -60,14 +79,13 @@ export class Follower {
   readonly confirm: () => Promise<void>;
 
   constructor(
-    start: NamespaceFacts,
-    onChange: OnChange,
+    { first, onChange }: Start,
     confirm: () => Promise<void>,
-    { clock, signal }: Pick<FollowDeps, 'clock' | 'signal'>,
+    { clock, signal }: FollowDeps,
   ) {
-    this.name = start.name;
-    this.uid = start.uid;
-    this.last = start;
+    this.name = first.name;
+    this.uid = first.uid;
+    this.last = first;
     this.onChange = onChange;
     this.confirm = confirm;
     this.clock = clock;
@@ -76,7 +94,7 @@ export class Follower {
     if (signal.aborted) stop();
   }
 
-  settle(ended: WithoutTime<WaitEnd>): void {
+  settle(ended: WaitEnd): void {
     this.ending.resolve({ ...ended, at: this.clock.now() });
     this.end.abort();
   }
@@ -115,174 +133,134 @@ export class Follower {
   }
 }
 
-/** Followers that share one watch, and one list for each poll. */
-interface Group extends Omit<ConfirmDeps, 'signal'> {
-  followers: readonly Follower[];
-  /** Aborts when the last of them has ended. */
-  running: AbortSignal;
-  watched: Set<Follower>;
-  /**
-   * Followers that have to be read again. The set is also the wake-up: news during a read must cause another
-   * read.
-   */
-  due: Set<Follower>;
-  wake: () => void;
-  /** The current read. */
-  busy: Promise<void>;
-}
+/** Reads and watches for its followers. Its two loops end with the last follower; nothing rejects, reads are values. */
+class Group {
+  readonly followers: readonly Follower[];
+  private readonly deps: FollowDeps;
+  /** Aborts when the last of the followers has ended. */
+  private readonly running: AbortSignal;
+  private readonly watched = new Set<Follower>();
+  /** Followers to read again. A set, because news during a read must cause another read. */
+  private readonly due = new Set<Follower>();
+  private wake = (): void => undefined;
+  private lastRead = Promise.resolve();
+  private confirming: Promise<void> | undefined;
 
-/**
- * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require a second
- * GET that answers 404 or another UID, from the same cluster. An error, timeout or 403 never counts as deleted.
- * Each namespace ends by itself. Many share one group.
- */
-export function follow(
-  starts: readonly { first: NamespaceFacts; onChange: OnChange }[],
-  deps: FollowDeps,
-): Follower[] {
-  const groups = starts.length > MAX_SINGLE_READS ? [starts] : starts.map((one) => [one]);
-  return groups.flatMap((some) => followTogether(some, deps));
-}
-
-function followTogether(
-  starts: readonly { first: NamespaceFacts; onChange: OnChange }[],
-  deps: FollowDeps,
-): Follower[] {
-  let confirming: Promise<void> | undefined;
-  const confirm = async (): Promise<void> => {
-    const signal = AbortSignal.any([group.running, AbortSignal.timeout(CONFIRM_MS)]);
-    confirming ??= readInTurn(openFollowers(followers), group, signal);
-    await confirming;
-    confirming = undefined;
-  };
-  const followers = starts.map(
-    ({ first, onChange }) => new Follower(first, onChange, confirm, deps),
-  );
-  const running = AbortSignal.any([deps.signal, allOver(followers)]);
-  const group: Group = {
-    ...{ ...deps, followers, running, watched: new Set(), due: new Set() },
-    ...{ wake: () => undefined, busy: Promise.resolve() },
-  };
-  // Both end when `running` aborts; neither rejects, since reads are values.
-  if (!deps.idle) void Promise.all([pollGroup(group), watchGroup(followers, group)]);
-  return followers;
-}
-
-/** Returns a signal that aborts when the last of these followers has ended. */
-export function allOver(followers: readonly Follower[]): AbortSignal {
-  const controller = new AbortController();
-  void Promise.all(followers.map(({ ended }) => ended)).then(() => controller.abort());
-  return controller.signal;
-}
-
-function openFollowers(some: Iterable<Follower>): Follower[] {
-  return [...some].filter(({ over }) => !over.aborted);
-}
-
-/**
- * Reads after all earlier reads. Otherwise an answer between the two reads that confirm a deletion could be
- * lost.
- */
-async function readInTurn(
-  some: readonly Follower[],
-  group: Group,
-  signal = group.running,
-): Promise<void> {
-  const turn = unlessAborted(group.busy, signal)
-    .catch(() => undefined)
-    .then(() => readFollowed(some, group, signal));
-  group.busy = turn;
-  await turn;
-}
-
-async function readFollowed(
-  some: readonly Follower[],
-  group: Group,
-  signal: AbortSignal,
-  isSecond = false,
-): Promise<void> {
-  const { api, clock, running } = group;
-  const now = await readNamespaces(some, { api, signal });
-  const ended = some.filter(({ name, uid }) => {
-    const got = now.get(name);
-    return got?.ok && got.value?.uid !== uid;
-  });
-  const sure = await confirmEnds(ended, { ...group, signal });
-  for (const [name, got] of sure) now.set(name, got);
-  if (running.aborted) return;
-  const refused = some.filter((one) => {
-    const got = now.get(one.name) as Read<NamespaceFacts | undefined>;
-    if (got.ok || got.failure.kind !== 'unauthorized') one.handleRead(got);
-    else if (isSecond && !sure.has(one.name))
-      one.settle({ how: 'unauthorized', failure: got.failure });
-    else return true;
-    return false;
-  });
-  if (refused.length === 0) return;
-  // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
-  // answer came between the two.
-  await clock.sleep(REFUSED_PAUSE_MS, running);
-  await readFollowed(refused, group, signal, true);
-}
-
-async function pollGroup(group: Group): Promise<void> {
-  const { clock, due, followers, running, watched } = group;
-  let pause = POLL_WITHOUT_WATCH_MS.first;
-  let checkedAt = clock.now();
-  while (!running.aborted) {
-    const woken = new AbortController();
-    group.wake = () => woken.abort();
-    const isWatched = openFollowers(followers).every((one) => watched.has(one));
-    const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
-    const signal = AbortSignal.any([running, woken.signal]);
-    if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
-    if (running.aborted) return;
-    const some = openFollowers(clock.now() >= nextAt ? followers : due);
-    due.clear();
-    pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
-    await readInTurn(some, group);
-    if (some.length >= openFollowers(followers).length) checkedAt = clock.now();
+  constructor(starts: readonly Start[], deps: FollowDeps) {
+    this.deps = deps;
+    const confirm = (): Promise<void> => this.confirm();
+    this.followers = starts.map((start) => new Follower(start, confirm, deps));
+    this.running = AbortSignal.any([deps.signal, allOver(this.followers)]);
+    if (!deps.idle) void Promise.all([this.poll(), this.watch(this.followers)]);
   }
-}
 
-async function watchGroup(some: readonly Follower[], group: Group): Promise<void> {
-  const { api, clock, running, watched } = group;
-  const pollNow = (followers: readonly Follower[]): void => {
-    for (const one of followers) group.due.add(one);
-    group.wake();
-  };
-  const byName = new Map(some.map((one) => [one.name, one]));
-  const [only] = some.length === 1 ? some : [];
-  const signal = only === undefined ? running : AbortSignal.any([running, only.over]);
-  let pause = REWATCH_MS.first;
-  while (!signal.aborted) {
-    let openedAt = Number.POSITIVE_INFINITY;
-    const result = await api.watch(NAMESPACES_PATH, {
-      ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-      signal,
-      onOpen: () => {
-        for (const one of some) watched.add(one);
-        openedAt = clock.now();
-        // Changes before the watch was open are not in it.
-        pollNow(openFollowers(some));
-      },
-      onEvent: (event) => {
-        const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
-        if (one !== undefined && !one.over.aborted && one.handleEvent(event)) pollNow([one]);
-      },
+  private async confirm(): Promise<void> {
+    const signal = AbortSignal.any([this.running, AbortSignal.timeout(CONFIRM_MS)]);
+    this.confirming ??= this.readInTurn(open(this.followers), signal);
+    await this.confirming;
+    this.confirming = undefined;
+  }
+
+  /** Reads after all earlier reads: an answer between the two that confirm a deletion could get lost. */
+  private async readInTurn(some: readonly Follower[], signal = this.running): Promise<void> {
+    this.lastRead = unlessAborted(this.lastRead, signal)
+      .catch(() => undefined)
+      .then(() => this.read(some, signal));
+    await this.lastRead;
+  }
+
+  private async read(
+    some: readonly Follower[],
+    signal: AbortSignal,
+    isSecond = false,
+  ): Promise<void> {
+    const { api, clock } = this.deps;
+    const now = await readNamespaces(some, { api, signal });
+    const ended = some.filter(({ name, uid }) => {
+      const got = now.get(name);
+      return got?.ok && got.value?.uid !== uid;
     });
-    for (const one of some) watched.delete(one);
-    if (signal.aborted) return;
-    // The end of the watch may hide the deletion of a namespace.
-    pollNow(openFollowers(some));
-    const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-    // An identity that may not watch all namespaces may be allowed to watch a single one.
-    if (isForbidden && only === undefined) {
-      await Promise.all(some.map((one) => watchGroup([one], group)));
-      return;
-    }
-    if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-    await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
-    pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
+    const sure = await confirmEnds(ended, { ...this.deps, signal });
+    if (this.running.aborted) return;
+    const refused = some.filter((one) => {
+      const got = (sure.get(one.name) ?? now.get(one.name)) as Read<NamespaceFacts | undefined>;
+      if (got.ok || got.failure.kind !== 'unauthorized') one.handleRead(got);
+      else if (isSecond && !sure.has(one.name))
+        one.settle({ how: 'unauthorized', failure: got.failure });
+      else return true;
+      return false;
+    });
+    if (refused.length === 0) return;
+    // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
+    // answer came between the two.
+    await clock.sleep(REFUSED_PAUSE_MS, this.running);
+    await this.read(refused, signal, true);
   }
+
+  private async poll(): Promise<void> {
+    const { clock } = this.deps;
+    let pause = POLL_WITHOUT_WATCH_MS.first;
+    let checkedAt = clock.now();
+    while (!this.running.aborted) {
+      const woken = new AbortController();
+      this.wake = () => woken.abort();
+      const isWatched = open(this.followers).every((one) => this.watched.has(one));
+      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
+      const signal = AbortSignal.any([this.running, woken.signal]);
+      if (this.due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
+      if (this.running.aborted) return;
+      const some = open(clock.now() >= nextAt ? this.followers : this.due);
+      this.due.clear();
+      pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
+      await this.readInTurn(some);
+      if (some.length >= open(this.followers).length) checkedAt = clock.now();
+    }
+  }
+
+  private pollNow(some: Iterable<Follower>): void {
+    for (const one of open(some)) this.due.add(one);
+    this.wake();
+  }
+
+  private async watch(some: readonly Follower[]): Promise<void> {
+    const { api, clock } = this.deps;
+    const byName = new Map(some.map((one) => [one.name, one]));
+    const [only] = some.length === 1 ? some : [];
+    const signal = only === undefined ? this.running : AbortSignal.any([this.running, only.over]);
+    let pause = REWATCH_MS.first;
+    while (!signal.aborted) {
+      let openedAt = Number.POSITIVE_INFINITY;
+      const result = await api.watch(NAMESPACES_PATH, {
+        ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
+        signal,
+        onOpen: () => {
+          for (const one of some) this.watched.add(one);
+          openedAt = clock.now();
+          // Changes before the watch was open are not in it.
+          this.pollNow(some);
+        },
+        onEvent: (event) => {
+          const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
+          if (one?.over.aborted === false && one.handleEvent(event)) this.pollNow([one]);
+        },
+      });
+      for (const one of some) this.watched.delete(one);
+      if (signal.aborted) return;
+      // The end of the watch may hide the deletion of a namespace.
+      this.pollNow(some);
+      const isForbidden = !result.ok && result.failure.kind === 'forbidden';
+      // An identity that may not watch all namespaces may be allowed to watch a single one.
+      if (isForbidden && only === undefined) {
+        await Promise.all(some.map((one) => this.watch([one])));
+        return;
+      }
+      if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
+      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
+      pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
+    }
+  }
+}
+
+function open(some: Iterable<Follower>): Follower[] {
+  return [...some].filter(({ over }) => !over.aborted);
 }

@@ -66,7 +66,10 @@ export async function forceAll(
   const replaced = (changed: readonly NamespaceResult[]): NamespaceResult[] =>
     results.map((result) => changed.find(({ name }) => name === result.name) ?? result);
   try {
-    const machineryOf = await readMachinery(bounded);
+    const machineryOf = await readMachinery(
+      open.map(({ result }) => result),
+      bounded,
+    );
     const planned = await Promise.all(
       open.map((one) => planOne(one, machineryOf(one.result.name), forcing)),
     );

@@ -1,9 +1,7 @@
 import { basisOf } from '../forecast/basis.ts';
 import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
-import { typeName } from '../model/facts/metadata.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
-import type { Identity, Snapshot } from '../model/snapshot.ts';
 import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { addLeftBehind } from './left-behind.ts';
 import { type Run, resultOf, type Target } from './run.ts';
@@ -27,20 +25,7 @@ export async function forecastAll(
       ? resultOf(target, undefined, 'not-found', 'it does not exist', run)
       : forecastResult(seen, run);
   });
-  const claims = new Map(
-    found.map(({ snapshot }) => [snapshot.namespace.name, claimsIn(snapshot)]),
-  );
-  return addLeftBehind(results, ({ uid }) => uid !== '', claims, run);
-}
-
-/**
- * Returns the known PersistentVolumeClaims. Claims always have a finalizer, so they are in the examples of their
- * group.
- */
-function claimsIn({ content }: Snapshot): Identity[] {
-  const claims = content.find(({ type }) => typeName(type) === 'persistentvolumeclaims')?.read;
-  const groups = claims?.ok ? [...claims.value.terminating, ...claims.value.guarded] : [];
-  return groups.flatMap(({ examples }) => examples);
+  return addLeftBehind(results, ({ uid }) => uid !== '', run);
 }
 
 function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {

@@ -1,5 +1,4 @@
 import type { Inputs } from '../inputs.ts';
-import { itemsIn } from '../model/read.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import { ANCHOR_NAMESPACES } from './confirm.ts';
 import { deleteAll } from './delete.ts';
@@ -27,10 +26,7 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
     const waited = await waitForAll(asked, run, AbortSignal.any([run.signal, done.signal]));
     const results = await forceAll(waited, run, conclude);
     if (results.some(isGone)) run.concluded?.(conclude(results));
-    const claims = new Map(
-      waited.map(({ target: { name, baseline } }) => [name, itemsIn(baseline?.claims)]),
-    );
-    return conclude(await addLeftBehind(results, isGone, claims, run));
+    return conclude(await addLeftBehind(results, isGone, run));
   } finally {
     done.abort();
   }

@@ -1,5 +1,4 @@
 import type { LeftBehind, NamespaceResult } from '../model/result.ts';
-import type { Identity } from '../model/snapshot.ts';
 import { readNamespaces } from '../observe/namespaces.ts';
 import { readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
@@ -11,12 +10,11 @@ const SECOND_SEARCH_MS = 4_000;
 
 /**
  * Finds objects outside of those of these namespaces that are meant that still point, or would point, into them. They
- * are read once for all. `claims`: the known PersistentVolumeClaims, by the name of the namespace. Returns all results.
+ * are read once for all. Returns all results.
  */
 export async function addLeftBehind(
   all: readonly NamespaceResult[],
   isMeant: (result: NamespaceResult) => boolean,
-  claims: ReadonlyMap<string, readonly Identity[]>,
   { api, clock, inputs, signal }: Run,
 ): Promise<NamespaceResult[]> {
   const results = all.filter(isMeant);
@@ -30,48 +28,38 @@ export async function addLeftBehind(
       const there = now?.get(result.name);
       const isReplaced = result.outcome === 'recreated' || (there?.ok && there.value !== undefined);
       const staysBehind = (pointer: LeftBehind): boolean => {
-        if (!pointsInto(result, pointer, claims.get(result.name) ?? [])) return false;
+        if (!pointsInto(result, pointer)) return false;
         if (inputs.forecast) return !pointer.isGoing;
         // Another namespace has the name: objects that point to the name belong to the new one.
         return !isReplaced || pointer.released !== undefined;
       };
-      return worstFirst(pointers.filter(staysBehind));
+      return pointers
+        .filter(staysBehind)
+        .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
     });
     return { left, unread };
   };
-  let { left, unread } = await search();
-  if (left.flat().some(({ isGoing }) => isGoing)) {
-    await clock.sleep(SECOND_SEARCH_MS, limited);
-    const second = await search();
-    if (!limited.aborted) ({ left, unread } = second);
-  }
+  const first = await search();
+  const isGoing = first.left.flat().some((one) => one.isGoing);
+  if (isGoing) await clock.sleep(SECOND_SEARCH_MS, limited);
+  const second = isGoing ? await search() : first;
+  const { left, unread } = limited.aborted ? first : second;
   return all.map((result) => {
-    if (!isMeant(result)) return result;
-    const leftBehind = left[results.indexOf(result)] ?? [];
-    const hasFailed = inputs.failOnLeftBehind && leftBehind.some(({ isGoing }) => !isGoing);
+    const leftBehind = left[results.indexOf(result)];
+    if (leftBehind === undefined) return result;
+    const hasFailed = inputs.failOnLeftBehind && leftBehind.some((one) => !one.isGoing);
     const verdict = hasFailed ? 'fail' : result.verdict;
     return { ...result, leftBehind, leftBehindUnread: unread, verdict };
   });
 }
 
-/** Reports whether the object points to this namespace, and not to an earlier one of its name. */
+/**
+ * Reports whether the object points to this namespace. A volume that was released before the namespace was created
+ * belongs to an earlier one of its name.
+ */
 function pointsInto(
-  { name: own, createdAt = '' }: NamespaceResult,
-  { claim, namespace, released }: LeftBehind,
-  claims: readonly Identity[],
+  { name, createdAt = '' }: NamespaceResult,
+  { namespace, released }: LeftBehind,
 ): boolean {
-  // The volume was released by a claim of an earlier namespace of this name, or before the namespace was
-  // created again.
-  const isOlder = Date.parse(released?.at ?? '') < Date.parse(createdAt);
-  const isAnothers =
-    Boolean(claim?.uid) &&
-    claims.some(({ name, uid }) => name === claim?.name && uid !== claim.uid);
-  return namespace === own && !isOlder && !isAnothers;
-}
-
-/** Returns the leftovers, the worst first, each object once. */
-function worstFirst(left: readonly LeftBehind[]): LeftBehind[] {
-  const sorted = left.toSorted((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
-  const byObject = Map.groupBy(sorted, ({ kind, name, why }) => `${kind} ${name} ${why}`);
-  return Array.from(byObject.values(), ([first]) => first as LeftBehind);
+  return namespace === name && !(Date.parse(released?.at ?? '') < Date.parse(createdAt));
 }

@@ -14,6 +14,7 @@ import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from '.
 import { causeText } from './progress.ts';
 import type { Existing, Run, Target } from './run.ts';
 
+/** Objects that are created again meanwhile are deleted again, at most this often. */
 const MAX_ROUNDS = 3;
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
@@ -22,10 +23,9 @@ interface OrderedRun extends Run {
   namespace: NamespaceFacts;
   /** Deletions by the UID of the object. */
   deletions: Map<string, Deletion>;
-  /** Types whose failed reads were logged. */
-  unread: Set<string>;
   /** Logs an event and records it. */
   note(event: string): void;
+  noteOnce(event: string): void;
   /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
   timeLeft(): number;
 }
@@ -38,43 +38,53 @@ interface OrderedRun extends Run {
 export async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<Target[]> {
   const { clock, inputs, signal, startedAt } = run;
   const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
-  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, {
-    isPodsFirst: deletesPodsFirst(run),
-  });
+  const foresight = { isPodsFirst: deletesPodsFirst(run) };
+  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, foresight);
+  if (signal.aborted) return [...targets];
   const deadline = Math.min(
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
   const timeLeft = (): number => (signal.aborted ? 0 : Math.max(0, deadline - clock.now()));
-  return inParallel([...targets.entries()], async ([index, target]) => {
-    const { snapshot, diagnosis } = seen[index] as Examination;
-    const { namespace } = snapshot;
-    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
-    if (mistake !== undefined) {
-      const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
-      return { ...target, refusal };
-    }
-    const timeline: TimelineEntry[] = [];
-    const deletions = new Map<string, Deletion>();
-    const note = (event: string): void => {
-      run.log.line(`${namespace.name}: ${event}`);
-      timeline.push({ at: serverTimestamp(run), event });
-    };
-    for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
-      note(`not done, because it is cluster-scoped: ${command} (${why})`);
-    }
-    for (const { command, why } of commandsElsewhere(snapshot)) {
-      note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
-    }
-    const state = { deletions, namespace, unread: new Set<string>(), note, timeLeft };
-    await runOrderSteps(orderOf(snapshot), { ...run, ...state });
-    return { ...target, timeline, deletions: [...deletions.values()] };
-  });
+  return inParallel([...targets.entries()], ([index, target]) =>
+    deleteIn(target, seen[index] as Examination, timeLeft, run),
+  );
+}
+
+async function deleteIn(
+  target: Existing,
+  { snapshot, diagnosis }: Examination,
+  timeLeft: () => number,
+  run: Run,
+): Promise<Target> {
+  const { namespace } = snapshot;
+  const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
+  if (mistake !== undefined) {
+    const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
+    return { ...target, refusal };
+  }
+  const timeline: TimelineEntry[] = [];
+  const deletions = new Map<string, Deletion>();
+  const note = (event: string): void => {
+    run.log.line(`${namespace.name}: ${event}`);
+    timeline.push({ at: serverTimestamp(run), event });
+  };
+  const noteOnce = (event: string): void => {
+    if (timeline.every((entry) => entry.event !== event)) note(event);
+  };
+  for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
+    note(`not done, because it is cluster-scoped: ${command} (${why})`);
+  }
+  for (const { command, why } of commandsElsewhere(snapshot)) {
+    note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
+  }
+  const state = { namespace, deletions, note, noteOnce, timeLeft };
+  await runOrderSteps(orderOf(snapshot), { ...run, ...state });
+  return { ...target, timeline, deletions: [...deletions.values()] };
 }
 
 async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
-  if (steps.length === 0) run.note('no object in it has to be deleted first');
-  // Objects that were created again meanwhile are deleted in the next round.
+  if (steps.length === 0) return run.note('no object in it has to be deleted first');
   for (let round = 0; round < MAX_ROUNDS; round++) {
     let isDone = true;
     for (const together of Map.groupBy(steps, (step) => step.place).values()) {
@@ -93,20 +103,21 @@ async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Prom
 
 /**
  * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
- * repeated, because a webhook may be restarting.
+ * repeated, because a webhook may be restarting. Objects that are created meanwhile wait for the next round.
  */
 async function deleteObjectsOf(
   steps: readonly OrderStep[],
   isAgain: boolean,
   run: OrderedRun,
 ): Promise<'nothing' | 'gone' | 'stayed'> {
-  /** UIDs of the objects that are deleted; undefined in the first round. */
-  let deleting: ReadonlySet<string> | undefined;
-  for (let pause = POLL_MS.first; ; ) {
-    const now = await readNamespace(run.namespace.name, run);
-    // The namespace may have been deleted and created again. Objects of the new one must not be deleted.
-    if (now.ok && now.value?.uid !== run.namespace.uid) {
-      run.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
+  const { clock, namespace, note, signal, timeLeft } = run;
+  /** UIDs of the objects that are deleted; undefined before the first look. */
+  let awaited: ReadonlySet<string> | undefined;
+  for (let pause = POLL_MS.first; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
+    const now = await readNamespace(namespace.name, run);
+    // Objects of a new namespace with this name must not be deleted.
+    if (now.ok && now.value?.uid !== namespace.uid) {
+      note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
       return 'stayed';
     }
     const left: ObjectFacts[] = [];
@@ -115,63 +126,50 @@ async function deleteObjectsOf(
     for (const step of steps) {
       const there = await listObjects(step, run);
       isKnown &&= there !== undefined;
-      const mine = (there ?? []).filter((one) => deleting?.has(one.uid) ?? step.matches(one));
+      const mine = (there ?? []).filter((one) => awaited?.has(one.uid) ?? step.matches(one));
       const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      if (deleting === undefined && mine.length > 0) {
+      if (awaited === undefined && mine.length > 0) {
         const what = `${asked.length || mine.length} ${typeName(step.type)}`;
-        run.note(
-          asked.length === 0
-            ? `waiting for ${what}, which are being deleted already`
-            : isAgain
-              ? `${what} were created again, and are deleted again: delete what creates them first`
-              : `first ${what}, because ${step.why}`,
-        );
+        if (asked.length === 0) note(`waiting for ${what}, which are being deleted already`);
+        else if (!isAgain) note(`first ${what}, because ${step.why}`);
+        else
+          note(`${what} were created again, and are deleted again: delete what creates them first`);
       }
       const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
       if (now.ok) forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
       left.push(...mine);
     }
-    const isFirst = deleting === undefined;
-    if (isFirst && left.length === 0) return 'nothing';
+    if (awaited === undefined && left.length === 0) return 'nothing';
     if (forbidden > 0 && forbidden === left.length) {
-      run.note(
+      note(
         'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
       );
       return 'nothing';
     }
     if (isKnown && left.length === 0) {
-      run.note('they were deleted');
+      note('they were deleted');
       return 'gone';
     }
-    if (isFirst || (isKnown && left.length < (deleting?.size ?? 0))) {
-      if (!isFirst) run.note(`${left.length} of them are left`);
-      deleting = new Set(left.map(({ uid }) => uid));
-    }
-    if (isFirst) continue;
-    if (run.timeLeft() === 0) {
+    if (awaited && isKnown && left.length < awaited.size) note(`${left.length} of them are left`);
+    if (isKnown || awaited === undefined) awaited = new Set(left.map(({ uid }) => uid));
+    if (timeLeft() === 0) {
       await explainRemaining(left, run);
       return 'stayed';
     }
-    await run.clock.sleep(Math.min(pause, run.timeLeft()), run.signal);
-    pause = Math.min(pause * POLL_MS.factor, POLL_MS.most);
+    await clock.sleep(Math.min(pause, timeLeft()), signal);
   }
 }
 
-/**
- * Lists the objects of a step; undefined if they could not be read, which does not mean that none is left.
- */
+/** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
 async function listObjects(
   { type }: OrderStep,
-  { api, namespace, note, signal, unread }: OrderedRun,
+  { api, namespace, noteOnce, signal }: OrderedRun,
 ): Promise<ObjectFacts[] | undefined> {
   const path = collectionPath(type, namespace.name);
   const begin = collectItems((item) => objectFacts(item, type));
   const listed = await api.list(path, begin, { signal, metadataOnly: true });
   if (listed.ok) return listed.value.kept;
-  if (!signal.aborted && !unread.has(typeName(type))) {
-    note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
-    unread.add(typeName(type));
-  }
+  if (!signal.aborted) noteOnce(`${typeName(type)} could not be listed: ${listed.failure.message}`);
   return undefined;
 }
 
@@ -179,27 +177,26 @@ async function listObjects(
 async function requestObjectDeletion(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
-  { api, deletions, log, namespace, note, signal }: OrderedRun,
+  { api, deletions, log, namespace, noteOnce, signal }: OrderedRun,
 ): Promise<boolean> {
   if (signal.aborted) return false;
   const { kind } = type;
   // The log has the deletion before it is sent, because the run may end before the answer arrives.
   log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
-  const before = deletions.get(uid)?.result;
-  const result = 'deletion requested, without an answer';
-  const entry = { apiVersion: apiVersionOf(type), kind, name, uid, result };
-  deletions.set(uid, entry);
+  const entry = { apiVersion: apiVersionOf(type), kind, name, uid };
+  deletions.set(uid, { ...entry, result: 'deletion requested, without an answer' });
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, namespace.name, name);
-  // The next round repeats a deletion that failed.
+  // The next look repeats a deletion that failed.
   const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
-  if (sent.ok) entry.result = 'deletion requested';
-  else if (isDeletedOrReplaced(sent.failure)) entry.result = 'deleted';
+  if (sent.ok) deletions.set(uid, { ...entry, result: 'deletion requested' });
+  else if (isDeletedOrReplaced(sent.failure)) deletions.set(uid, { ...entry, result: 'deleted' });
   else if (!signal.aborted) {
-    entry.result = sent.failure.message;
-    if (before !== entry.result) note(`${kind} ${name} cannot be deleted: ${entry.result}`);
+    const { kind: failure, message } = sent.failure;
+    deletions.set(uid, { ...entry, result: message });
+    noteOnce(`${kind} ${name} cannot be deleted: ${message}`);
     // A webhook may accept a second request; a missing permission does not change.
-    return sent.failure.kind === 'forbidden' && !ADMISSION.test(entry.result);
+    return failure === 'forbidden' && !ADMISSION.test(message);
   }
   return false;
 }

@@ -73,24 +73,18 @@ export function startProgress(
   };
   record(describeStart(start));
   changed(start, undefined);
-  /** Notes from time to time that the gate still waits, and what is left, until the signal aborts. Never rejects. */
-  const noteWhenQuiet = async (
-    nextAt: number,
-    whatIsLeft: () => Promise<string | undefined>,
-    over: AbortSignal,
-  ): Promise<void> => {
+  /** Notes from time to time that the gate still waits, until the signal aborts. Never rejects. */
+  const noteWhenQuiet = async (nextAt: number, over: AbortSignal): Promise<void> => {
     for (let quietMs = QUIET_MS; ; ) {
       const before = newsAt;
       await clock.sleep(Math.max(0, newsAt + quietMs - clock.now()), over);
-      const isQuiet = newsAt === before;
-      const left = isQuiet && !over.aborted ? await whatIsLeft() : undefined;
       if (over.aborted) return;
+      const isQuiet = newsAt === before;
       quietMs = isQuiet ? 2 * quietMs : QUIET_MS;
       if (!isQuiet) continue;
       const isAhead = nextAt > clock.now();
       const next = isAhead ? `; next examination at ${formatClock(nextAt - startedAt)}` : '';
-      const what = left === undefined ? '' : `: ${left}`;
-      note(`no change for ${formatDuration(clock.now() - newsAt)}${what}${next}`);
+      note(`no change for ${formatDuration(clock.now() - newsAt)}${next}`);
     }
   };
   return {

@@ -1,8 +1,5 @@
 import { formatDuration, serverTime } from '../base/time.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
-import { collectionPath } from '../kubernetes/paths.ts';
-import { objectFacts, POD_TYPE } from '../model/facts/metadata.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceResult } from '../model/result.ts';
@@ -35,12 +32,12 @@ interface Case {
   examinations: Examination[];
 }
 
+/** Baselines by the name of the namespace. */
+type Baselines = ReadonlyMap<string, Baseline>;
+
 /** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
 const LATE_MS = 5_000;
-/**
- * Number of namespaces above which the log has no line for each of them that nothing has changed. Changes are always
- * logged.
- */
+/** Number of namespaces above which the log does not say of each that nothing has changed. */
 const MAX_QUIET_NOTES = 8;
 
 /**
@@ -52,19 +49,25 @@ export async function waitForAll(
   run: Run,
   signal: AbortSignal,
 ): Promise<Waited[]> {
-  const results = targets.map((target) => settledResult(target, run));
-  const open = targets.filter((_, index) => results[index] === undefined) as Existing[];
+  const settled = new Map(targets.map((target) => [target, settledResult(target, run)]));
+  const open = targets.filter((target) => settled.get(target) === undefined) as Existing[];
   const cases = startFollowing(open, run, signal);
   const baselines = await waitFor(cases, run);
-  const ended = await Promise.all(cases.map((one) => resultAfter(one, run)));
-  return targets.map((target, index) => {
-    const result = results[index];
-    if (result !== undefined) return { target, result, examinations: [] };
-    const at = open.indexOf(target as Existing);
-    const { follower, examinations } = cases[at] as Case;
-    const baseline = target.baseline ?? baselines.get(target.name);
-    const known = { ...target, baseline };
-    return { target: known, result: ended[at] as NamespaceResult, follower, examinations };
+  const waited = new Map(
+    await Promise.all(
+      cases.map(async (one) => {
+        const { target, follower, examinations } = one;
+        const known = { ...target, baseline: target.baseline ?? baselines.get(target.name) };
+        const result = await resultAfter(one, run);
+        return [target.name, { target: known, result, follower, examinations }] as const;
+      }),
+    ),
+  );
+  return targets.map((target) => {
+    const result = settled.get(target);
+    return result === undefined
+      ? (waited.get(target.name) as Waited)
+      : { target, result, examinations: [] };
   });
 }
 
@@ -86,45 +89,43 @@ function settledResult(target: Target, run: Run): NamespaceResult | undefined {
 function startFollowing(targets: readonly Existing[], run: Run, signal: AbortSignal): Case[] {
   const { inputs, log } = run;
   const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
-  const all = targets.map(({ name, first, timeline }) => {
+  const started = targets.map((target) => {
+    const { name, first, timeline } = target;
     log.line(`${name}: ${describeStart(first)}${wait}`);
-    return startProgress(first, run, timeline);
-  });
-  const starts = targets.map(({ first }, index) => {
-    return { first, onChange: (all[index] as Progress).changed };
+    const progress = startProgress(first, run, timeline);
+    return { target, first, progress, onChange: progress.changed };
   });
   const idle = inputs.timeoutMs === 0 && !isActive(inputs.force);
-  const followers = follow(starts, { ...run, signal, idle });
-  return targets.map((target, index) => {
+  const followers = follow(started, { ...run, signal, idle });
+  return started.map(({ target, progress }, index) => {
     const follower = followers[index] as Follower;
-    const progress = all[index] as Progress;
     void follower.ended.then((ended) => 'event' in ended && progress.note(ended.event));
     return { target, follower, progress, examinations: [] };
   });
 }
 
 /** Waits until all are deleted or the timeout is over, and examines meanwhile. Returns baselines that were read early. */
-async function waitFor(
-  cases: readonly Case[],
-  run: Run,
-): Promise<ReadonlyMap<string, Baseline | undefined>> {
+async function waitFor(cases: readonly Case[], run: Run): Promise<Baselines> {
+  if (cases.length === 0) return new Map();
   const { clock, inputs, startedAt } = run;
-  const baselines = readEarlyBaselines(cases, run);
-  if (cases.length === 0) return baselines;
-  const deadline = startedAt + inputs.timeoutMs;
   const over = allOver(cases.map(({ follower }) => follower));
+  const baselines = readEarlyBaselines(cases, run, over);
+  const deadline = startedAt + inputs.timeoutMs;
   const times = examinationTimes(inputs, startedAt);
   for (const { follower, progress } of cases.length <= MAX_QUIET_NOTES ? cases : []) {
-    const whatIsLeft = () => describeHeldPod(follower, run.api);
-    void progress.noteWhenQuiet(times[0] ?? deadline, whatIsLeft, follower.over);
+    void progress.noteWhenQuiet(times[0] ?? deadline, follower.over);
   }
   const done = new Set<Case>();
   const open = () => cases.filter((one) => !done.has(one) && !one.follower.over.aborted);
+  const examineOpen = async (untilMs: number): Promise<void> => {
+    const known = await baselines;
+    const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
+    if (limitMs > 0) await examineAll(open(), known, limitMs, over, run);
+  };
   for (const at of times) {
     await clock.sleep(Math.max(0, at - clock.now()), over);
-    if (open().length === 0) break;
-    const latest = Math.min(EXAMINE_LIMIT_MS, deadline + LATE_MS - clock.now());
-    if (latest > 0) await examineOpen(open(), baselines, latest, over, run);
+    if (open().length === 0) return baselines;
+    await examineOpen(deadline + LATE_MS);
     for (const one of open()) {
       const last = one.examinations.at(-1);
       if (last !== undefined) one.progress.examined(last.diagnosis);
@@ -133,59 +134,34 @@ async function waitFor(
       done.add(one);
     }
   }
-  if (open().length > 0) {
-    await clock.sleep(Math.max(0, deadline - clock.now()), over);
-    await examineOpen(open(), baselines, EXAMINE_LIMIT_MS, over, run);
-  }
+  if (open().length === 0) return baselines;
+  await clock.sleep(Math.max(0, deadline - clock.now()), over);
+  await examineOpen(Number.POSITIVE_INFINITY);
   return baselines;
-}
-
-const MAX_LISTED = 20;
-
-/**
- * Describes the first terminating pod and what holds it. Kubernetes deletes pods first and does not count them in
- * the namespace's conditions, whose counts the log already has. It is not a diagnosis and decides nothing.
- */
-async function describeHeldPod(
-  { name, over: signal }: Follower,
-  api: KubernetesApi,
-): Promise<string | undefined> {
-  const options = { signal, metadataOnly: true, limit: MAX_LISTED, maxItems: MAX_LISTED };
-  const begin = collectItems((item) => objectFacts(item, POD_TYPE));
-  const listed = await api.list(collectionPath(POD_TYPE, name), begin, options);
-  const pods = listed.ok ? listed.value.kept : [];
-  const held = pods.find(({ deletionTimestamp }) => deletionTimestamp !== undefined);
-  const finalizers = held?.finalizers.join(', ');
-  return (
-    held && `Pod ${held.name} is ${finalizers ? `held by ${finalizers}` : 'still terminating'}`
-  );
 }
 
 /** Age up to which a deletion may still have its workloads. */
 const YOUNG_MS = 30_000;
 
-/** Begins to read baselines of namespaces whose deletion was requested elsewhere a moment ago, into the map. */
-function readEarlyBaselines(
+/** Reads the baselines of namespaces whose deletion was requested elsewhere a moment ago. */
+async function readEarlyBaselines(
   cases: readonly Case[],
   run: Run,
-): ReadonlyMap<string, Baseline | undefined> {
-  const found = new Map<string, Baseline | undefined>();
+  over: AbortSignal,
+): Promise<Baselines> {
   const young = cases.filter(
     ({ target: { baseline, first } }) =>
       baseline === undefined &&
       !(serverTime(run) - Date.parse(first.deletionTimestamp ?? '') >= YOUNG_MS),
   );
-  if (run.inputs.timeoutMs === 0 || young.length === 0) return found;
+  if (run.inputs.timeoutMs === 0 || young.length === 0) return new Map();
   const names = young.map(({ target }) => target.name);
-  void readBaselines(names, run).then((baselines) => {
-    for (const [name, baseline] of baselines) found.set(name, baseline);
-  });
-  return found;
+  return readBaselines(names, { ...run, signal: AbortSignal.any([run.signal, over]) });
 }
 
-async function examineOpen(
+async function examineAll(
   open: readonly Case[],
-  baselines: ReadonlyMap<string, Baseline | undefined>,
+  baselines: Baselines,
   limitMs: number,
   over: AbortSignal,
   run: Run,

@@ -93,13 +93,6 @@ export interface Finding {
   scope: 'namespace' | 'cluster';
   /** Certainty of the owner; only on findings about an owner. */
   certainty?: Certainty;
-  /**
-   * On `owner-missing`: the gate itself saw the owner's workload deleted with this namespace. The workload was
-   * in the baseline, or its own namespace is terminating as well, and none of its pods runs any more. Together
-   * with certainty `proven` this is the only fact that lets a pattern of `force-finalizers` match the finalizer;
-   * an owner that was not found never sets it. Not in report.json.
-   */
-  wasDeletedWithNamespace?: boolean;
   /** Number of objects that the finding is about, if more than one. */
   count?: number;
   examples?: Subject[];

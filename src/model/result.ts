@@ -1,7 +1,7 @@
 import type { TimelineEntry } from '../base/time.ts';
 import type { Diagnosis, NotInspected, Subject } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
-import type { Condition, Identity } from './snapshot.ts';
+import type { Condition } from './snapshot.ts';
 
 /** The result of a run, from which log, summary, comment, outputs and report.json are rendered. */
 export interface RunResult {
@@ -37,12 +37,12 @@ export interface LeftBehind extends Subject {
   namespace: string;
   /** Whether it breaks something else in the cluster. */
   breaksOthers: boolean;
+  /** Whether requests to something else than the namespace call a Service in it. */
+  isCalledByOthers?: boolean;
   /** Whether its controller deletes it in time, or its deletion was requested. */
   isGoing: boolean;
   /** The time at which the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */
   released?: { at: string | undefined };
-  /** For a volume: the claim that it belongs to, without a UID until it is bound. */
-  claim?: Identity;
 }
 
 /** An object that an ordered deletion deleted before its namespace. */

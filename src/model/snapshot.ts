@@ -1,7 +1,7 @@
 import type { DefinitionDetail } from './facts/apis.ts';
 import type { EventFacts, NodeFacts } from './facts/cluster.ts';
 import type { ObjectDetail, Reference } from './facts/detail.ts';
-import type { Identity, NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
+import type { NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
 import type { BindingFacts, RoleFacts } from './facts/rbac.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
@@ -170,7 +170,6 @@ export interface Baseline {
   roleBindings: Read<BindingFacts[]>;
   /** Warning Events. They are deleted with the namespace, which refuses new ones. */
   events: Read<EventFacts[]>;
-  claims?: Read<Identity[]>;
 }
 
 type PartnerRef = Pick<Reference, 'kind' | 'group' | 'namespace' | 'name'>;

@@ -7,7 +7,7 @@ import {
   leaseFacts,
   serviceFacts,
 } from './facts/cluster.ts';
-import { identity, namespaceFacts, type TypeRef } from './facts/metadata.ts';
+import { namespaceFacts, type TypeRef } from './facts/metadata.ts';
 import { bindingFacts, roleFacts } from './facts/rbac.ts';
 import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
@@ -115,9 +115,6 @@ export const CLUSTER_SOURCES = {
     { label: 'nodes', limit: 1, maxItems: 1 },
   ),
 };
-
-/** Claims, read so that their volumes can be recognized after the claims are deleted. */
-export const CLAIM_SOURCE = source('v1', 'PersistentVolumeClaim', identity, { metadataOnly: true });
 
 /** Collections of one namespace. */
 export const NAMESPACE_SOURCES = {

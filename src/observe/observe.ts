@@ -24,7 +24,7 @@ import {
   trialKey,
   type Wanted,
 } from '../model/snapshot.ts';
-import { CLAIM_SOURCE, CLUSTER_SOURCES, NAMESPACE_SOURCES, type Source } from '../model/sources.ts';
+import { CLUSTER_SOURCES, NAMESPACE_SOURCES, type Source } from '../model/sources.ts';
 import {
   type Gathered,
   inParallel,
@@ -406,12 +406,11 @@ export async function readBaselines(
     return (namespace) => (answers.get(namespace) as Gathered<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER_SOURCES;
-  const [workloads, roles, roleBindings, events, claims] = await Promise.all([
+  const [workloads, roles, roleBindings, events] = await Promise.all([
     Promise.all([deployments, statefulSets, daemonSets, jobs, cronJobs].map(from)),
     from(NAMESPACE_SOURCES.roles),
     from(NAMESPACE_SOURCES.roleBindings),
     from(NAMESPACE_SOURCES.events),
-    from(CLAIM_SOURCE),
   ]);
   const baselineOf = (name: string): Baseline => {
     const lists = workloads.map((list) => list(name));
@@ -423,7 +422,6 @@ export async function readBaselines(
       roles: roles(name),
       roleBindings: roleBindings(name),
       events: said.ok ? readOk(said.value.filter(({ type }) => type === 'Warning')) : said,
-      claims: claims(name),
     };
   };
   return new Map(namespaces.map((name) => [name, baselineOf(name)]));

@@ -2,7 +2,7 @@ import { arrayAt, type Json, type JsonObject, stringAt, valueAt } from '../base/
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { webhookFacts } from '../model/facts/admission.ts';
-import { identity, type TypeRef, typeName } from '../model/facts/metadata.ts';
+import { type TypeRef, typeName } from '../model/facts/metadata.ts';
 import { isOnlyFor } from '../model/facts/selectors.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
@@ -10,8 +10,8 @@ import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
 import { missingPermission, type Reading } from './collections.ts';
 
 /** A field that points into a namespace. `why`: the field, its target, and what it means that the object stays. */
-type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'claim' | 'released'> &
-  Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing'>>;
+type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'released'> &
+  Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing' | 'isCalledByOthers'>>;
 
 /** A type whose objects may point into a namespace. */
 interface PointingType extends TypeRef {
@@ -19,6 +19,38 @@ interface PointingType extends TypeRef {
   kind: string;
   points: (item: JsonObject) => Pointer[];
 }
+
+/** The types whose objects make the API server call a Service. */
+export const CALLING_TYPES: readonly PointingType[] = [
+  ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
+    pointingType('admissionregistration.k8s.io/v1', kind, webhookPointers(kind)),
+  ),
+  pointingType(
+    'apiregistration.k8s.io/v1',
+    'APIService',
+    servicePointers(
+      'spec.service',
+      'until it responds, no namespace of the cluster can be deleted',
+    ),
+  ),
+  pointingType(
+    'apiextensions.k8s.io/v1',
+    'CustomResourceDefinition',
+    servicePointers(
+      'spec.conversion.webhook.clientConfig.service',
+      'without it, objects in another version can be neither read nor deleted',
+    ),
+  ),
+];
+
+/** All types, each with one list for all namespaces. */
+export const POINTING_TYPES: readonly PointingType[] = [
+  pointingType('v1', 'PersistentVolume', volumePointers),
+  ...CALLING_TYPES,
+  ...['ClusterRoleBinding', 'RoleBinding'].map((kind) =>
+    pointingType('rbac.authorization.k8s.io/v1', kind, bindingPointers),
+  ),
+];
 
 function pointingType(
   apiVersion: string,
@@ -28,71 +60,54 @@ function pointingType(
   return { ...typeNamed(apiVersion, kind), apiVersion, kind, points };
 }
 
-/** The types, each with one list for all namespaces. */
-export const POINTING_TYPES: readonly PointingType[] = [
-  pointingType('v1', 'PersistentVolume', volumePointers),
-  ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
-    pointingType('admissionregistration.k8s.io/v1', kind, (item) => webhookPointers(kind, item)),
-  ),
-  pointingType('apiregistration.k8s.io/v1', 'APIService', (item) =>
-    servicePointers(
-      item,
-      'spec.service',
-      'until it responds, no namespace of the cluster can be deleted',
-    ),
-  ),
-  pointingType('apiextensions.k8s.io/v1', 'CustomResourceDefinition', (item) =>
-    servicePointers(
-      item,
-      'spec.conversion.webhook.clientConfig.service',
-      'without it, objects in another version can be neither read nor deleted',
-    ),
-  ),
-  ...['ClusterRoleBinding', 'RoleBinding'].map((kind) =>
-    pointingType('rbac.authorization.k8s.io/v1', kind, bindingPointers),
-  ),
-];
-
 function volumePointers(item: JsonObject): Pointer[] {
-  const claimRef = valueAt(item, 'spec', 'claimRef');
-  const claim = identity({ metadata: claimRef });
-  const namespace = stringAt(claimRef, 'namespace');
+  const namespace = stringAt(item, 'spec', 'claimRef', 'namespace');
   if (namespace === undefined) return [];
+  const claim = stringAt(item, 'spec', 'claimRef', 'name');
   const phase = stringAt(item, 'status', 'phase');
   const policy = stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown';
   // The controller that should delete the volume failed; its message says why.
   const error = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
   const state = `${phase ?? 'no phase'}${error && `: ${error}`}, reclaim policy ${policy}`;
   const isGoing = policy === 'Delete' && phase !== 'Failed';
-  const meaning = isGoing ? GOING : 'the volume, and what is on it, still exist';
-  const field = `its spec.claimRef names PersistentVolumeClaim ${namespace}/${claim.name}`;
+  const meaning = isGoing
+    ? 'it should be deleted automatically, and is still there'
+    : 'the volume, and what is on it, still exist';
   const at = stringAt(item, 'status', 'lastPhaseTransitionTime');
-  const isReleased = phase !== undefined && phase !== 'Bound';
-  const why = `${field} (${state}): ${meaning}`;
-  return [{ namespace, why, isGoing, claim, ...(isReleased ? { released: { at } } : {}) }];
+  const released = phase === undefined || phase === 'Bound' ? {} : { released: { at } };
+  const field = `its spec.claimRef names PersistentVolumeClaim ${namespace}/${claim}`;
+  return [{ namespace, why: `${field} (${state}): ${meaning}`, isGoing, ...released }];
 }
 
-const GOING = 'it should be deleted automatically, and is still there';
-
-function webhookPointers(kind: string, item: JsonObject): Pointer[] {
-  return webhookFacts(kind)(item).flatMap((webhook) => {
-    const { failurePolicy, index, namespaceSelector } = webhook;
-    const service = webhook.service ?? webhook.serviceInUrl;
-    if (service === undefined) return [];
-    const { namespace, name } = service;
-    const breaksOthers = failurePolicy === 'Fail' && !isOnlyFor(namespace, namespaceSelector);
-    const meaning = ': requests that it matches are refused, in the whole cluster';
-    const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
-    return [{ namespace, why: `${field}${breaksOthers ? meaning : ''}`, breaksOthers }];
-  });
+function webhookPointers(kind: string): PointingType['points'] {
+  return (item) =>
+    webhookFacts(kind)(item).flatMap((webhook) => {
+      const { failurePolicy, index, namespaceSelector, rules } = webhook;
+      const service = webhook.service ?? webhook.serviceInUrl;
+      if (service === undefined) return [];
+      const { namespace, name } = service;
+      // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
+      const isCalledByOthers = !(
+        isOnlyFor(namespace, namespaceSelector) &&
+        rules.every(({ scope }) => scope === 'Namespaced')
+      );
+      const breaksOthers = isCalledByOthers && failurePolicy === 'Fail';
+      const meaning = ': requests that it matches are refused, in the whole cluster';
+      const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
+      const why = `${field}${breaksOthers ? meaning : ''}`;
+      return [{ namespace, why, breaksOthers, isCalledByOthers }];
+    });
 }
 
-function servicePointers(item: JsonObject, field: string, meaning: string): Pointer[] {
-  const service = valueAt(item, ...field.split('.'));
-  const namespace = stringAt(service, 'namespace');
-  if (namespace === undefined) return [];
-  const target = `Service ${namespace}/${stringAt(service, 'name')}`;
-  return [{ namespace, why: `its ${field} names ${target}: ${meaning}`, breaksOthers: true }];
+function servicePointers(field: string, meaning: string): PointingType['points'] {
+  return (item) => {
+    const service = valueAt(item, ...field.split('.'));
+    const namespace = stringAt(service, 'namespace');
+    if (namespace === undefined) return [];
+    const target = `Service ${namespace}/${stringAt(service, 'name')}`;
+    const why = `its ${field} names ${target}: ${meaning}`;
+    return [{ namespace, why, breaksOthers: true, isCalledByOthers: true }];
+  };
 }
 
 /** A binding inside the namespace is deleted with it. */
@@ -130,11 +145,12 @@ const MAX_POINTERS = 500;
 export async function readPointers(
   namespaces: readonly { name: string }[],
   { api, signal }: Reading,
+  types = POINTING_TYPES,
 ): Promise<{ pointers: LeftBehind[]; unread: NotInspected[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const unread: NotInspected[] = [];
   let isBlind = true;
-  const lists = POINTING_TYPES.map(async (type) => {
+  const lists = types.map(async (type) => {
     const begin = collectItems((item) => pointersOf(type, item, names));
     const end = await api.list(collectionPath(type), begin, { signal, maxItems: MAX_ITEMS });
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
@@ -170,6 +186,8 @@ function pointersOf(
   return [...Map.groupBy(found, ({ namespace }) => namespace).values()].map((all) => {
     const worst = all.find(({ breaksOthers }) => breaksOthers) ?? (all[0] as Pointer);
     const { breaksOthers = false, isGoing = false } = worst;
-    return { apiVersion, kind, name, ...worst, breaksOthers, isGoing: isGoing || isDeleted };
+    const isCalledByOthers = all.some((one) => one.isCalledByOthers);
+    const state = { breaksOthers, isCalledByOthers, isGoing: isGoing || isDeleted };
+    return { apiVersion, kind, name, ...worst, ...state };
   });
 }

@@ -1,6 +1,11 @@
-import { arrayAt, type JsonObject, stringAt } from '../base/json.ts';
+import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Fold, ListResult } from '../kubernetes/api.ts';
-import { objectFacts, type ResourceType, typeName } from '../model/facts/metadata.ts';
+import {
+  finalizerWriters,
+  objectFacts,
+  type ResourceType,
+  typeName,
+} from '../model/facts/metadata.ts';
 import type { PodFacts } from '../model/facts/workloads.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
@@ -83,22 +88,18 @@ function contentTally(type: ResourceType): Fold<ContentCount> {
     const since = stringAt(item, 'metadata', 'deletionTimestamp') ?? '';
     const isTerminating = since !== '';
     if (!isTerminating) kept.queued++;
-    const isHeld = isTerminating || arrayAt(item, 'metadata', 'finalizers').length > 0;
-    const isSample = !isTerminating && kept.sample === undefined;
-    // The facts of the other objects would take time, and are not needed.
-    if (!isHeld && !isSample) return;
-    const facts = objectFacts(item, type);
-    if (isSample) kept.sample = facts;
-    if (!isHeld) return;
-    const { finalizers } = facts;
-    const writers = facts.writers.map(({ finalizer, manager }) => [finalizer, manager]);
+    const finalizers = stringsAt(item, 'metadata', 'finalizers');
+    if (!isTerminating && kept.sample === undefined) kept.sample = objectFacts(item, type);
+    if (!isTerminating && finalizers.length === 0) return;
+    const writers = finalizerWriters(item).map(({ finalizer, manager }) => [finalizer, manager]);
     const key = JSON.stringify([isTerminating, finalizers, writers]);
     const group = groups.get(key) ?? { finalizers, count: 0, since, examples: [] };
     groups.set(key, group);
     if (group.count === 0) (isTerminating ? kept.terminating : kept.guarded).push(group);
     group.count++;
     if (since < group.since) group.since = since;
-    if (group.examples.length < MAX_EXAMPLES) group.examples.push(facts);
+    // The facts of ten thousand objects would take time, and are not needed.
+    if (group.examples.length < MAX_EXAMPLES) group.examples.push(objectFacts(item, type));
   };
   return { add, kept };
 }

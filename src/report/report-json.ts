@@ -72,7 +72,6 @@ function findingReport({
   continuation: _c,
   quote: _q,
   cause: _o,
-  wasDeletedWithNamespace: _w,
   remedies,
   ...finding
 }: Finding): Finding {

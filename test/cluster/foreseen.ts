@@ -541,7 +541,7 @@ export const HANGS: Record<string, Hang> = {
       const env = [{ name: 'WATCH_NAMESPACE_SELECTOR', value: 'environment: production' }];
       await createGuarded(world, await elsewhere(world, { container: { env } }), 'a');
     },
-    'inconclusive',
+    'would-hang',
     /restrict it to other namespaces/,
   ],
   'a backup whose data a Job deletes, by the catalogue': [
@@ -618,7 +618,7 @@ export const HANGS: Record<string, Hang> = {
       const operator = await elsewhere(world, { container: { args: ['--widget-class=blue'] } });
       await createGuarded(world, operator, 'a', world.namespace, { widgetClass: 'green' });
     },
-    'inconclusive',
+    'would-hang',
     /its arguments are for another class than the object names/,
   ],
   'a policy that refuses every update of a terminating object': [

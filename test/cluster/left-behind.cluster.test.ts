@@ -37,7 +37,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
     });
   });
 
-  test('is every volume of its claims, in whatever phase, and none of an earlier claim', {
+  test('is every volume of its claims, in whatever phase, and none of an earlier namespace', {
     tags: 'core',
   }, async () => {
     await within('volumes', async (world) => {
@@ -61,12 +61,12 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       const forgotten = await bind('forgotten', { policy: 'Delete', driver: 'csi.example.com' });
       const foreseen = await gate(world, { forecast: 'true' });
       expect(namesOf(foreseen.result)).toEqual(
-        [again, late].map((name) => `PersistentVolume ${name}`).sort(),
+        [again, early, late].map((name) => `PersistentVolume ${name}`).sort(),
       );
       const { result } = await gate(world, { delete: 'true' });
       expect(result.outcome).toBe('deleted');
       expect(namesOf(result)).toEqual(
-        [again, late, failing, forgotten].map((name) => `PersistentVolume ${name}`).sort(),
+        [again, early, late, failing, forgotten].map((name) => `PersistentVolume ${name}`).sort(),
       );
       const why = (volume: string): string | undefined =>
         result.leftBehind?.find(({ name }) => name === volume)?.why;

@@ -4,7 +4,7 @@ import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { readFailed } from '../../src/model/read.ts';
 import { BROKEN } from '../stage/fake-cluster.ts';
 import { byService, createPolicy, createWebhook, refusesUpdate } from './admission.ts';
-import { type KubeObject, refOf } from './client.ts';
+import { refOf } from './client.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { storedIn } from './force-world.ts';
 import { gate, guarded, inside, rootsOf } from './foresight.ts';
@@ -20,7 +20,7 @@ import {
   volumeClaim,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
-import { createGuarded, install, type Operator, workloadRef } from './scenarios/operator.ts';
+import { createGuarded, install, type Operator } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
 import {
   available,
@@ -188,30 +188,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         // The garbage collector may delete the child before the gate does, once its parent is deleted.
         expect(log).toMatch(/first 1 stores/);
         expect(log).not.toMatch(/(?:first|waiting for) 1 widgets[\s\S]*first 1 stores/);
-        expect(result.outcome).toBe('deleted');
-        expect(await leftIn(world)).toEqual([]);
-      });
-    });
-
-    test('deletes a child before the parent that owns the controller of the child', async () => {
-      await within('platform', async (world) => {
-        const { client, namespace } = world;
-        const platform = await inside(world, { kind: 'Platform' });
-        await createGuarded(world, platform, 'shop');
-        const owner = ownerOf(await client.get(guardedRef(world, platform, 'shop')));
-        const metadata = { ownerReferences: [owner] };
-        // The clean-up takes longer than the garbage collector needs to delete the controller.
-        const cleanUp = (object: KubeObject): string | undefined =>
-          Date.now() - Date.parse(String(object.metadata['deletionTimestamp'])) < 4_000
-            ? 'deleting the bucket'
-            : undefined;
-        const operator = await inside(world, {}, { cleanUp, tells: false });
-        await client.patch(workloadRef(operator), { metadata });
-        await createGuarded(world, operator, 'a', namespace);
-        await client.patch(guardedRef(world, operator, 'a'), { metadata });
-        expect(await typesInOrder(world)).toEqual(['widgets', 'platforms']);
-        const { result } = await gate(world, { delete: 'ordered', timeout: '90s' });
-        expect(result.deletions?.map(({ kind }) => kind)).toEqual(['Widget', 'Platform']);
         expect(result.outcome).toBe('deleted');
         expect(await leftIn(world)).toEqual([]);
       });

@@ -162,15 +162,6 @@ describe('delete', () => {
     );
   });
 
-  test('whose dry run is refused is not sent', async () => {
-    const { cluster, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.answers.set(`DRY DELETE ${PATH}`, readFailed(FORBIDDEN));
-    const refusal = FORBIDDEN.message;
-    expect(await runOne(DELETE)).toMatchObject({ outcome: 'not-terminating', refusal });
-    expect(cluster.mutations).toEqual([]);
-  });
-
   test('that was accepted without effect does not count', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });

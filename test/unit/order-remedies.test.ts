@@ -158,15 +158,3 @@ test('what an object made, and that names it, goes after it', () => {
     expect(ordered([part, set], 'part', reference)).toEqual(['sets', 'parts', 'widgets']);
   }
 });
-
-test('what names an object of the order goes before it, though its own controller stays', () => {
-  const { widget, typeOf, ordered } = widgetWorld();
-  const user = typeOf({
-    ...{ apiVersion: 'example.org/v1', kind: 'User', uid: 'user' },
-    ...{ finalizers: ['users.example.org/cleanup'], writers: [], statusWriters: [] },
-  });
-  const reference = { group: 'example.com', kind: 'Widget', name: widget.name };
-
-  expect(ordered([user], 'user', reference)).toEqual(['users', 'widgets']);
-  expect(ordered([user], 'user', { ...reference, name: 'another' })).toEqual(['widgets']);
-});

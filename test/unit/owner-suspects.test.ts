@@ -181,15 +181,15 @@ test.each<[string, JsonObject, string[] | undefined]>([
 
 test('an owner is not deleted with its namespace while a pod still runs there', () => {
   const { now, before } = readRecordedLook('S4-watched');
-  const wasDeleted = (phase: string): boolean | undefined => {
+  const wasDeleted = (phase: string): string | undefined => {
     const ending = now.namespace.name;
     const pods = readOk([podFacts('late', { namespace: ending, phase })]);
     const places = { ...now.places, [ending]: { ...now.places[ending], pods } };
     const { findings } = diagnose({ ...now, places }, before);
-    return findings.find(({ code }) => code === 'owner-missing')?.wasDeletedWithNamespace;
+    return findings.find(({ code }) => code === 'owner-missing')?.certainty;
   };
-  expect(wasDeleted('Succeeded')).toBe(true);
-  expect(wasDeleted('Running')).toBeUndefined();
+  expect(wasDeleted('Succeeded')).toBe('proven');
+  expect(wasDeleted('Running')).not.toBe('proven');
 });
 
 test('Crossplane, which may change what its providers manage, is not named for a provider that is gone', () => {

@@ -1,5 +1,5 @@
 import type { Remedy } from '../../model/finding.ts';
-import { type Actor, accountText, actorsOf, actorText, listOfOthers } from '../actors.ts';
+import { type Actor, accountText, actorsOf, actorText } from '../actors.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -16,7 +16,7 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import type { Excluded } from './exclusions.ts';
+import { type Excluded, restrictionText } from './exclusions.ts';
 import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
 import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
@@ -122,7 +122,6 @@ export function missingOwner(
     ],
     scope: isLost ? 'namespace' : 'cluster',
     certainty,
-    wasDeletedWithNamespace: ownership.wasDeletedWithNamespace || undefined,
     remedies: [
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
@@ -262,7 +261,7 @@ function restrictionRemedies(
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
   const details = [
-    ...meant.flatMap((one) => restrictionText(context, one)),
+    ...meant.flatMap(({ actor }) => (actor ? restrictionText(context, actor) : [])),
     ...labelTexts(held, meant),
   ].join('; ');
   const text = `Let ${meant.map(suspectText).join(' or ')} handle ${kind} ${name}, if the object is its own: its arguments or environment leave the object out${details && ` (${details})`}`;
@@ -274,17 +273,6 @@ function withState(context: Context, suspect: Suspect): string {
   const { actor } = suspect;
   const state = actor === undefined || actor.isGone ? 'gone' : stateText(context, actor);
   return `${suspectText(suspect)} (${state})`;
-}
-
-/** Returns what restricts it to other namespaces or labels. */
-function restrictionText(context: Context, { actor }: Suspect): string[] {
-  if (actor === undefined) return [];
-  const { watches, ignores = [], selectors } = actor;
-  const setting = listOfOthers(context, actor);
-  if (setting !== undefined) return [setting];
-  if (watches !== undefined) return [`it watches only ${listNames(watches)}`];
-  if (ignores.length > 0) return [`it ignores ${listNames(ignores)}`];
-  return selectors;
 }
 
 /** Returns the labels of the object that selectors of these controllers name. */

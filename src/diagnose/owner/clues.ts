@@ -104,7 +104,7 @@ export const CLUES = [
   {
     kind: 'installation',
     weight: 'supports',
-    text: 'it has the OLM package or the app.kubernetes.io labels of the CRD',
+    text: 'it has the OLM package, the Helm release or the app.kubernetes.io labels of the CRD',
     pointsTo: installedWithType,
   },
   {
@@ -325,11 +325,27 @@ function installedWithType({ context, held, domain, actors }: OwnerQuestion): Po
       ),
     );
   if (domain.relation !== 'own') return packages;
-  const labelled = itemsIn(context.now.cluster.definitions).flatMap(({ name, labels }) =>
-    types.includes(name) ? CRD_LABELS.flatMap((key) => labels[key] || []) : [],
+  const definitions = itemsIn(context.now.cluster.definitions).filter(({ name }) =>
+    types.includes(name),
   );
-  const alike = actors.filter(({ labels }) => labelled.includes(labels[NAME_LABEL] ?? ''));
+  const labelled = definitions.flatMap(({ labels }) =>
+    CRD_LABELS.flatMap((key) => labels[key] || []),
+  );
+  const releases = definitions.flatMap((definition) => releaseOf(definition) ?? []);
+  const alike = actors.filter(
+    (actor) =>
+      labelled.includes(actor.labels[NAME_LABEL] ?? '') ||
+      (releases.includes(releaseOf(actor) ?? '') && !isGeneralTool(actor)),
+  );
   return [...packages, ...pointers(withOwnAccount(actors, alike))];
+}
+
+/** Returns what Helm writes on everything that it installs. */
+function releaseOf({ annotations }: Pick<Actor, 'annotations'>): string | undefined {
+  const [namespace, name] = ['release-namespace', 'release-name'].map(
+    (key) => annotations[`meta.helm.sh/${key}`],
+  );
+  return name && `${namespace}/${name}`;
 }
 
 /** A workload that shares its account shows the installation, not the controller. */

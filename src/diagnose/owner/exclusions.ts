@@ -1,7 +1,7 @@
 import type { LabelRequirement, ObjectFacts } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
-import { type Context, detailOf, groupOf } from '../context.ts';
+import { type Context, detailOf, groupOf, listNames } from '../context.ts';
 import { departedGrant, hadRights, isRbacRead, rightsOf } from '../rights.ts';
 import { specificFieldManager, typesOfDomain } from './held.ts';
 import { isHolder, leasesOfGroups } from './leases.ts';
@@ -119,6 +119,16 @@ function watchesNamespace(actor: Actor, { context, held }: OwnerQuestion): boole
       listOfOthers(context, actor) === undefined &&
       selectors.every((selector) => mayMatch(NAMESPACES, selector, labels)))
   );
+}
+
+/** Returns what restricts it to other namespaces or objects. */
+export function restrictionText(context: Context, actor: Actor): string[] {
+  const { watches, ignores = [], selectors } = actor;
+  const setting = listOfOthers(context, actor);
+  if (setting !== undefined) return [setting];
+  if (watches !== undefined) return [`it watches only ${listNames(watches)}`];
+  if (ignores.length > 0) return [`it ignores ${listNames(ignores)}`];
+  return selectors;
 }
 
 /** `--namespace-selector=team=a`, `WATCH_NAMESPACE_SELECTOR=team: a`. */

@@ -1,6 +1,5 @@
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
-import { awaitedOutside } from '../chains.ts';
 import {
   type Context,
   foldSubjects,
@@ -15,9 +14,9 @@ import {
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse, terminatingNodes } from '../rules/pods.ts';
+import { objectsAwaited, PROTECTION } from '../waits.ts';
 import { finalizersOfObject, type Held, writerOf } from './held.ts';
 import { NO_OWNER_EXPECTED, type OwnerResults, ownerResults } from './owner.ts';
-import { childrenOf, PROTECTION, partnersOf } from './partners.ts';
 
 /**
  * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
@@ -108,9 +107,7 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
-    const partners = [...partnersOf(context, held), ...childrenOf(context, held)];
-    const named = partners.map(({ object }) => object);
-    for (const object of [...named, ...awaitedOutside(context, held)]) {
+    for (const { object } of objectsAwaited(context, held)) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
       for (const next of finalizersOfObject(context, object)) visit(next);
@@ -153,9 +150,6 @@ function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
     );
     const told = {
       ...one,
-      wasDeletedWithNamespace: sorted.every((result) => result.wasDeletedWithNamespace)
-        ? true
-        : undefined,
       remedies: [...remedies.values()],
       ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
     };

@@ -1,7 +1,8 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
 import { canName } from '../../model/facts/detail.ts';
-import { hasPodEnded, serviceAddresses } from '../../model/facts/workloads.ts';
+import { serviceAddresses } from '../../model/facts/programs.ts';
+import { hasPodEnded } from '../../model/facts/workloads.ts';
 import {
   type Candidate,
   type ObjectFacts,

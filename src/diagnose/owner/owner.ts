@@ -2,7 +2,6 @@ import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
-import { chainCutText, linksInside } from '../chains.ts';
 import { withRole } from '../commands.ts';
 import {
   type Context,
@@ -25,6 +24,7 @@ import {
   MANAGER_LEASE,
 } from '../rules/controller.ts';
 import { linksToObject } from '../rules/pods.ts';
+import { chainCutText, linksOfWaits, linksToPods, objectsAwaited } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -42,7 +42,7 @@ import {
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
-import { childrenOf, partnerLinks, partnersOf, usersOf } from './partners.ts';
+import { usersOf } from './partners.ts';
 import { pausedBy } from './pauses.ts';
 import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
@@ -121,14 +121,12 @@ export function ownerResults(
     return { ...NO_OWNER_EXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
   }
   const mayWait = code === 'owner-running';
-  const partners = mayWait
-    ? [...partnerLinks(context, held), ...linksInside(context, held, owner?.actor)]
-    : [];
+  const partners = mayWait ? linksOfWaits(context, held, owner?.actor) : [];
   const isWaiting = partners.length > 0;
   // An owner that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
   const further =
     code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
-      ? [...partnerLinks(context, held), ...linksInside(context, held)]
+      ? linksOfWaits(context, held)
       : [];
   const cut = chainCutText(context, held);
   results[0] = {
@@ -210,7 +208,9 @@ function heldByPartner(
   behind: readonly string[],
 ): Partial<OwnerResults> {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
-  const partners = partnersOf(context, held).filter(({ object }) => !waiting.includes(object.uid));
+  const partners = objectsAwaited(context, held, ['named']).filter(
+    ({ object }) => !waiting.includes(object.uid),
+  );
   const waitsFor = partners.flatMap(({ object, because }) =>
     finalizersOfObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
@@ -304,11 +304,11 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   }
   const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;
-  const children = childrenOf(context, held).flatMap(({ object, because }) =>
+  const children = objectsAwaited(context, held, ['owned']).flatMap(({ object, because }) =>
     linksToObject(context, object, because),
   );
   // The garbage collector waits for the pods that an object owns as well.
-  const pods = held.finalizer === 'foregroundDeletion' ? linksInside(context, held) : [];
+  const pods = held.finalizer === 'foregroundDeletion' ? linksToPods(context, held) : [];
   const parts = [...links, ...children, ...pods];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
   const names = listNames(users, 3);

@@ -1,89 +1,17 @@
-import type { ObjectFacts, Reference } from '../../model/snapshot.ts';
+import type { ObjectFacts } from '../../model/snapshot.ts';
 import {
   type Context,
   detailOf,
   groupOf,
   groupsOf,
-  isBuiltIn,
   isInside,
-  isKind,
   itemsIn,
   type Link,
   linksToHeld,
   valueIn,
 } from '../context.ts';
-import { linksToObject } from '../rules/pods.ts';
+import { isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
 import type { Held } from './held.ts';
-
-interface Partner {
-  object: ObjectFacts;
-  because: string;
-}
-
-/** A terminating object, and the object under which its finding stands: the first one of its group. */
-interface Terminating {
-  object: ObjectFacts;
-  head: ObjectFacts;
-  isOutside: boolean;
-}
-
-/** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
-export function terminatingObjects({ now }: Context): Terminating[] {
-  const inside = groupsOf(now).flatMap(({ examples }) =>
-    examples.map((object) => ({ object, head: examples[0] ?? object, isOutside: false })),
-  );
-  const outside = Object.values(now.partners)
-    .flatMap((read) => valueIn(read) ?? [])
-    .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
-    .map((object) => ({ object, head: object, isOutside: true }));
-  return [...inside, ...outside];
-}
-
-/** Returns the references in the spec and the status of an object to another one. */
-export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
-  const own = groupOf(to.apiVersion);
-  return (detailOf(context, from)?.references ?? []).filter(
-    ({ group = own, kind, namespace = from.namespace, name }) =>
-      name === to.name &&
-      isKind(to, kind) &&
-      group === own &&
-      [namespace, ''].includes(to.namespace),
-  );
-}
-
-/**
- * Returns links to objects of other namespaces or types for which the object waits: bound or referenced objects,
- * children.
- */
-export function partnerLinks(context: Context, held: Held): Link[] {
-  return [
-    ...partnersOf(context, held),
-    ...childrenOf(context, held),
-    ...referrersOf(context, held),
-  ].flatMap(({ object, because }) => linksToObject(context, object, because));
-}
-
-/**
- * Returns terminating objects that the status of a held object names. An object that its spec names was made from it, or
- * is shared by many, and then waits for them: it counts only outside of the namespace, and if its own spec names the
- * held object.
- */
-export function partnersOf(context: Context, held: Held): Partner[] {
-  const fate =
-    context.now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
-  const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
-  return held.objects.flatMap((from) =>
-    all.flatMap(({ object: to, head, isOutside }) => {
-      const isMutual = isOutside && isNamedIn(context, to, 'spec.', held);
-      const named = referencesTo(context, from, to).find(
-        ({ field }) => field.startsWith('status.') || isMutual,
-      );
-      const { uids = [] } = detailOf(context, from) ?? {};
-      const field = named?.field ?? (uids.includes(to.uid) ? 'its status' : undefined);
-      return field ? [{ object: head, because: `${field} names it, and it ${fate}` }] : [];
-    }),
-  );
-}
 
 /**
  * Returns cluster-scoped objects that a held object names, that name it back, and whose end its controller waits for: a
@@ -100,25 +28,9 @@ export function foregroundParts(context: Context, held: Held): ObjectFacts[] {
         to.deletionTimestamp === undefined &&
         to.finalizers.length > 0 &&
         referencesTo(context, from, to).some(({ field }) => field.startsWith('spec.')) &&
-        isNamedIn(context, to, 'spec.', held),
+        isInSpecOf(context, to, held),
     );
   });
-}
-
-/** Reports whether such a field of an object names one of the held objects. */
-function isNamedIn(context: Context, from: ObjectFacts, place: string, { objects }: Held): boolean {
-  return objects.some((to) =>
-    referencesTo(context, from, to).some(({ field }) => field.startsWith(place)),
-  );
-}
-
-/** Returns terminating objects that the held object owns: in the namespace, or along the chain. */
-export function childrenOf(context: Context, held: Held): Partner[] {
-  const owners = new Set(held.objects.map(({ uid }) => uid));
-  const because = 'it owns it, and waits until it is deleted';
-  return terminatingObjects(context)
-    .filter(({ object }) => object.ownerReferences.some(({ uid }) => owners.has(uid)))
-    .map(({ head }) => ({ object: head, because }));
 }
 
 /**
@@ -141,25 +53,6 @@ export function headsOf(context: Context, { objects }: Held): ObjectFacts[] {
   const isPart = ({ ownerReferences }: ObjectFacts): boolean =>
     ownerReferences.some((owner) => inside.some(({ uid }) => uid === owner.uid));
   return inside.filter((object) => !isPart(object));
-}
-
-/** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
-export const PROTECTION = /protect|in-?use|usage/i;
-
-/**
- * Returns held objects of the namespace whose specs name the held object, which its finalizer protects while they use it:
- * by its name, or because they have the finalizer as well, as Secrets with the credentials for custom objects do.
- */
-function referrersOf(context: Context, held: Held): Partner[] {
-  return terminatingObjects(context)
-    .filter(
-      ({ object }) =>
-        PROTECTION.test(held.finalizer) ||
-        (isBuiltIn(held.type.group) && object.finalizers.includes(held.finalizer)),
-    )
-    .filter(({ object }) => isNamedIn(context, object, 'spec.', held))
-    .filter(({ object }) => detailOf(context, object)?.endedAt === undefined)
-    .map(({ head }) => ({ object: head, because: 'it uses it, and has not finished' }));
 }
 
 /**

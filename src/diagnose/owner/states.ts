@@ -1,11 +1,11 @@
 import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { NOT_READY, SETTINGS } from '../../model/facts/workloads.ts';
+import { SETTINGS } from '../../model/facts/programs.ts';
+import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/refusals.ts';
-import { linksInside, linksNamedIn, namespacesBehind } from '../chains.ts';
 import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -25,6 +25,8 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
+import { linksOfText, linksOfWaits, namespacesAwaited } from '../waits.ts';
+import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
@@ -38,7 +40,7 @@ import {
   neededCreations,
   needsOfOwner,
 } from './needs.ts';
-import { foregroundParts, partnerLinks } from './partners.ts';
+import { foregroundParts } from './partners.ts';
 import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   agentRemedies,
@@ -114,6 +116,7 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
+  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'is being deleted and has no pods', code: 'owner-not-ready', find: endedInside },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
@@ -171,8 +174,7 @@ function signsOf(owner: Owner): Signs {
     ...statements,
     ...lateWriters(context, held),
     ...logLinesAbout(context, held, actor),
-    ...partnerLinks(context, held),
-    ...linksInside(context, held, actor),
+    ...linksOfWaits(context, held, actor),
   ];
   // Whether the clean-up may create objects here, the catalogue says of a known product.
   const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
@@ -186,7 +188,7 @@ function signsOf(owner: Owner): Signs {
       ({ error: { kind, text }, at }) =>
         (isLeading || at >= held.since) &&
         (kind !== 'namespace-terminating' || mayCreate) &&
-        linksNamedIn(context, held, text).length === 0,
+        linksOfText(context, held, text).length === 0,
     ),
   };
 }
@@ -199,6 +201,19 @@ const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
 function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForNamespace'> {
   return { waitsForNamespace: isInside(context, actor.namespace) ? WITH_NAMESPACE : undefined };
+}
+
+/** Its arguments leave the object out, so nothing else about it matters yet. */
+function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
+  const { restriction } = candidate;
+  if (restriction === undefined) return undefined;
+  const { kind, name } = held.subject;
+  const details = restrictionText(context, actor).join(' ');
+  const text = `Let ${actorText(actor)} handle ${kind} ${name}: change what leaves it out${details && ` (${details})`}`;
+  return {
+    words: `, but ${restriction}${details && ` (${details})`}`,
+    remedies: [withRole('now', { text }), ...removal],
+  };
 }
 
 function endedInside(owner: Signs): Found | undefined {
@@ -535,7 +550,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const states = [
     ...owner.questions,
     ...owner.partners.map(partnerText),
-    ...namespacesBehind(context, held).map(({ because }) => because),
+    ...namespacesAwaited(context, held).map(({ because }) => because),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(
         (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,

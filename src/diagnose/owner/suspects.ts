@@ -28,6 +28,8 @@ export interface Suspect {
   program?: string | undefined;
   clues: Clue[];
   rights: Rights;
+  /** Why its arguments leave the object out. */
+  restriction?: string;
 }
 
 /** The suspect to which a clue points. */

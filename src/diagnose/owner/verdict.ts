@@ -62,8 +62,6 @@ export interface Ownership {
   unread: string[];
   /** What shows that somebody may act besides, in sentences. Any of it rules out that an owner is missing. */
   others: string[];
-  /** See `Finding.wasDeletedWithNamespace`; only with verdict `missing`. */
-  wasDeletedWithNamespace?: boolean;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -83,9 +81,11 @@ function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
   const tied = left.filter((one) => isTied(question, one));
   const unread = unreadSources(question.context);
-  const best = tied.some(isDecided) ? decided(question, tied) : leading(question, tied, excluded);
+  const named = tied.some(isDecided) ? decided(question, tied) : leading(question, tied, excluded);
+  const best = named ?? leftOut(question, tied, excluded);
   const suspects = tied.filter((one) => one !== best && workloadExists(one));
-  const common = { suspects, excluded, unread };
+  const ruledOut = excluded.filter(({ suspect }) => suspect.actor !== best?.actor);
+  const common = { suspects, excluded: best === undefined ? excluded : ruledOut, unread };
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
@@ -93,7 +93,12 @@ function judge(question: OwnerQuestion): Ownership {
     tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
     const certainty =
-      isOnly && unread.length === 0 && shareNames(best).length === 0 ? 'proven' : 'likely';
+      isOnly &&
+      unread.length === 0 &&
+      best.restriction === undefined &&
+      shareNames(best).length === 0
+        ? 'proven'
+        : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
   const seen = [...tied, ...excluded.map(({ suspect }) => suspect)];
@@ -114,7 +119,7 @@ function judge(question: OwnerQuestion): Ownership {
     const isProven = wasSeen && isOnly && others.length === 0;
     const certainty = isProven ? 'proven' : 'likely';
     const answer = { certainty, verdict: 'missing', owner: best, others } as const;
-    return { ...answer, ...common, wasDeletedWithNamespace: isProven };
+    return { ...answer, ...common };
   }
   const owner = best ?? tied.find((one) => one.account !== undefined && !workloadExists(one));
   const more = isBuiltIn(question.held.type.group) ? [] : able;
@@ -122,6 +127,33 @@ function judge(question: OwnerQuestion): Ownership {
     ...{ certainty: 'unknown', verdict: 'unknown', owner, others, ...common },
     suspects: [...suspects, ...more],
   };
+}
+
+/**
+ * Returns the one whose arguments leave the object out, if it alone has a deciding clue; or if it alone has the marks,
+ * and nobody else may act. One that watches its own namespace only is an installation for that.
+ */
+function leftOut(
+  question: OwnerQuestion,
+  tied: readonly Suspect[],
+  excluded: readonly Excluded[],
+): Suspect | undefined {
+  const able = excluded.flatMap(({ suspect, by }) =>
+    by.isRestriction && suspect.rights.change !== undefined && workloadExists(suspect)
+      ? { ...suspect, restriction: by.reason }
+      : [],
+  );
+  const all = [...tied, ...able];
+  const others = lastResorts(question).filter(({ actor }) =>
+    excluded.every(({ suspect }) => suspect.actor !== actor),
+  );
+  const [only, ...more] = all.some(isDecided)
+    ? all.filter(isDecided)
+    : [...tied, ...others, ...able.filter((one) => hasClue(one, 'marks'))];
+  if (only?.restriction === undefined || more.length > 0) return undefined;
+  const { namespace, watches } = only.actor ?? {};
+  const isForItself = watches?.every((name) => name === namespace) ?? false;
+  return isForItself || outsidePrograms(question).length > 0 ? undefined : only;
 }
 
 /** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */

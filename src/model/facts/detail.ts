@@ -15,9 +15,9 @@ import {
   groupOf,
   shortAnnotations,
 } from './metadata.ts';
+import { serviceAddresses } from './programs.ts';
 import { type LabelRequirement, labelRequirements } from './selectors.ts';
 import { MAX_MESSAGE_CHARS } from './shape.ts';
-import { serviceAddresses } from './workloads.ts';
 
 /** Status, conditions and references of a held object. */
 export interface ObjectDetail {

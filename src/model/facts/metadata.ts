@@ -75,7 +75,7 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
  * may own the same entry; the last writer is named. `isAuthor`: the manager applied a manifest or created the
  * object, and the finalizer came with the rest of the object.
  */
-function finalizerWriters(object: Json | undefined) {
+export function finalizerWriters(object: Json | undefined) {
   const finalizers = stringsAt(object, 'metadata', 'finalizers');
   if (finalizers.length === 0) return [];
   const authors = managedFields(object).filter((entry) =>

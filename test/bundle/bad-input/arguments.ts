@@ -6,7 +6,7 @@ function usage(what: string, args: string[], says: RegExp): TerminalCase {
 
 /** The unit tests of the arguments have every way of being wrong. */
 export const ARGUMENTS: readonly TerminalCase[] = [
-  usage('an option that does not exist', ['demo', '--tiemout', '5m'], /'--tiemout'/),
+  usage('an option that does not exist', ['demo', '--tiemout', '5m'], /unknown option --tiemout/),
   usage('no namespace', ['--now'], /"namespace" and "selector" are both empty/),
   {
     what: 'no namespace, with an event that is garbage',

@@ -20,7 +20,6 @@ import {
   advisesNot,
   guardedRef,
   heldBy,
-  nobodyKnown,
   owner,
   release,
   releaseGuarded,
@@ -144,12 +143,11 @@ export const ignoring: readonly Scenario[] = [
       container: { args: ['manager', `--ignored-namespaces=${namespace}`] },
     }),
     behaviour: { tells: false, cleanUp: () => 'not watched' },
-    owner: (world, operator) => [
-      {
-        ...nobodyKnown(world, operator),
-        advises: [/Let Deployment .*widget-operator handle Widget db/],
-      },
-    ],
+    owner: {
+      code: 'owner-not-acting',
+      certainty: ['likely'],
+      advises: [/Let Deployment .*widget-operator handle Widget db/],
+    },
   }),
   situation({
     id: 'group-partly-paused',

@@ -549,13 +549,12 @@ const innocents: Scenario[] = [
       finalizer: 'operator.redpanda.com/finalizer',
       container: { args: ['--namespace=team-a'] },
     }),
-    owner: (world, operator) => [
-      {
-        ...nobodyKnown(world, operator),
-        says: [/it could be Deployment mesh\/redpanda-operator \(its arguments/],
-        advises: [/^Let Deployment mesh\/redpanda-operator handle/],
-      },
-    ],
+    owner: {
+      code: 'owner-not-acting',
+      certainty: ['likely'],
+      says: [/its arguments or environment restrict it/],
+      advises: [/^Let Deployment mesh\/redpanda-operator handle/],
+    },
   }),
   inTheField({
     id: 'four-beside',

@@ -323,12 +323,11 @@ const twice: Scenario[] = [
     }),
     behaviour: HANGS,
     before: (world) => world.createNamespace(world.name('team-a')),
-    owner: (world, operator) => [
-      {
-        ...nobodyKnown(world, operator),
-        says: [/restrict it to other namespaces/],
-      },
-    ],
+    owner: {
+      code: 'owner-not-acting',
+      certainty: ['likely'],
+      says: [/restrict it to other namespaces/],
+    },
   }),
   situation({
     id: 'S63-configured',
@@ -697,7 +696,7 @@ const installs: Scenario[] = [
     bystanders: (world) => [
       { ...helper, metadata: { annotations: helm('tools', world.name('platform')) } },
     ],
-    owner: 'owner-unknown', // a console may come with a type as well as its operator
+    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
   }),
   situation({
     id: 'helm-types',

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { linksNamedIn, namedInTexts } from '../../src/diagnose/chains.ts';
-import { contextOf, valueIn } from '../../src/diagnose/context.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
+import { linksOfText } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
-import { readFailed, readOk } from '../../src/model/read.ts';
+import { readFailed } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 describe('a status text', () => {
@@ -42,20 +42,8 @@ describe('a status text', () => {
     ['Part db-data does not exist', 0],
   ])('%j names the object that is waited for: %i', (text, links) => {
     if (held === undefined) throw new Error('the recording has no Widget');
-    expect(linksNamedIn(context, held, text)).toHaveLength(links);
+    expect(linksOfText(context, held, text)).toHaveLength(links);
   });
-});
-
-test('a name is looked for in every API group that has its kind', () => {
-  const { now } = readRecordedLook('chain-cluster-scoped');
-  const types = valueIn(now.discovery)?.types ?? [];
-  const end = types.find(({ kind }) => kind === 'End');
-  if (end === undefined || !now.discovery.ok) throw new Error('the recording has no type End');
-  const groups = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name}.example.net`);
-  const more = groups.map((group) => ({ ...end, group }));
-  const discovery = readOk({ ...now.discovery.value, types: [...more, ...types] });
-  const found = namedInTexts(contextOf({ ...now, discovery }), ['waiting for End one'], []);
-  expect(found.map(({ type }) => type.group)).toEqual([...groups, end.group]);
 });
 
 test('a log line that names what is waited for is told as one', () => {
@@ -82,7 +70,7 @@ describe('a status text about a namespace', () => {
     ['waiting for namespace CHILD: connection refused', 0],
   ])('%j names the namespace as waited for: %i', (text, links) => {
     if (held === undefined) throw new Error('nothing is held in the recording');
-    expect(linksNamedIn(context, held, text.replace('CHILD', name))).toHaveLength(links);
+    expect(linksOfText(context, held, text.replace('CHILD', name))).toHaveLength(links);
   });
 });
 
@@ -96,8 +84,8 @@ describe('two finalizers of one object', () => {
   test('the finalizer that the text does not name first waits for the other', () => {
     if (hold === undefined || own === undefined) throw new Error('the recording lacks one');
     const text = `waiting for ${HOLD} before ${own.finalizer} can be removed`;
-    expect(linksNamedIn(context, own, text)).toHaveLength(1);
-    expect(linksNamedIn(context, hold, text)).toEqual([]);
+    expect(linksOfText(context, own, text)).toHaveLength(1);
+    expect(linksOfText(context, hold, text)).toEqual([]);
   });
 });
 
@@ -154,7 +142,7 @@ describe('a status text that names only a kind', () => {
     );
     const context = contextOf({ ...now, details });
     const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
-    return held === undefined ? -1 : linksNamedIn(context, held, text).length;
+    return held === undefined ? -1 : linksOfText(context, held, text).length;
   };
 
   test('means the object of this kind to which the held one refers', () => {

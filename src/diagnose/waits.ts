@@ -1,0 +1,438 @@
+import { escapeForRegExp, isKindNamed } from '../base/text.ts';
+import { domainOf } from '../model/catalogue.ts';
+import type { Read } from '../model/read.ts';
+import {
+  type NamespaceFacts,
+  type ObjectFacts,
+  partnerKey,
+  type Reference,
+  type ResourceType,
+  type Wanted,
+} from '../model/snapshot.ts';
+import type { Actor } from './actors.ts';
+import {
+  behindId,
+  type Context,
+  detailOf,
+  groupOf,
+  groupsOf,
+  isBuiltIn,
+  isInside,
+  isKind,
+  type Link,
+  linksTo,
+  linksToHeld,
+  otherTerminating,
+  servedType,
+  typesOf,
+  valueIn,
+} from './context.ts';
+import type { Held } from './owner/held.ts';
+import { currentLogLines } from './owner/logs.ts';
+import { isOfOneProject } from './owner/names.ts';
+import { isWaitText, statusTexts } from './owner/statements.ts';
+import { remember } from './remember.ts';
+import { findingsOfPod, linksToObject, terminatingPods } from './rules/pods.ts';
+
+// What a held object waits for: other terminating objects, its pods, another of its finalizers, namespaces.
+
+/** A held object, and the texts that say what it waits for. */
+interface Waiting {
+  context: Context;
+  held: Held;
+  texts: readonly Said[];
+}
+
+interface Said {
+  text: string;
+  because: string;
+}
+
+/** Why a held object waits for another terminating one. */
+const EDGES = {
+  /**
+   * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
+   * only outside of the namespace, and if its own spec names the held object.
+   */
+  named({ context, held }, to) {
+    const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
+    const reference = held.objects
+      .flatMap((from) => referencesTo(context, from, to))
+      .find(({ field }) => field.startsWith('status.') || isMutual);
+    const isByUid = held.objects.some((one) => detailOf(context, one)?.uids?.includes(to.uid));
+    const field = reference?.field ?? (isByUid && 'its status');
+    return field && `${field} names it, and it ${fateOf(context)}`;
+  },
+  owned({ held }, part) {
+    const isOwner = part.ownerReferences.some(({ uid }) =>
+      held.objects.some((one) => one.uid === uid),
+    );
+    return isOwner && 'it owns it, and waits until it is deleted';
+  },
+  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
+  part({ context, held }, part) {
+    const [tie] = held.objects.flatMap((one) => labelTie(held, one, part) ?? []);
+    return tie && `${tie}, and it ${fateOf(context)}`;
+  },
+  /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
+  used({ context, held }, user) {
+    const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
+    return (
+      (PROTECTION.test(held.finalizer) || isShared) &&
+      isInSpecOf(context, user, held) &&
+      detailOf(context, user)?.endedAt === undefined &&
+      'it uses it, and has not finished'
+    );
+  },
+  /** Its status, or the log of its controller, says so. */
+  told({ context, held, texts }, other) {
+    return texts.find(({ text }) => isAwaited(context, held, text, other))?.because;
+  },
+} satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => string | false | undefined>;
+
+function fateOf({ now }: Context): string {
+  return now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
+}
+
+/** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
+export const PROTECTION = /protect|in-?use|usage/i;
+const NAMED = 'its status names it as what it waits for';
+const NAMED_IN_LOG = "its controller's log names it as what it waits for";
+
+/** A terminating object that a held one waits for: the first of its group, under which its finding stands. */
+interface Wait {
+  object: ObjectFacts;
+  because: string;
+}
+
+/** Returns the terminating objects that a held one waits for, by these edges. */
+export function objectsAwaited(
+  context: Context,
+  held: Held,
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
+  texts: readonly Said[] = waitTexts(context, held),
+): Wait[] {
+  const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
+  return edges.flatMap((edge) =>
+    all.flatMap(({ object, head }) => {
+      const because = EDGES[edge]({ context, held, texts }, object);
+      return because ? [{ object: head, because }] : [];
+    }),
+  );
+}
+
+/** Returns links to everything that a held object waits for; `owner`: the one that is known to do so. */
+export function linksOfWaits(context: Context, held: Held, owner?: Actor): Link[] {
+  const texts = [
+    ...waitTexts(context, held, owner),
+    ...(owner === undefined ? [] : waitsInLog(context, held, owner)),
+  ];
+  return [
+    ...objectsAwaited(context, held, undefined, texts).flatMap(({ object, because }) =>
+      linksToObject(context, object, because),
+    ),
+    ...linksToPods(context, held),
+    ...texts.flatMap((said) => finalizerAwaited(held, said)),
+    ...namespaceLinks(context, held, texts),
+  ];
+}
+
+/** Returns links to what a text names as awaited. */
+export function linksOfText(context: Context, held: Held, text: string): Link[] {
+  const said = { text, because: NAMED };
+  if (!isWaitText(text)) return [];
+  return [
+    ...objectsAwaited(context, held, ['told'], [said]).flatMap(({ object }) =>
+      linksToHeld(object, NAMED),
+    ),
+    ...finalizerAwaited(held, said),
+    ...namespaceLinks(context, held, [said]),
+  ];
+}
+
+/** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
+export const terminatingObjects = remember(({ now }: Context) => [
+  ...groupsOf(now).flatMap(({ examples }) =>
+    examples.map((object) => ({ object, head: examples[0] ?? object })),
+  ),
+  ...readByName(now)
+    .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
+    .map((object) => ({ object, head: object })),
+]);
+
+function readByName({ partners }: Context['now']): ObjectFacts[] {
+  return Object.values(partners).flatMap((read) => valueIn(read) ?? []);
+}
+
+/** Returns the references in the spec and the status of an object to another one. */
+export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
+  const own = groupOf(to.apiVersion);
+  return (detailOf(context, from)?.references ?? []).filter(
+    ({ group = own, kind, namespace = from.namespace, name }) =>
+      name === to.name &&
+      isKind(to, kind) &&
+      group === own &&
+      [namespace, ''].includes(to.namespace),
+  );
+}
+
+/** Reports whether the spec of an object names one of the held objects. */
+export function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
+  return objects
+    .flatMap((to) => referencesTo(context, from, to))
+    .some(({ field }) => field.startsWith('spec.'));
+}
+
+/** Returns the texts of the status that say what is waited for. */
+function waitTexts(context: Context, held: Held, owner?: Actor): Said[] {
+  return statusTexts(context, held, owner)
+    .map(({ words }) => ({ text: words, because: NAMED }))
+    .filter(({ text }) => isWaitText(text));
+}
+
+/** `"Waiting for the Gadget" Widget="team-1/db" Gadget="team-1/cache"`: the text has the kind, a field the name. */
+function waitsInLog(context: Context, held: Held, owner: Actor): Said[] {
+  return currentLogLines(context, held, owner)
+    .map(({ text, beside }) => {
+      const named = beside.filter((one) => isKindNamed(text, one.split(' ', 1)[0] ?? ''));
+      return { text: [text, ...named].join(' '), because: NAMED_IN_LOG };
+    })
+    .filter(({ text }) => isWaitText(text));
+}
+
+/** The end of a whole word, which is not the beginning of a longer name. */
+const NAME_END = '(?![\\w-]|[./]\\w)';
+const AWAITS =
+  '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
+const STAYS =
+  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
+
+/**
+ * Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or its kind with its name, with
+ * the number of all that are terminating, or with a reference between both.
+ */
+function isAwaited(context: Context, held: Held, text: string, object: ObjectFacts): boolean {
+  const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
+  const kind = escapeForRegExp(object.kind);
+  // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
+  const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
+  const isOfKind = (clause: string): boolean => {
+    const alike = terminatingObjects(context).filter((one) => one.object.kind === object.kind);
+    const number = `(?<![\\w.-])${alike.length} ${kind}(?:e?s)?(?![\\w-])`;
+    return (
+      new RegExp(`(?<![\\w./-])${path}${name}|${number}`, 'i').test(clause) ||
+      held.objects.some((one) => isTied(context, one, object))
+    );
+  };
+  const named = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
+  return text
+    .split(/[;.]\s/)
+    .filter(isWaitText)
+    .some((clause) => named.test(clause) || (isKindNamed(clause, object.kind) && isOfKind(clause)));
+}
+
+function isTied(context: Context, a: ObjectFacts, b: ObjectFacts): boolean {
+  return referencesTo(context, a, b).length + referencesTo(context, b, a).length > 0;
+}
+
+/** Returns a link to another finalizer of the object that a text names first: "waiting for B to remove A". */
+function finalizerAwaited({ objects, finalizer }: Held, { text, because }: Said): Link[] {
+  const [object] = objects;
+  const placeOf = (one: string): number =>
+    text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`));
+  const [first] = (object?.finalizers ?? [])
+    .filter((one) => placeOf(one) >= 0)
+    .sort((a, b) => placeOf(a) - placeOf(b));
+  return object === undefined || first === undefined || first === finalizer
+    ? []
+    : linksToHeld({ ...object, finalizers: [first] }, because);
+}
+
+/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
+export function namespacesAwaited(
+  context: Context,
+  held: Held,
+  texts: readonly Said[] = waitTexts(context, held),
+): { namespace: NamespaceFacts; because: string }[] {
+  return otherTerminating(context).flatMap((namespace) => {
+    const { name } = namespace;
+    const said = texts.find(({ text }) => isNamespaceNamed(text, name));
+    const [tie] = held.objects.flatMap((one) => namespaceTie(context, held, one, namespace) ?? []);
+    const reason = said?.because ?? tie;
+    const because = `it waits until Namespace ${name} is deleted (${reason})`;
+    return reason === undefined ? [] : [{ namespace, because }];
+  });
+}
+
+/** Links to what these namespaces wait for, as far as it was read; `diagnose` puts that in their places. */
+function namespaceLinks(context: Context, held: Held, texts: readonly Said[]): Link[] {
+  return namespacesAwaited(context, held, texts)
+    .map(({ namespace: { name }, because }) => ({ id: behindId(name), name, because }))
+    .filter(({ name }) => context.now.behind?.[name] !== undefined)
+    .map(({ id, because }) => ({ id, because }));
+}
+
+/** Reports whether the text names the namespace itself, and not as the place of something else. */
+function isNamespaceNamed(text: string, name: string): boolean {
+  const before = '(?<!\\b(?:in|into|from|to|of) (?:the )?)namespaces?[\\s:/]+["\'`]?';
+  return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
+}
+
+/**
+ * Says why an object stands for a namespace: it has a manifest of it, its status refers to it, or the namespace names it in
+ * a label or annotation of the object's project (`example.com/child-of: db`).
+ */
+function namespaceTie(
+  context: Context,
+  held: Held,
+  object: ObjectFacts,
+  namespace: NamespaceFacts,
+): string | undefined {
+  const { references = [], deletionPolicy } = detailOf(context, object) ?? {};
+  const made = references.find(
+    (one) =>
+      one.kind === 'Namespace' &&
+      one.name === namespace.name &&
+      (one.isMade || one.field.startsWith('status.')),
+  );
+  if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
+  return labelTie(held, object, namespace);
+}
+
+/** Says by which label or annotation, of the project of a held object, something else names it. */
+function labelTie(
+  { finalizer, type }: Held,
+  { uid, kind, namespace, name }: ObjectFacts,
+  other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
+): string | undefined {
+  const names = [uid, name, `${namespace}/${name}`];
+  // A SubnamespaceAnchor has the name of its namespace, which names the parent.
+  if (name === other.name) names.push(namespace);
+  const projects = [domainOf(finalizer), type.group];
+  const [key] =
+    Object.entries({ ...other.labels, ...other.annotations }).find(([key, value]) => {
+      const [domain = '', ...rest] = key.split('/');
+      const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
+      const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
+      return isOwn && names.includes(value);
+    }) ?? [];
+  return key && `its ${key} names ${kind} ${name}`;
+}
+
+/** Returns links to the terminating pods that the held object owns, directly or through other objects. */
+export function linksToPods(context: Context, { objects }: Held): Link[] {
+  return terminatingPods(context)
+    .filter((pod) => {
+      const owners = new Set(ownersAbove(context, pod).map(({ uid }) => uid));
+      return objects.some(({ uid }) => owners.has(uid));
+    })
+    .flatMap((pod) =>
+      linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
+    );
+}
+
+const objectsByUid = remember(({ now }: Context) => {
+  const inside = groupsOf(now).flatMap(({ examples }) => examples);
+  return new Map([...readByName(now), ...inside].map((object) => [object.uid, object]));
+});
+
+/** Returns the owners of an object and their owners. A hostile cluster may have circles. */
+function ownersAbove(context: Context, { ownerReferences }: ObjectFacts) {
+  const known = objectsByUid(context);
+  const found = new Map(ownerReferences.map((owner) => [owner.uid, owner]));
+  // A Map also visits the entries that are added meanwhile, each once.
+  for (const uid of found.keys()) {
+    for (const owner of known.get(uid)?.ownerReferences ?? []) found.set(owner.uid, owner);
+  }
+  return [...found.values()];
+}
+
+/** Returns the owners of terminating pods, such as a ReplicaSet or a Job, which tell whose pods they are. */
+export function ownersOfPods(context: Context): Wanted['partners'] {
+  return terminatingPods(context)
+    .slice(0, MAX_PODS)
+    .flatMap((pod) =>
+      ownersAbove(context, pod).flatMap((owner) =>
+        placesOf(servedType(context, owner), [pod.namespace], owner.name),
+      ),
+    );
+}
+
+const MAX_PODS = 20;
+/** Types that wait for no other object, and whose content is never read. */
+const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
+const MAX_TOLD = 3;
+/** The kind, the namespace and the name in `waiting for Network vpc`, `job "wipe"` and `Backup team-x/nightly remains`. */
+const NAMED_OBJECT =
+  /(?<![\w.-])([A-Za-z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
+
+/**
+ * Returns the objects outside of the namespace that a held object refers to, and those that its texts name as awaited:
+ * without a namespace, in those of the controllers.
+ */
+export function namedOutside(
+  context: Context,
+  held: Held,
+  controllers: readonly string[] = [],
+): Wanted['partners'] {
+  const own = context.now.namespace.name;
+  const referred = held.objects
+    .flatMap((one) => detailOf(context, one)?.references ?? [])
+    .map(({ kind, group, namespace = own, name }) =>
+      placesOf(typeNamed(context, held, kind, group), [namespace], name),
+    );
+  const told = waitTexts(context, held)
+    .flatMap(({ text }) => [...text.matchAll(NAMED_OBJECT)])
+    .filter(([, kind = '']) => !isKind({ kind: 'Namespace' }, kind))
+    .map(([, kind = '', place, name = '']) =>
+      placesOf(typeNamed(context, held, kind), place ? [place] : controllers, name),
+    )
+    .filter((found) => found.length > 0);
+  return [...referred, ...told.slice(0, MAX_TOLD)]
+    .flat()
+    .filter(({ namespace }) => namespace !== own);
+}
+
+/** Returns the type of a kind: of the same group or of Kubernetes, or one that only one group has. */
+function typeNamed(
+  context: Context,
+  { type: { group: own } }: Held,
+  kind: string,
+  group?: string,
+): ResourceType | undefined {
+  if (NEVER_WAITING.has(kind)) return undefined;
+  const alike = typesOf(context).filter(
+    (type) => isKind(type, kind) && type.group === (group ?? type.group),
+  );
+  const near = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
+  return near[0] ?? (alike.length === 1 ? alike[0] : undefined);
+}
+
+function placesOf(
+  type: ResourceType | undefined,
+  places: readonly string[],
+  name: string,
+): Wanted['partners'] {
+  if (type === undefined) return [];
+  return (type.namespaced ? places : [undefined]).map((namespace) => ({ type, namespace, name }));
+}
+
+/**
+ * Says why the chain was not followed behind a held object: the examination ended before the objects were read
+ * that it names. What it waits for is then unknown, and its owner is no root cause.
+ */
+export function chainCutText(context: Context, held: Held): string | undefined {
+  const { now } = context;
+  if (now.forecast !== undefined) return undefined;
+  const isCut = (answer: Read<unknown> | undefined): boolean =>
+    answer === undefined || (!answer.ok && answer.failure.kind === 'aborted');
+  const unread = [
+    ...namedOutside(context, held)
+      .filter((one) => isCut(now.partners[partnerKey({ ...one.type, ...one })]))
+      .map(({ type, name }) => `it names ${type.kind} ${name}, which`),
+    ...namespacesAwaited(context, held).map(({ namespace: { name } }) => `Namespace ${name}`),
+  ];
+  const details = held.objects.flatMap(({ uid }) => now.details[uid] ?? []);
+  if (details.length > 0 && details.every(isCut)) unread.push('its status');
+  return unread[0] && `${unread[0]} was not read in time`;
+}
