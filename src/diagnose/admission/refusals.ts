@@ -306,7 +306,7 @@ function satisfyRemedy(who: string, words: string): Remedy {
       ? `Fix the error of ${who}: ${shortQuote(words)}`
       : misses
         ? `Create what ${who} does not find, unless it belongs in this namespace: a terminating namespace accepts no new objects`
-        : `Do what the message of ${who} asks for, or ask its maintainers for an exemption`,
+        : `Do what the message of ${who} asks for`,
   });
 }
 
