@@ -108,7 +108,7 @@ function cancelledRun(elapsedMs: number): RunResult {
     finishedAt: new Date(systemClock.now()).toISOString(),
     elapsedMs,
     timeoutMs: 0,
-    cluster: { server: '', version: 'unknown', uid: undefined },
+    cluster: { server: '', version: 'unknown' },
     outcome: 'cancelled',
     verdict: 'fail',
     namespaces: [],

@@ -14,7 +14,6 @@ import {
   isOnNamespace,
   manyTarget,
   namespaceTarget,
-  renderPlan,
 } from './plan.ts';
 import {
   checkNamespace,
@@ -30,9 +29,7 @@ import {
 export const LAST_WRITE_MS = 105_000;
 /** The time after which the gate no longer waits if it may have to write to the namespace itself. */
 const LAST_WAIT_MS = 80_000;
-/** The greatest age of the facts of a plan when an action begins; older facts are read again first. */
-export const FRESH_MS = 30_000;
-/** The time after which the gate checks whether other objects have begun to terminate. */
+/** The time after which the gate looks whether other objects have begun to terminate. */
 const ROUND_MS = 10_000;
 /**
  * The time to wait after a change: most namespaces are then deleted; the controller may be in a back-off of up to
@@ -46,56 +43,41 @@ const PAUSE_MS = { first: 1_000, most: 8_000 };
 /** The most objects with the same result that are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
-/** A plan, and the observation on which it is based. */
-export interface CurrentPlan extends ForcePlan {
-  /** The time at which its facts were read, in ms since the epoch. */
-  readAt: number;
-  /** Whether no content is being deleted and the cause is known, so that waiting does not help. */
-  isStuck: boolean;
-}
-
 export interface ForceDeps extends Omit<Writing, 'plan'> {
   /** The time at which forcing began, in ms since the epoch. */
   startedAt: number;
-  /**
-   * Reads, diagnoses and plans again; undefined if the namespace was deleted or cannot be read. `compare`: compares with
-   * the observation before. Not after writes of the gate: their effects would look like the work of a controller.
-   */
-  planAgain(compare: boolean): Promise<CurrentPlan | undefined>;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
   isDeletedBy(untilMs: number): Promise<boolean>;
 }
 
 /** The change of one namespace, and what was done as it happens. */
 interface ForceRun extends ForceDeps {
-  plan: CurrentPlan;
+  plan: ForcePlan;
   record: Pick<ForceRecord, 'actions' | 'refused' | 'orphans'>;
   unread: NotInspected[];
   timeline: TimelineEntry[];
   /** Actions that have results, and each object that was written to, by action and UID: nothing is tried twice. */
   tried: Set<string>;
-  /** Whether this run has, or may have, changed the cluster, and the time of the last change by anybody. */
+  /** Whether this run has, or may have, changed the cluster. */
   hasWritten: boolean;
-  changedAt: number;
   /** Returns why no write to the namespace may begin now. */
   guard(): Promise<string | undefined>;
 }
 
 /**
- * Carries out the plan in its order, and reports the results; without an outcome, the outcome of the diagnosis
- * remains. The plan must have been logged before. Mode `plan` takes the same steps up to the first write, and stops
+ * Carries out the plan in its order, and reports the results; without an outcome, the namespace is still there. The plan
+ * must be fresh, and must have been logged before. Mode `plan` takes the same steps up to the first write, and stops
  * there.
  */
-export async function carryOut(plan: CurrentPlan, deps: ForceDeps) {
+export async function carryOut(plan: ForcePlan, deps: ForceDeps) {
   const run = beginForcing(plan, deps);
-  const outcome = plan.mode === 'plan' ? await foretell(run) : await force(run);
-  const { record, timeline, unread } = run;
-  // The last plan counts: an earlier refusal may no longer apply.
-  const refused = [...run.plan.refused, ...record.refused];
-  return { outcome, forced: { mode: plan.mode, ...record, refused }, timeline, unread };
+  const outcome = await (plan.mode === 'plan' ? foretell(run) : force(run));
+  const { hasWritten, record, timeline, unread } = run;
+  const refused = [...plan.refused, ...record.refused];
+  return { outcome, hasWritten, forced: { mode: plan.mode, ...record, refused }, timeline, unread };
 }
 
-function beginForcing(plan: CurrentPlan, deps: ForceDeps): ForceRun {
+function beginForcing(plan: ForcePlan, deps: ForceDeps): ForceRun {
   const { name } = plan.namespace;
   // Several namespaces are forced side by side.
   const log: ForceDeps['log'] = {
@@ -116,7 +98,7 @@ function beginForcing(plan: CurrentPlan, deps: ForceDeps): ForceRun {
   };
   const run: ForceRun = {
     ...{ ...deps, log, plan, guard, unread: [], timeline: [], tried: new Set() },
-    ...{ record: { actions: [], orphans: [], refused: [] }, hasWritten: false, changedAt: 0 },
+    ...{ record: { actions: [], orphans: [], refused: [] }, hasWritten: false },
   };
   return run;
 }
@@ -150,93 +132,69 @@ async function foretell(run: ForceRun): Promise<undefined> {
   const lacking = await lackingRights(run);
   for (const action of run.plan.actions) {
     const right = rightOf(action);
+    const when = action.isQueued ? ' once it is terminating' : '';
     const but = lacking.includes(right) ? `, but a permission is missing: ${right}` : '';
-    note(run, action.target, `would be done${but}`, action.finalizer);
+    note(run, action.target, `would be done${when}${but}`, action.finalizer);
   }
 }
 
 async function force(run: ForceRun): Promise<Outcome | undefined> {
-  const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
-  giveUp(run, `not done: ${run.stopReason() ?? 'it was not reached'}`);
-  const outcome = await outcomeOf(run, left);
-  // A finalizer that was removed must not be reported as the cause.
-  const isOutdated = outcome === undefined && run.changedAt > run.plan.readAt;
-  return isOutdated && !(await planAgain(run, false)) ? outcomeOf(run, left) : outcome;
+  let left: Leftovers | undefined;
+  // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
+  const lacking = run.stopReason() === undefined ? await lackingRights(run) : [];
+  if (lacking.length > 0) {
+    const reason = `permissions are missing: ${lacking.join(', ')}`;
+    refuse(run, reason);
+    giveUp(run, `not done: ${reason}`);
+  } else if (!(await freeObjects(run))) left = await freeNamespace(run);
+  const stop = run.stopReason();
+  giveUp(
+    run,
+    stop === undefined ? 'nothing to do: nothing terminating has it' : `not done: ${stop}`,
+  );
+  return outcomeOf(run, left);
 }
 
 /**
  * Frees the objects, and reports whether that was enough. Objects come first: those queued behind a pod, or held by
- * another object, terminate only after it. So after each change the gate waits, and plans again.
+ * another object, terminate only after it. So after each change the gate waits, and lists them again.
  */
 async function freeObjects(run: ForceRun): Promise<boolean> {
-  const { clock, startedAt } = run;
-  const latest = startedAt + (run.plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
+  const { clock, plan, startedAt } = run;
+  const latest = startedAt + (plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
   for (let until = 0; ; ) {
-    let hasChanged = false;
-    if (!(await mayBegin(run))) return false;
-    for (const action of run.plan.actions.filter((one) => !isOnNamespace(one))) {
+    for (const action of plan.actions.filter((one) => !isOnNamespace(one))) {
       if (run.stopReason() !== undefined) return false;
-      hasChanged = (await perform(run, action)) || hasChanged;
+      if (await perform(run, action)) until = Math.min(latest, clock.now() + SETTLE_MS);
     }
-    if (hasChanged) until = Math.min(latest, clock.now() + SETTLE_MS);
-    if (clock.now() >= until || (!hasChanged && run.plan.isStuck)) return false;
+    if (clock.now() >= until) return false;
     if (await run.isDeletedBy(Math.min(until, clock.now() + ROUND_MS))) return true;
-    await planAgain(run, !hasChanged);
   }
 }
 
 /** Removes the namespace's own entries, and returns the content of the namespace right before. */
 async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
-  if (!(await mayBegin(run))) return undefined;
-  const open = run.plan.actions.filter((one) => isOnNamespace(one) && isOpen(run, one));
-  if (open.length === 0) return undefined;
+  const own = run.plan.actions.filter(isOnNamespace);
+  if (own.length === 0 || run.stopReason() !== undefined) return undefined;
   const { left, refusal } = await listAcceptedLeftovers(run);
   if (refusal !== undefined) {
     refuse(run, refusal);
     giveUp(run, 'not done: content remains or could not be read');
     return undefined;
   }
-  for (const action of open) if (run.stopReason() === undefined) await perform(run, action);
+  for (const action of own) if (run.stopReason() === undefined) await perform(run, action);
   await run.isDeletedBy(run.clock.now() + ROUND_MS);
   return left;
 }
 
-/** Reports whether writes may begin: there is time, the plan is fresh, and no permission is missing. */
-async function mayBegin(run: ForceRun): Promise<boolean> {
-  if (run.stopReason() !== undefined) return false;
-  if (run.clock.now() - run.plan.readAt > FRESH_MS && !(await planAgain(run, true))) {
-    giveUp(run, 'not done: it could not be examined again');
-    return false;
-  }
-  // All or nothing: half of a forced teardown does not help, since the other permissions are needed anyway.
-  const lacking = await lackingRights(run);
-  if (lacking.length === 0) return true;
-  const reason = `permissions are missing: ${lacking.join(', ')}`;
-  refuse(run, reason);
-  giveUp(run, `not done: ${reason}`);
-  return false;
-}
-
-async function planAgain(run: ForceRun, compare: boolean): Promise<boolean> {
-  const next = await run.planAgain(compare);
-  if (next === undefined) return false;
-  const known = new Set(run.plan.actions.map(actionKey));
-  const isNew = next.actions.some((action) => !known.has(actionKey(action)));
-  run.plan = next;
-  if (isNew) run.log.group('Examined again: the plan has changed', renderPlan(next));
-  return true;
-}
-
 /**
- * Returns the permissions that the open actions lack according to the API server, as "patch widgets.example.com".
+ * Returns the permissions that the actions lack according to the API server, as "patch widgets.example.com".
  * Requests below a namespace, and those for a namespace itself, are authorized in it. If the question is not answered,
  * the write itself shows it.
  */
-async function lackingRights(run: ForceRun): Promise<string[]> {
-  const { api, plan, signal } = run;
+async function lackingRights({ api, plan, signal }: ForceRun): Promise<string[]> {
   const namespace = plan.namespace.name;
-  const open = plan.actions.filter((action) => isOpen(run, action));
-  const rights = new Map(open.map((action) => [rightOf(action), action]));
+  const rights = new Map(plan.actions.map((action) => [rightOf(action), action]));
   const lacking = await inParallel([...rights], async ([right, { step, type }]) => {
     const [resource, subresource] = type.resource.split('/');
     const name = resource === 'namespaces' ? namespace : undefined;
@@ -296,30 +254,30 @@ interface Done {
 
 /**
  * Carries out an action: reads its objects, writes to each of them once, in parallel, and reads them again to see the
- * results. Returns whether anything has changed.
+ * results. Returns whether anything has changed since the plan, or since the last time.
  */
 async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
-  const { clock, tried } = run;
+  const { tried } = run;
   const { target, finalizer } = action;
   const key = actionKey(action);
-  const isFirst = isOpen(run, action);
-  tried.add(key);
   const listed = await readTargets(run, action);
   if (!listed.ok) {
-    if (isFirst) note(run, target, `not done: ${listed.failure.message}`, finalizer);
+    if (isOpen(run, action)) note(run, target, `not done: ${listed.failure.message}`, finalizer);
+    tried.add(key);
     return false;
   }
-  if (listed.value.length === 0 && isFirst) {
-    run.changedAt = clock.now();
-    note(run, target, 'nothing to do: it no longer exists', finalizer);
-    return true;
-  }
   const todo = listed.value.filter(({ uid }) => !tried.has(`${key} ${uid}`));
+  if (todo.length === 0) {
+    const isNews = isOpen(run, action) && !action.isQueued;
+    if (isNews) note(run, target, 'nothing to do: it no longer exists', finalizer);
+    if (isNews) tried.add(key);
+    return isNews;
+  }
+  tried.add(key);
   const done = await inParallel(todo, async (object) => {
     tried.add(`${key} ${object.uid}`);
     const one = await write(run, action, object);
     run.hasWritten ||= one.wrote;
-    if (one.wrote || one.reached) run.changedAt = clock.now();
     return one;
   });
   const told = await readBack(run, action, done);

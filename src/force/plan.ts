@@ -48,6 +48,8 @@ export interface ForceAction {
   /** Empty unless pods are deleted. */
   node: string;
   text: string;
+  /** Whether all of these objects are still queued: the action waits until they are terminating. */
+  isQueued?: boolean;
   /** What the diagnosis says about the owner of the finalizer. */
   known?: string;
   /** What may be left behind; undefined if unknown. */
@@ -179,24 +181,35 @@ function queuedRefusals({ snapshot: { content } }: PlanInput): ForceRecord['refu
   return queued.length > 0 ? [{ target: queued.join(', '), reason }] : [];
 }
 
-/** Plans every finalizer of terminating objects, one action per type and finalizer, so that no object is missed. */
+/**
+ * Plans every finalizer, one action per type and finalizer, so that no object is missed. Objects that are queued behind
+ * others are freed when they are terminating.
+ */
 function finalizerCandidates(input: PlanInput): Candidate[] {
   // A type that was not inspected is not touched.
   return input.snapshot.content.flatMap(({ type, read }) => {
-    const terminating = read.ok ? read.value.terminating : [];
-    const all = new Set(terminating.flatMap(({ finalizers }) => finalizers));
+    const { terminating = [], guarded = [] } = read.ok ? read.value : {};
+    const groups = [...terminating, ...guarded];
+    const queued = guarded.flatMap(({ finalizers }) => finalizers);
+    const all = new Set([
+      ...terminating.flatMap(({ finalizers }) => finalizers),
+      ...queued.filter((finalizer) => input.policy.finalizers.includes(finalizer)),
+    ]);
     return [...all].map((finalizer): Candidate => {
-      const groups = terminating.filter(({ finalizers }) => finalizers.includes(finalizer));
-      const target = groupTarget(type, groups);
+      const held = ({ finalizers }: ObjectGroup): boolean => finalizers.includes(finalizer);
+      const mine = terminating.filter(held);
+      const isQueued = mine.length === 0;
+      const target = groupTarget(type, groups.filter(held));
       const known = knownAbout(input, finalizer);
       return {
         ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
-        text: `remove finalizer ${finalizer} from ${target}, where terminating`,
+        ...(isQueued ? { isQueued } : {}),
+        text: `remove finalizer ${finalizer} from ${target}, ${isQueued ? 'once' : 'where'} terminating`,
         leaves: leakOf(finalizer, type),
         reason:
           notNamed(input, finalizer, known) ??
-          usedByPods(input, groups, finalizer) ??
-          refusedByAdmission(input, groups, finalizer),
+          usedByPods(input, groups.filter(held), finalizer) ??
+          refusedByAdmission(input, mine, finalizer),
       };
     });
   });

@@ -13,7 +13,6 @@ export const ANCHOR_NAMESPACES = ['kube-system', 'default'];
 export interface Anchor {
   name: string;
   uid: string;
-  createdAt: string | undefined;
 }
 
 export interface ConfirmDeps extends Reading {
@@ -53,8 +52,7 @@ export async function readAnchor(
       return undefined;
     }
     const uid = stringAt(got.value, 'metadata', 'uid');
-    const createdAt = stringAt(got.value, 'metadata', 'creationTimestamp');
-    if (uid !== undefined) return { name, uid, createdAt };
+    if (uid !== undefined) return { name, uid };
   }
   return undefined;
 }

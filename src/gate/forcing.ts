@@ -1,16 +1,9 @@
-import {
-  type CurrentPlan,
-  carryOut,
-  type ForceDeps,
-  FRESH_MS,
-  LAST_WRITE_MS,
-} from '../force/apply.ts';
+import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
 import { readMachinery } from '../force/machinery.ts';
-import { planForce, recordPlan, renderPlan } from '../force/plan.ts';
-import { type ActivePolicy, isActive, isHanging, outcomeOf, verdictOf } from '../model/outcome.ts';
+import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
+import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { readNamespace } from '../observe/namespaces.ts';
-import { EXAMINE_LIMIT_MS, type Examination, type Examined, examine } from './examine.ts';
+import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
 import type { Waited } from './wait.ts';
@@ -19,40 +12,40 @@ import type { Waited } from './wait.ts';
 const BUDGET_MS = 120_000;
 /** Time between two examinations that are compared. */
 const COMPARE_MS = 10_000;
-
-/** State that all namespaces share while they are forced. */
-interface Forcing extends Pick<ForceDeps, 'startedAt' | 'stopReason'> {
-  /**
-   * Run whose signal also aborts when the time for forcing is over; `cancelled` aborts only with the run itself.
-   */
-  run: Run;
-  cancelled: AbortSignal;
-  policy: ActivePolicy;
-  examine(one: Examined): Promise<Examination>;
-}
+/** The greatest age of the facts of a plan. */
+const FRESH_MS = 30_000;
 
 /** A namespace to force. */
 interface Forced extends Waited {
   follower: Follower;
 }
 
+interface Planned extends Forced {
+  plan: ForcePlan;
+}
+
+type Done = Awaited<ReturnType<typeof carryOut>>;
+
+interface Ended extends Planned {
+  done: Done;
+}
+
 /**
- * Forces all namespaces at the same time, within one budget. All plans are made, logged and reported before the
- * first change. Returns the results of all namespaces.
+ * Forces all namespaces at the same time, within one budget. All plans are fresh, and made, logged and reported before
+ * the first change. Returns the results of all namespaces.
  */
 export async function forceAll(
   waited: readonly Waited[],
   run: Run,
   conclude: (results: NamespaceResult[]) => RunResult,
 ): Promise<NamespaceResult[]> {
-  const { clock, signal: cancelled } = run;
-  const policy = run.inputs.force;
+  const { clock, log, signal: cancelled } = run;
   const results = waited.map(({ result }) => result);
   const open = waited.filter(isOpen);
-  if (!isActive(policy) || open.length === 0 || cancelled.aborted) return results;
+  if (!isActive(run.inputs.force) || open.length === 0 || cancelled.aborted) return results;
+  const startedAt = clock.now();
   const isDone = new AbortController();
   const isOver = new AbortController();
-  const startedAt = clock.now();
   void clock.sleep(BUDGET_MS, isDone.signal).then(() => isOver.abort());
   const signal = AbortSignal.any([cancelled, isOver.signal]);
   const bounded = { ...run, signal };
@@ -61,21 +54,26 @@ export async function forceAll(
     const isLate = signal.aborted || clock.now() - startedAt >= LAST_WRITE_MS;
     return isLate ? `the ${BUDGET_MS / 1_000} s for forcing are over` : undefined;
   };
-  const together = examinerFor(bounded);
-  const forcing = { run: bounded, cancelled, policy, startedAt, stopReason, examine: together };
   const replaced = (changed: readonly NamespaceResult[]): NamespaceResult[] =>
     results.map((result) => changed.find(({ name }) => name === result.name) ?? result);
   try {
-    const machineryOf = await readMachinery(
-      open.map(({ result }) => result),
-      bounded,
+    const planned = await planAll(open, bounded);
+    for (const { plan } of planned) for (const line of renderPlan(plan)) log.line(line);
+    if (run.inputs.force.mode !== 'plan' && !signal.aborted) {
+      const told = planned.map(({ result, plan }) => ({ ...result, forced: recordPlan(plan) }));
+      await run.announce?.(conclude(replaced(told)));
+    }
+    const done = await Promise.all(
+      planned.map(async ({ plan, follower }) => {
+        const isDeletedBy = (untilMs: number) => isDeleted(follower, untilMs, bounded);
+        return carryOut(plan, { ...bounded, startedAt, stopReason, isDeletedBy });
+      }),
     );
-    const planned = await Promise.all(
-      open.map((one) => planOne(one, machineryOf(one.result.name), forcing)),
+    const ended = planned.map((one, index) => ({ ...one, done: done[index] as Done }));
+    const seen = await examineChanged(ended, bounded);
+    return replaced(
+      await Promise.all(ended.map((one) => resultAfter(one, seen.get(one.result.name), run))),
     );
-    if (policy.mode !== 'plan' && !signal.aborted)
-      await run.announce?.(conclude(replaced(planned.map(({ result }) => result))));
-    return replaced(await Promise.all(planned.map(({ carryOut }) => carryOut())));
   } finally {
     isDone.abort();
   }
@@ -91,97 +89,95 @@ function isOpen(one: Waited): one is Forced {
   );
 }
 
-/** Makes and logs the plan for one namespace. Returns its result with the plan, and a function that carries it out. */
-async function planOne(
-  one: Forced,
-  machinery: string[],
-  forcing: Forcing,
-): Promise<{ result: NamespaceResult; carryOut: () => Promise<NamespaceResult> }> {
-  const { run, policy, examine } = forcing;
-  const { api, clock, log, signal } = run;
-  const { name, uid } = one.result;
-  let last = one.examinations.at(-1) as Examination;
-  const plan = (): CurrentPlan => {
-    const { snapshot, diagnosis, at, cost } = last;
-    const { ownNamespace } = api.target;
-    return {
-      ...planForce({ snapshot, diagnosis, policy, startUid: uid, ownNamespace, machinery }),
-      readAt: at + cost.ms,
-      isStuck: isHanging(diagnosis),
-    };
-  };
-  const planAgain = async (compare: boolean): Promise<CurrentPlan | undefined> => {
-    const now = await readNamespace(name, run);
-    if (!now.ok || now.value?.uid !== uid) return undefined;
-    const before = compare ? last.snapshot : undefined;
-    const { baseline } = one.target;
-    const seen = await examine({ namespace: now.value, before, baseline });
-    if (signal.aborted) return undefined;
-    last = seen;
-    return plan();
-  };
-  const isDeletedBy = async (untilMs: number): Promise<boolean> => {
-    const { ended, over } = one.follower;
-    await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, over]));
-    if (!over.aborted) return false;
-    const { how } = await ended;
-    return how === 'deleted' || how === 'recreated';
-  };
-
-  let first = plan();
-  // A single examination does not show whether content is still being deleted. Then the namespace itself is
-  // not finalized.
-  const isUnsure = last.diagnosis.movement.kind === 'unknown' && policy.mode !== 'objects';
+/**
+ * Plans from fresh facts. A single examination does not show whether content is still being deleted; then the
+ * namespace itself would not be finalized.
+ */
+async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
+  const { api, clock, inputs, log, signal } = run;
+  const policy = inputs.force as ActivePolicy;
+  const last = open.map(({ examinations }) => examinations.at(-1) as Examination);
+  const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
+  const isUnsure =
+    policy.mode !== 'objects' &&
+    last.some(({ diagnosis }) => diagnosis.movement.kind === 'unknown');
   if (isUnsure) {
-    log.line(`${name}: examining a second time, to see whether its deletion makes progress`);
-    await clock.sleep(Math.max(0, first.readAt + COMPARE_MS - clock.now()), signal);
+    log.line('examining a second time, to see whether the deletion makes progress');
+    await clock.sleep(Math.max(0, readAt + COMPARE_MS - clock.now()), signal);
   }
-  if (isUnsure || clock.now() - first.readAt > FRESH_MS) first = (await planAgain(true)) ?? first;
-  for (const line of renderPlan(first)) log.line(line);
-  const result = { ...one.result, forced: recordPlan(first) };
-  const carryOutPlan = async (): Promise<NamespaceResult> => {
-    const done = await carryOut(first, { ...run, ...forcing, planAgain, isDeletedBy });
-    // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
-    const diagnosis = done.outcome === undefined ? last.diagnosis : result.diagnosis;
-    const seen = diagnosis === undefined ? result.outcome : outcomeOf(diagnosis);
-    const outcome = done.outcome ?? (forcing.cancelled.aborted ? 'cancelled' : seen);
-    const ended = one.follower.over.aborted ? await one.follower.ended : undefined;
-    return {
-      ...result,
-      outcome,
-      verdict: verdictOf(outcome, run.inputs.policy),
-      elapsedMs: (ended?.at ?? clock.now()) - run.startedAt,
-      conditions: one.follower.last.conditions,
-      diagnosis: diagnosis && {
-        ...diagnosis,
-        notInspected: [...diagnosis.notInspected, ...done.unread],
-      },
-      timeline: [...result.timeline, ...done.timeline].sort((a, b) => a.at.localeCompare(b.at)),
-      forced: done.forced,
-    };
-  };
-  return { result, carryOut: carryOutPlan };
+  const isFresh = !isUnsure && clock.now() - readAt <= FRESH_MS;
+  const again = isFresh
+    ? []
+    : await examine(
+        open.map(({ follower, target: { baseline } }, index) => ({
+          ...{ namespace: follower.last, before: last[index]?.snapshot, baseline },
+        })),
+        EXAMINE_LIMIT_MS,
+        run,
+      );
+  const machineryOf = await readMachinery(
+    open.map(({ result }) => result),
+    run,
+  );
+  const { ownNamespace } = api.target;
+  return open.map((one, index) => {
+    const { name, uid } = one.result;
+    const { snapshot, diagnosis } =
+      (signal.aborted ? undefined : again[index]) ?? (last[index] as Examination);
+    const machinery = machineryOf(name);
+    const facts = { snapshot, diagnosis, startUid: uid, ownNamespace, machinery };
+    return { ...one, plan: planForce({ ...facts, policy }) };
+  });
 }
 
-const GATHER_MS = 200;
+/** Waits until this time without writing, and reports whether the namespace was deleted meanwhile. */
+async function isDeleted(
+  { ended, over }: Follower,
+  untilMs: number,
+  { clock, signal }: Run,
+): Promise<boolean> {
+  await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, over]));
+  return over.aborted && 'event' in (await ended);
+}
 
-/**
- * Returns a function that examines namespaces. Requests that arrive together, or during an examination, are
- * combined into one.
- */
-function examinerFor(run: Run): Forcing['examine'] {
-  let batch: Examined[] = [];
-  let turn = Promise.resolve<Examination[]>([]);
-  const examineBatch = async (busy: Promise<unknown>): Promise<Examination[]> => {
-    await busy.catch(() => undefined);
-    await run.clock.sleep(GATHER_MS, run.signal);
-    const together = batch;
-    batch = [];
-    return examine(together, EXAMINE_LIMIT_MS, run);
-  };
-  return async (one) => {
-    const index = batch.push(one) - 1;
-    if (index === 0) turn = examineBatch(turn);
-    return (await turn)[index] as Examination;
+/** Examines the namespaces that were changed and are still there: a finalizer that was removed is no cause. */
+async function examineChanged(all: readonly Ended[], run: Run): Promise<Map<string, Examination>> {
+  const changed = all.filter(({ done: { hasWritten, outcome }, follower }) => {
+    return hasWritten && outcome === undefined && !follower.over.aborted;
+  });
+  if (changed.length === 0 || run.signal.aborted) return new Map();
+  // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
+  const seen = await examine(
+    changed.map(({ follower, target: { baseline } }) => ({ namespace: follower.last, baseline })),
+    EXAMINE_LIMIT_MS,
+    run,
+  );
+  if (run.signal.aborted) return new Map();
+  return new Map(changed.map(({ result: { name } }, index) => [name, seen[index] as Examination]));
+}
+
+async function resultAfter(
+  { result, done, follower }: Ended,
+  seen: Examination | undefined,
+  { clock, inputs, signal, startedAt }: Run,
+): Promise<NamespaceResult> {
+  const ended = follower.over.aborted ? await follower.ended : undefined;
+  // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
+  const isGone = done.outcome !== undefined || (done.hasWritten && ended && 'event' in ended);
+  const diagnosis = isGone ? result.diagnosis : (seen?.diagnosis ?? result.diagnosis);
+  const unchanged = signal.aborted ? 'cancelled' : diagnosis && outcomeOf(diagnosis);
+  const outcome = done.outcome ?? (isGone ? 'forced' : (unchanged ?? result.outcome));
+  return {
+    ...result,
+    outcome,
+    verdict: verdictOf(outcome, inputs.policy),
+    elapsedMs: (ended?.at ?? clock.now()) - startedAt,
+    conditions: follower.last.conditions,
+    diagnosis: diagnosis && {
+      ...diagnosis,
+      notInspected: [...diagnosis.notInspected, ...done.unread],
+    },
+    timeline: [...result.timeline, ...done.timeline].sort((a, b) => a.at.localeCompare(b.at)),
+    forced: done.forced,
   };
 }

@@ -7,7 +7,7 @@ import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { Deletion, NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
-import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
+import { type ConfirmDeps, readAnchor } from './confirm.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -57,8 +57,6 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const cluster = {
     server: deps.api.target.server,
     version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-    uid: anchor?.name === ANCHOR_NAMESPACES[0] ? anchor?.uid : undefined,
-    ...(anchor?.createdAt === undefined ? {} : { createdAt: anchor.createdAt }),
   };
   return { ...deps, inputs, startedAt, anchor, cluster };
 }

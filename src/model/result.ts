@@ -18,10 +18,7 @@ export interface RunResult {
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
-  /**
-   * The cluster. `uid` is the UID of namespace kube-system, which distinguishes two clusters behind one address.
-   */
-  cluster: { server: string; version: string; uid: string | undefined; createdAt?: string };
+  cluster: { server: string; version: string };
   outcome: Outcome;
   verdict: Verdict;
   namespaces: NamespaceResult[];

@@ -119,6 +119,19 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
+  test('those that are queued behind a pod are freed once they are terminating', async () => {
+    const situation = new Situation().held(PODS, 'web');
+    const finalizers = [FINALIZER];
+    situation.cluster.object(WIDGETS, DEMO, 'db', { finalizers });
+    const planned = await force(situation, { 'force-finalize': 'plan' });
+    expect(results(planned.one)).toContain(
+      `widgets.example.com/db ${FINALIZER}: would be done once it is terminating`,
+    );
+    const { one } = await force(situation);
+    expect(one.outcome).toBe('forced');
+    expect(situation.cluster.writes).toEqual([patchOf('web', PODS), patchOf('db')]);
+  });
+
   test('after a conflict the object is read again, and the write is tried once more', async () => {
     const situation = held('moves', 'never-rests');
     situation.cluster.onWrite = ({ path }, count) => {

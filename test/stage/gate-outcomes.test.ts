@@ -233,16 +233,6 @@ describe('at the start', () => {
     cluster.answers.set('GET /version', readFailed(FORBIDDEN));
     expect((await run()).cluster.version).toBe('unknown');
   });
-
-  test('the cluster is identified by the UID of kube-system, if that can be read', async () => {
-    const { cluster, run } = stage();
-    cluster.namespace(DEMO, { active: true });
-    const { uid, createdAt } = (await run()).cluster;
-    expect(uid).toBe('uid-of-kube-system');
-    expect(Date.parse(createdAt ?? '')).not.toBeNaN();
-    cluster.answers.set('GET /api/v1/namespaces/kube-system', readFailed(FORBIDDEN));
-    expect((await run()).cluster).toMatchObject({ version: 'v1.36.3', uid: undefined });
-  });
 });
 
 describe('at the timeout', () => {

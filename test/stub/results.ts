@@ -224,7 +224,7 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
     finishedAt: FINISHED_AT,
     elapsedMs: Math.max(0, ...namespaces.map(({ elapsedMs }) => elapsedMs)),
     timeoutMs: 300_000,
-    cluster: { server: 'https://kind.example:6443', version: 'v1.36.3', uid: undefined },
+    cluster: { server: 'https://kind.example:6443', version: 'v1.36.3' },
     outcome: worst?.outcome ?? 'not-found',
     verdict: worst?.verdict ?? 'pass',
     namespaces,

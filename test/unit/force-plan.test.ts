@@ -105,6 +105,21 @@ describe('a finalizer', () => {
   });
 });
 
+test('a queued object is planned for later, and only if its finalizer is named', async () => {
+  const queued = () => {
+    const situation = new Situation();
+    situation.cluster.object(WIDGETS, DEMO, 'db', { finalizers: [FINALIZER, 'x.io/y'] });
+    return situation;
+  };
+  const planned = await plan(queued(), { policy: { finalizers: [FINALIZER], mode: 'objects' } });
+  expect(planned.actions.map(({ text }) => text)).toEqual([
+    `remove finalizer ${FINALIZER} from widgets.example.com/db, once terminating`,
+  ]);
+  expect(refusals(planned)).toEqual([
+    expect.stringMatching(/^1 widgets\.example\.com: not terminating/),
+  ]);
+});
+
 test('the protection of a claim stays while a pod that has not ended uses it', async () => {
   const protection = 'kubernetes.io/pvc-protection';
   const using = (phase: string) => (snapshot: Snapshot) => {
@@ -159,11 +174,6 @@ describe('finalizers that even the exact name does not match', () => {
         s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' });
       },
       /tried as a dry run: failed calling webhook "guard".*has to be fixed first/,
-    ],
-    [
-      'what nobody has asked to go',
-      (s) => s.cluster.object(WIDGETS, DEMO, 'db', { finalizers: [FINALIZER] }),
-      /1 widgets\.example\.com: not terminating/,
     ],
     [
       'a namespace that is another one now',
