@@ -22,7 +22,6 @@ import {
 import {
   type Context,
   type RuleResult,
-  servedType,
   serviceText,
   shortQuote,
   typeName,
@@ -100,6 +99,11 @@ function configurationSubject(webhook: WebhookFacts | undefined, name: string): 
   return { apiVersion: API, kind, name: own };
 }
 
+/** Returns "webhook guard.example.com of ValidatingWebhookConfiguration guard". */
+function webhookText({ configuration: { kind, name: own }, name }: WebhookFacts): string {
+  return `webhook ${name} of ${kind} ${own}`;
+}
+
 /** Writes a patch of one webhook; its name proves that the position is still the same. */
 function patchWebhook({ configuration, index, name }: WebhookFacts, ...patch: object[]): string {
   const test = { op: 'test', path: `/webhooks/${index}/name`, value: name };
@@ -116,6 +120,9 @@ function findConfiguration(webhook: string): Remedy {
     ),
   );
 }
+
+/** What the API server quotes of a failed call (apiserver pkg/util/webhook/error.go), after the address. */
+const ANSWER = /failed to call webhook: (?:Post \\?"[^"]*": )?(.+)/s;
 
 function unreachableWebhook(
   context: Context,
@@ -140,9 +147,12 @@ function unreachableWebhook(
         };
   const ignoring = { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' };
   const field = `webhooks[${webhook?.index}].clientConfig`;
+  const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
+  const quote = answer === undefined ? undefined : shortQuote(answer);
+  const told = quote === undefined ? '' : `: ${quote}`;
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
-    subject,
+    ...{ subject, quote },
     // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
@@ -152,7 +162,8 @@ function unreachableWebhook(
       caBundle: `${field}.caBundle of ${what}`,
       caInjection: webhook?.configuration.caInjection,
     },
-    says: (server) => `cannot be called for ${request}: its webhook ${name} is served by ${server}`,
+    says: (server) =>
+      `cannot be called for ${request}: its webhook ${name} is served by ${server}${told}`,
     evidence: [
       text,
       webhook === undefined
@@ -161,7 +172,7 @@ function unreachableWebhook(
     ],
     or: [
       withRole('or', {
-        text: `Let requests pass while webhook ${name} of ${subject.name} cannot be called`,
+        text: `Let requests pass while webhook ${name} of ${what} cannot be called`,
         ...(webhook && { command: patchWebhook(webhook, ignoring) }),
         risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
       }),
@@ -256,9 +267,6 @@ function webhookDenied(
   };
 }
 
-/** The text for a binding whose parameters do not exist (apiserver, policy/generic/policy_dispatcher.go). */
-const NO_PARAMS = /no params found for policy binding/;
-
 function policyDenied(
   context: Context,
   error: ErrorOf<'policy-denied'>,
@@ -269,12 +277,6 @@ function policyDenied(
   const binding = bindingsOf(context).find(({ name }) => name === error.binding);
   const isValidating = /\bValidatingAdmissionPolicy '/.test(error.text);
   const kind = policy?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
-  // Without a namespace, parameters are searched in the namespace of the object.
-  const isLost =
-    NO_PARAMS.test(error.text) &&
-    binding?.paramRef?.namespace === undefined &&
-    policy?.paramKind !== undefined &&
-    servedType(context, policy.paramKind)?.namespaced === true;
   const subject = { apiVersion: API, kind, name: error.policy };
   const exemption = binding && bindingExemption(context, kind, binding);
   return {
@@ -286,13 +288,10 @@ function policyDenied(
     evidence: [error.text],
     certainty: 'likely',
     remedies: [
-      ...(isLost ? [] : [satisfyRemedy(`${kind} ${error.policy}`, message)]),
+      satisfyRemedy(`${kind} ${error.policy}`, message),
       showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
-      ...(exemption === undefined ? [] : [withRole(isLost ? 'now' : 'or', exemption)]),
+      ...(exemption === undefined ? [] : [withRole('or', exemption)]),
     ],
-    waitsForNamespace: isLost
-      ? 'its parameters were in this namespace, where nothing can be created'
-      : undefined,
   };
 }
 
@@ -323,7 +322,7 @@ function webhookExemption(context: Context, webhook: WebhookFacts, request: stri
   const path = `/webhooks/${webhook.index}/namespaceSelector`;
   const all = request.startsWith('DELETE') ? ', with all that it deletes' : '';
   return withRole('or', {
-    text: `Exempt this namespace from webhook ${webhook.name} of ${webhook.configuration.name}`,
+    text: `Exempt this namespace from ${webhookText(webhook)}`,
     command: patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } }),
     risk: `the webhook no longer checks anything in this namespace: the ${request} that it refused is carried out${all}`,
   });
@@ -406,9 +405,7 @@ export function mutatingResults(
  */
 function limitRemedy(guard: WebhookFacts | PolicyFacts, type: ResourceType): Remedy | undefined {
   const isWebhook = 'configuration' in guard;
-  const what = isWebhook
-    ? `webhook ${guard.name} of ${guard.configuration.name}`
-    : `policy ${guard.name}`;
+  const what = isWebhook ? webhookText(guard) : `policy ${guard.name}`;
   const place = isWebhook
     ? `/webhooks/${guard.index}/rules`
     : '/spec/matchConstraints/resourceRules';

@@ -297,7 +297,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
   if (obstacles.length > 0 || first !== undefined) {
     const quote = first === undefined ? undefined : shortQuote(first.error.text);
-    const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
+    const words = quote === undefined ? ', but is refused' : `, but its requests fail: ${quote}`;
     const more = { quote, waitsFor: linksTo(obstacles, REFUSED) };
     const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);

@@ -160,7 +160,7 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     case 'storage':
       return storageResults(context, error);
     case 'unexpected-items':
-      return keptObjects(context, error);
+      return [];
     case 'forbidden': {
       // A text without a user is no refusal by an authorizer, but by an extension API or admission.
       const type = findType(context, error);
@@ -205,20 +205,6 @@ function suspectTypes(context: Context) {
 }
 
 /**
- * Finds an extension API that reports a deletion and keeps its objects. Pods have rules of their own: a healthy
- * deletion reports this for pods for moments, too.
- */
-function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
-  return countsOf(context.now).flatMap(({ type, queued, terminating }) => {
-    const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
-    const kept = sum([queued, ...ending.map(({ count }) => count)]);
-    const isIt = typeName(type) === typeName(error) && isAggregated(context, type);
-    const words = `has objects that are still there although their deletion succeeds (without a finalizer: ${kept})`;
-    return isIt && kept > 0 ? [apiFailing(context, type, error.text, words)] : [];
-  });
-}
-
-/**
  * Finds types whose LIST failed for the gate although their group answers: the controller lists them too. A
  * refusal is a missing permission of the gate, not a fault of the API.
  */
@@ -245,12 +231,7 @@ const REFUSAL =
   /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
 
 /** Finds an API that is Available although a request for this type fails or is refused. */
-function apiFailing(
-  context: Context,
-  type: ResourceType,
-  text: string,
-  words = `cannot be listed or deleted: ${text}`,
-): RuleResult {
+function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group);
   const backend = server && backendOf(context, server.service);
@@ -278,7 +259,7 @@ function apiFailing(
   return {
     code: 'api-failing',
     ...finding,
-    message: words,
+    message: `cannot be listed or deleted: ${text}`,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     remedies: [
       ...(server === undefined
