@@ -58,6 +58,19 @@ export function shorten(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`;
 }
 
+/**
+ * Shortens a quotation to one line. Its middle is left out, between words: nested errors begin with what was tried and end
+ * with the cause.
+ */
+export function shortQuote(text: string, maxChars = 300): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  if (line.length <= maxChars) return line;
+  const half = Math.floor((maxChars - 3) / 2);
+  const begin = Array.from(line.slice(0, maxChars)).slice(0, half).join('');
+  const end = Array.from(line.slice(-maxChars)).slice(-half).join('');
+  return `${begin.replace(/ \S{0,40}$/, '')} … ${end.replace(/^\S{0,40} /, '')}`;
+}
+
 export function upperFirst(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

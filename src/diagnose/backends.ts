@@ -62,7 +62,7 @@ function stateOf(
 ): Pick<Backend, 'isDead' | 'text'> & Partial<Backend> {
   const { now } = context;
   const { namespace } = service;
-  const unread = { isDead: undefined, text: `which ${FAULTS[said].says}` };
+  const unread = { isDead: undefined, text: `which ${SAYS[said]}` };
   if (willBeDeleted(context, namespace)) {
     return { isDead: true, text: `which ${fateText(context, namespace)}` };
   }
@@ -74,7 +74,7 @@ function stateOf(
     const isLeftOver = all?.ok === true && all.value.every(({ name }) => name !== namespace);
     return isLeftOver
       ? { ...gone, text: 'whose namespace does not exist', isLeftOver }
-      : { ...gone, text: `which ${FAULTS[gone.failure].says}` };
+      : { ...gone, text: `which ${SAYS[gone.failure]}` };
   }
   if (Object.keys(selector).length === 0) return unread;
   const actors = actorsBehind(context, service);
@@ -112,72 +112,24 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
 export const HEALS = 'waiting namespaces are then deleted within 90 s';
 
-/** A fault of a call: what it shows about the server, and what ends it if the server runs. */
-interface Fault {
-  /** A predicate about the server: "does not exist". */
-  says: string;
-  /** `server`: "the backend of Service a/b", "that server". Otherwise it has to answer. */
-  fix?: (server: string, endpoint: Endpoint, host: string) => string;
-  /** What shows more: the object that names the server, or the log; otherwise the Service. */
-  look?: 'endpoint' | 'log';
-}
-
-const FAULTS: Record<CallFailure, Fault> = {
-  'service-not-found': { says: 'does not exist' },
-  'no-endpoints': { says: 'has no ready endpoints' },
-  refused: {
-    says: 'refuses the connection',
-    fix: (server, { address }) =>
-      `Let ${server} listen on the port that is called, or correct ${address}`,
-  },
-  timeout: {
-    says: 'does not respond in time',
-    fix: (server) =>
-      `Let ${server} answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection`,
-  },
-  certificate: {
-    says: 'has a certificate that no CA of the caBundle has signed',
-    fix: (server, { caBundle, caInjection }) =>
-      caInjection === undefined
-        ? `Put the CA that signed the certificate of ${server} into ${caBundle}`
-        : `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${caInjection} asks for`,
-    look: 'endpoint',
-  },
-  'certificate-expired': {
-    says: 'has a certificate that has expired or is not yet valid',
-    fix: (server) => `Renew the certificate of ${server}`,
-    look: 'log',
-  },
-  'certificate-name': {
-    says: 'has a certificate for other names than the one that the API server calls',
-    fix: (server, _, host) => `Give ${server} a certificate for ${host}`,
-    look: 'log',
-  },
-  'no-tls': {
-    says: 'does not use TLS on the port that the API server calls',
-    fix: (server, { address }) => `Let ${server} use TLS on that port, or correct ${address}`,
-  },
-  'not-served': {
-    says: 'responds, but does not serve what the API server asks for',
-    fix: (server, { address }) =>
-      `Correct ${address}, or install a version of the software that serves it: ${server} responds, but not to this request`,
-  },
-  'error-status': {
-    says: 'responds with an error',
-    fix: (server) => `Fix the error with which ${server} responds`,
-    look: 'log',
-  },
-  other: {
-    says: 'does not respond as expected',
-    fix: (server) => `Let ${server} respond as the API server expects`,
-  },
+/** What the fault of a call shows about the server. */
+const SAYS: Record<CallFailure, string> = {
+  'service-not-found': 'does not exist',
+  'no-endpoints': 'has no ready endpoints',
+  refused: 'refuses the connection',
+  timeout: 'does not respond in time',
+  certificate: 'has a certificate that no CA of the caBundle has signed',
+  'certificate-expired': 'has a certificate that has expired or is not yet valid',
+  'certificate-name': 'has a certificate for other names than the one that the API server calls',
+  'no-tls': 'does not use TLS on the port that the API server calls',
+  'not-served': 'responds, but does not serve what the API server asks for',
+  'error-status': 'responds with an error',
+  other: 'does not respond as expected',
 };
 
 /** The object that tells the API server which server to call. */
 export interface Endpoint {
   object: Pick<Subject, 'kind' | 'name'>;
-  /** The fields that decide what is called: "the port, group or version in APIService v1.a". */
-  address: string;
   /** The field with the CA: "spec.caBundle of APIService v1.a". */
   caBundle: string;
   /** The annotation by which cert-manager's cainjector writes that field, as `KEY=VALUE`. */
@@ -220,7 +172,7 @@ export function unansweredCall(
   const backend = service === undefined ? undefined : backendOf(context, service, failure);
   const server =
     backend === undefined
-      ? `a server that ${FAULTS[failure ?? 'other'].says}`
+      ? `a server that ${SAYS[failure ?? 'other']}`
       : `${serviceText(backend.service)}, ${backend.text}`;
   const isHere = backend?.isLost === true && isInside(context, backend.service.namespace);
   return {
@@ -295,13 +247,26 @@ export function backendRemedies(
     const writes = `annotation ${caInjection} makes it write the CA into ${caBundle}`;
     return startRemedies(injector, `: ${writes}`);
   }
-  const { fix = (server) => `Make ${server} answer`, look } = FAULTS[failure];
   const server = place === undefined ? 'that server' : `the backend of ${place}`;
-  const host = service === undefined ? 'its host name' : `${service.name}.${service.namespace}.svc`;
-  return [
-    withRole('now', { text: `${fix(server, endpoint, host)}; ${HEALS}` }),
-    ...looksAt(context, service, endpoint, look),
-  ];
+  const { kind, name } = endpoint.object;
+  if (failure === 'certificate') {
+    const write =
+      caInjection === undefined
+        ? `Put the CA that signed the certificate of ${server} into ${caBundle}`
+        : `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${caInjection} asks for`;
+    return [
+      withRole('now', { text: `${write}; ${HEALS}` }),
+      showObjectRemedy(`See the caBundle in ${kind} ${name}`, endpoint.object),
+    ];
+  }
+  const fixes: Partial<Record<CallFailure, string>> = {
+    'certificate-expired': `Renew the certificate of ${server}`,
+    timeout: `Let ${server} answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection`,
+  };
+  const text = `${fixes[failure] ?? `Let ${server} respond as the API server expects`}; ${HEALS}`;
+  if (service === undefined) return [withRole('now', { text })];
+  const see = kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
+  return [withRole('now', { text }), lookRemedy(`See the ports and endpoints of ${place}`, see)];
 }
 
 const CA_INJECTOR = /^(?:[\w-]+-)?cainjector$/;
@@ -321,27 +286,6 @@ function startRemedies(actor: Actor, why: string): Remedy[] {
     withRole('now', { text: `${fix}${why}; ${HEALS}` }),
     lookRemedy(`See what keeps ${who} from being ready`, see),
   ];
-}
-
-function looksAt(
-  context: Context,
-  service: ServiceRef | undefined,
-  { object }: Endpoint,
-  look: Fault['look'],
-): Remedy[] {
-  if (look === 'endpoint') {
-    return [showObjectRemedy(`See the caBundle in ${object.kind} ${object.name}`, object)];
-  }
-  if (service === undefined) return [];
-  if (look === 'log') {
-    const [actor] = actorsBehind(context, service).filter(isScalable);
-    if (actor === undefined) return [];
-    const { kind, namespace, name } = actor;
-    const log = kubectl('logs', `${kind.toLowerCase()}/${name}`, '-n', namespace, '--tail=50');
-    return [lookRemedy(`Read the log of ${actorText(actor)}`, log)];
-  }
-  const see = kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
-  return [lookRemedy(`See the ports and endpoints of ${serviceText(service)}`, see)];
 }
 
 /** Returns the fix for a workload whose containers exceed their memory limit; undefined if none did. */

@@ -1,4 +1,4 @@
-import { listNames, listWords } from '../base/text.ts';
+import { listNames, listWords, shortQuote } from '../base/text.ts';
 import {
   apiVersionOf,
   groupOf,
@@ -33,6 +33,7 @@ export {
   itemsIn,
   listNames,
   listWords,
+  shortQuote,
   type TypeRef,
   typeName,
   valueIn,
@@ -297,23 +298,4 @@ export function foldSubjects(
   const subjects = objects.slice(0, MAX_EXAMPLES).map(subjectOf);
   const subject = subjects[0] ?? { apiVersion: '', kind: '', name: '' };
   return count > 1 ? { subject, count, examples: subjects } : { subject };
-}
-
-/** The longest quotation in a sentence. */
-const MAX_SAID_CHARS = 300;
-
-/**
- * Shortens a quotation to one line. Its middle is left out, between words: nested errors begin with what was tried and end
- * with the cause.
- */
-export function shortQuote(text: string, maxChars = MAX_SAID_CHARS): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  if (line.length <= maxChars) return line;
-  const half = Math.floor((maxChars - 3) / 2);
-  const chars = Array.from(line.slice(0, maxChars * 2));
-  const begin = chars.slice(0, half).join('');
-  const end = Array.from(line.slice(-maxChars * 2))
-    .slice(-half)
-    .join('');
-  return `${begin.replace(/ \S{0,40}$/, '')} … ${end.replace(/^\S{0,40} /, '')}`;
 }

@@ -165,31 +165,28 @@ function markOf({ resource }: ResourceType, name: string): string[] {
  * Reports whether RBAC shows that the account may have lost its permissions: its role is gone and the binding left, or a
  * role with the marks of the type's controller is bound to nobody.
  */
-export function hadRights(
-  { now: { cluster } }: Context,
-  account: Account,
-  type: ResourceType,
-): boolean {
-  const roles = itemsIn(cluster.clusterRoles);
-  const bindings = itemsIn(cluster.clusterRoleBindings);
-  const isDangling = bindings.some(
+export function hadRights(context: Context, account: Account, type: ResourceType): boolean {
+  const { clusterRoles, clusterRoleBindings } = context.now.cluster;
+  const isDangling = itemsIn(clusterRoleBindings).some(
     ({ role, subjects, namespace }) =>
-      roles.every(({ name }) => name !== role.name) &&
+      itemsIn(clusterRoles).every(({ name }) => name !== role.name) &&
       subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
   );
-  return (
-    isDangling ||
-    roles.some(
-      ({ name, rules }) =>
-        bindings.every(({ role }) => role.name !== name) &&
-        rules.some(
-          (rule) =>
-            rule.apiGroups.includes(type.group) &&
-            canChange(rule) &&
-            rule.resources.some((one) => markOf(type, one).includes('part')),
-        ),
-    )
-  );
+  return isDangling || unboundRoles(context, type).length > 0;
+}
+
+/** Returns the ClusterRoles with the marks of the type's controller that are bound to nobody. */
+export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {
+  const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
+  return itemsIn(cluster.clusterRoles).flatMap(({ name, rules }) => {
+    const isMarked = rules.some(
+      (rule) =>
+        rule.apiGroups.includes(type.group) &&
+        canChange(rule) &&
+        rule.resources.some((one) => markOf(type, one).includes('part')),
+    );
+    return isMarked && !bound.includes(name) ? [name] : [];
+  });
 }
 
 /**

@@ -11,8 +11,8 @@ import { protectedBecause } from '../model/outcome.ts';
 import type {
   Forecast,
   ObjectFacts,
-  PodFacts,
   ResourceType,
+  ServiceRef,
   Snapshot,
   Wanted,
 } from '../model/snapshot.ts';
@@ -39,6 +39,7 @@ import {
   typeName,
   valueIn,
   webhooksOf,
+  withService,
 } from './context.ts';
 import { type ContentError, isAdmissionError } from './error-texts.ts';
 import { placesOfServers } from './owner/clues.ts';
@@ -67,65 +68,57 @@ import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
 import { namedOutside, namespacesAwaited, ownersOfPods } from './waits.ts';
 
+/** What one question needs. */
+type Part = Partial<Omit<Wanted, 'dependents'>>;
+
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
  * something is held, everything that could show its owner is read, since an unread source proves nothing.
  */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
-  const wanted = wantedIn(now, before);
-  for (const other of snapshotsBehind(now)) {
-    const more = wantedIn(other);
-    for (const key of Object.keys(more) as (keyof Wanted)[]) {
-      if (Array.isArray(wanted[key])) (wanted[key] as unknown[]).push(...(more[key] as unknown[]));
-    }
-  }
-  wanted.behind = wanted.behind
-    .filter(({ name }) => name !== now.namespace.name)
-    .slice(0, MAX_BEHIND);
-  return wanted;
+  const behind = snapshotsBehind(now).map((other) => contextOf(other));
+  const parts = [contextOf(now, before), ...behind].flatMap(partsFor);
+  const all = <K extends keyof Part>(key: K): Required<Part>[K] =>
+    parts.flatMap((part): unknown[] => part[key] ?? []) as Required<Part>[K];
+  return {
+    ...{ cluster: all('cluster'), places: all('places'), nodes: all('nodes') },
+    ...{ definitions: all('definitions'), details: all('details'), partners: all('partners') },
+    ...{ trials: all('trials'), logs: all('logs'), deletions: all('deletions') },
+    samples: all('samples'),
+    behind: all('behind')
+      .filter(({ name }) => name !== now.namespace.name)
+      .slice(0, MAX_BEHIND),
+    dependents: now.namespace.finalizers.includes('foregroundDeletion'),
+  };
 }
 
 const MAX_BEHIND = 5;
 
-function wantedIn(now: Snapshot, before?: Snapshot): Wanted {
-  const context = contextOf(now, before);
-  const wanted: Wanted = {
-    cluster: [],
-    places: [],
-    nodes: terminatingPods(context)
-      .filter((pod) => isOverdue(pod, context.nowMs) || hasLongGrace(pod))
-      .flatMap(({ nodeName }) => nodeName ?? []),
-    definitions: [],
-    details: [],
-    partners: [],
-    behind: [],
-    dependents: now.namespace.finalizers.includes('foregroundDeletion'),
-    trials: [],
-    logs: [],
-    deletions: [],
-  };
-  // The kubelet's Events about these pods are in their namespace.
-  if (wanted.nodes.length > 0) {
-    wanted.places.push({ namespace: now.namespace.name, sources: ['events'] });
-    const agents = wantedNodeAgents(context);
-    wanted.cluster.push(...(agents?.cluster ?? []));
-    wanted.places.push(...(agents?.places ?? []));
-  }
-  for (const name of wanted.nodes) {
-    const node = valueIn(now.nodes[name]);
-    if (node?.deletionTimestamp === undefined) continue;
-    wanted.partners.push({ type: NODE_TYPE, namespace: undefined, name });
-  }
-  wantForApis(context, wanted);
-  if (now.forecast !== undefined) wantForForecast(context, now.forecast, wanted);
+function partsFor(context: Context): Part[] {
+  const { forecast } = context.now;
   const held = everythingHeld(context);
-  if (held.length > 0) wantForOwners(context, held, wanted);
-  return wanted;
+  return [
+    ...forOverduePods(context),
+    ...forApis(context),
+    ...(forecast === undefined ? [] : forForecast(context, forecast, held)),
+    ...(held.length === 0 ? [] : forOwners(context, held)),
+  ];
 }
 
-/** Reports whether the grace period is longer than the time in which a silent node is noticed. */
-function hasLongGrace({ deletionGracePeriodSeconds: seconds = 0 }: PodFacts): boolean {
-  return seconds > 60;
+/** Reads why a kubelet does not end its pods: the node, its agents, and Events in the namespace of the pods. */
+function forOverduePods(context: Context): Part[] {
+  const { now, nowMs } = context;
+  const nodes = terminatingPods(context)
+    // A silent node is noticed within a minute.
+    .filter((pod) => isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > 60)
+    .flatMap(({ nodeName }) => nodeName ?? []);
+  if (nodes.length === 0) return [];
+  const terminating = nodes.filter((name) => valueIn(now.nodes[name])?.deletionTimestamp);
+  return [
+    { nodes, places: [{ namespace: now.namespace.name, sources: ['events'] }] },
+    wantedNodeAgents(context) ?? {},
+    { partners: terminating.map((name) => ({ type: NODE_TYPE, namespace: undefined, name })) },
+  ];
 }
 
 /** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
@@ -133,62 +126,67 @@ const BASIS = ['namespaces', 'leases'] as const;
 const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 
 /** Reads the sources that show what would prevent deletions that were not requested yet. */
-function wantForForecast(context: Context, forecast: Forecast, wanted: Wanted): void {
+function forForecast(context: Context, { present }: Forecast, held: readonly Held[]): Part[] {
   const { now } = context;
   const own = now.namespace.name;
-  wanted.cluster.push(...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION_SOURCES);
-  wanted.cluster.push(...WORKLOAD_SOURCES);
-  wanted.places.push({ namespace: own, sources: ['services', 'roles', 'roleBindings'] });
-  for (const { service } of conversionsOf(itemsIn(now.cluster.conversions))) {
-    wanted.places.push(backendsIn(service.namespace));
-  }
-  wantEnd(context, wanted);
-  wanted.nodes.push(...itemsIn(forecast.present.pods).flatMap(({ nodeName }) => nodeName ?? []));
   const samples = collectSamples(context);
-  const held = everythingHeld(context);
-  wanted.samples = [...Map.groupBy(samples, ({ type }) => type)].flatMap(([type, of]) =>
-    type === NAMESPACE_TYPE || isAggregated(context, type)
-      ? []
-      : [...wantedInputs(context, held, type), ...wantedSamples(context, type, of)],
-  );
-  for (const { type, object, key } of samples) {
-    wantServers(context, wanted, 'DELETE', type, object);
-    // Only an aggregated server knows whether it honours dry runs.
-    const isOurs = now.cluster.apiServices?.ok === true && !isAggregated(context, type);
-    const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
-    // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
-    const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
-    if (isOurs && (isAsked || isKept)) wanted.deletions.push({ type, object, key });
-  }
+  const isServedHere = now.cluster.apiServices?.ok === true;
+  return [
+    { cluster: [...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION_SOURCES] },
+    { cluster: [...WORKLOAD_SOURCES] },
+    { places: [{ namespace: own, sources: ['services', 'roles', 'roleBindings'] }] },
+    { places: conversionsOf(itemsIn(now.cluster.conversions)).map(backendOf) },
+    { nodes: itemsIn(present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
+    ...forLastRequest(context),
+    ...[...Map.groupBy(samples, ({ type }) => type)].map(([type, of]) => ({
+      samples:
+        type === NAMESPACE_TYPE || isAggregated(context, type)
+          ? []
+          : [...wantedInputs(context, held, type), ...wantedSamples(context, type, of)],
+    })),
+    ...samples.map(({ type, object, key }) => {
+      const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
+      // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
+      const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
+      // Only an aggregated server knows whether it honours dry runs.
+      const isTried = isServedHere && !isAggregated(context, type) && (isAsked || isKept);
+      return {
+        places: serversAsked(context, 'DELETE', type, object),
+        deletions: isTried ? [{ type, object, key }] : [],
+      };
+    }),
+  ];
 }
 
 /** Reads the guards of the last request of the namespace controller. */
-function wantEnd(context: Context, wanted: Wanted): void {
+function forLastRequest(context: Context): Part[] {
   const { namespace } = context.now;
-  wantServers(context, wanted, 'UPDATE', FINALIZE, namespace);
-  if (guardsOfLastRequest(context).length === 0) return;
   const object = { ...namespace, namespace: '' };
-  wanted.trials.push({ type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER });
+  const isGuarded = guardsOfLastRequest(context).length > 0;
+  const trial = { type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER };
+  const places = serversAsked(context, 'UPDATE', FINALIZE, namespace);
+  return [{ places, trials: isGuarded ? [trial] : [] }];
 }
 
-/** Reads the backends of the webhooks that such a request needs. */
-function wantServers(
+/** Returns where the webhooks run that such a request needs. */
+function serversAsked(
   context: Context,
-  wanted: Wanted,
   operation: 'UPDATE' | 'DELETE',
   type: ResourceType,
   { labels }: Pick<ObjectFacts, 'labels'>,
-): void {
-  for (const { service } of closedWebhooks(context, operation, type, labels)) {
-    wanted.places.push(backendsIn(service.namespace));
-  }
+): Wanted['places'] {
+  return closedWebhooks(context, operation, type, labels).map(backendOf);
+}
+
+function backendOf({ service }: { service: ServiceRef }): Wanted['places'][number] {
+  return { namespace: service.namespace, sources: ['services', 'pods'] };
 }
 
 /** Errors that an extension API server may have caused. */
 const OF_AN_API = /^(?:unexpected-items|other|forbidden|unavailable|timeout)$/;
 
 /** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
-function wantForApis(context: Context, wanted: Wanted): void {
+function forApis(context: Context): Part[] {
   const { now, conditions } = context;
   const errors = conditions.contentFailure?.errors ?? [];
   const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
@@ -199,165 +197,161 @@ function wantForApis(context: Context, wanted: Wanted): void {
       !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
   );
   const isAlone = isUnexplainedByContent(context);
-  if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return;
-  wanted.cluster.push(...BASIS);
-  if (isAlone) {
-    wanted.cluster.push(...ADMISSION_SOURCES, ...WORKLOAD_SOURCES, ...RIGHTS);
-    wanted.places.push({ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] });
-    wantEnd(context, wanted);
-  }
-  if (failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind))) {
-    wanted.cluster.push('apiServices');
-  }
+  if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return [];
+  const isOfApi = failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind));
   const isRefused = errors.some(isAdmissionError);
-  if (isRefused) wanted.cluster.push(...ADMISSION_SOURCES);
-  for (const { type, sample } of isRefused ? countsOf(now) : []) {
-    if (sample !== undefined) wantServers(context, wanted, 'DELETE', type, sample);
-  }
-  if (errors.some(isInitializing)) {
-    wanted.cluster.push('definitions');
-    // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
-    wanted.definitions.push(...itemsIn(now.cluster.definitions).map(({ name }) => name));
-  }
-  for (const { type, read } of now.content) {
-    if (!read.ok && !isBuiltIn(type.group)) wanted.definitions.push(typeName(type));
-  }
-  wantBackends(context, wanted, errors, failing);
+  // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
+  const converted = errors.some(isInitializing) ? itemsIn(now.cluster.definitions) : undefined;
+  const unlisted = now.content.filter(({ type, read }) => !read.ok && !isBuiltIn(type.group));
+  return [
+    { cluster: [...BASIS, ...(isOfApi ? (['apiServices'] as const) : [])] },
+    ...(isAlone
+      ? [
+          { cluster: [...ADMISSION_SOURCES, ...WORKLOAD_SOURCES, ...RIGHTS] },
+          { places: [{ namespace: now.namespace.name, sources: [...NAMED_RIGHTS] }] },
+          ...forLastRequest(context),
+        ]
+      : []),
+    ...(isRefused
+      ? [
+          { cluster: [...ADMISSION_SOURCES] },
+          ...countsOf(now).map(({ type, sample }) => ({
+            places: sample === undefined ? [] : serversAsked(context, 'DELETE', type, sample),
+          })),
+        ]
+      : []),
+    converted === undefined
+      ? {}
+      : { cluster: ['definitions'], definitions: converted.map(({ name }) => name) },
+    { definitions: unlisted.map(({ type }) => typeName(type)) },
+    forBackends(context, errors, failing),
+  ];
 }
+
+const NAMED_RIGHTS = ['roles', 'roleBindings'] as const;
 
 /** Reads the Services that the API server calls, and the workloads behind them. */
-function wantBackends(
+function forBackends(
   context: Context,
-  wanted: Wanted,
   errors: readonly ContentError[],
   failing: readonly GroupVersion[],
-): void {
-  const named = errors.flatMap((error) => ('service' in error && error.service?.namespace) || []);
-  const isFailing = (api: GroupVersion): boolean => failing.some((one) => isSameVersion(api, one));
-  const apis = extensionApis(context).filter(isFailing);
-  const calls = [...apis, ...conversionsOf(definitionsOf(context))];
-  const namespaces = new Set([...named, ...calls.map(({ service }) => service.namespace)]);
-  wanted.places.push(...[...namespaces].map(backendsIn));
-  if (namespaces.size > 0) wanted.cluster.push('namespaces', ...WORKLOAD_SOURCES);
-}
-
-function backendsIn(namespace: string): Wanted['places'][number] {
-  return { namespace, sources: ['services', 'pods'] };
+): Part {
+  const named = errors.flatMap((error) => ('service' in error && error.service) || []);
+  const apis = extensionApis(context).filter((api) =>
+    failing.some((one) => isSameVersion(api, one)),
+  );
+  const calls = [...apis, ...conversionsOf(definitionsOf(context))].map(({ service }) => service);
+  const places = [...named, ...calls].map((service) => backendOf({ service }));
+  return places.length === 0 ? {} : { places, cluster: ['namespaces', ...WORKLOAD_SOURCES] };
 }
 
 /** The number of pods of a workload to read: all of them have the same problem. */
 const FEW = 3;
-
+const MAX_SUSPECTS = 5;
 /** Types without a status, whose content is never read. */
 const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 
-function wantForOwners(context: Context, held: readonly Held[], wanted: Wanted): void {
-  const { now } = context;
-  const own = now.namespace.name;
-  wanted.cluster.push('namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES);
-  wanted.places.push({ namespace: own, sources: OWNER_SOURCES.here });
-  const places = new Set<string>();
-  for (const one of held) {
-    if (isOftenProviderManaged(one)) wanted.cluster.push('providerNodes');
-    wanted.definitions.push(...definitionNames(context, one));
-    wantDetails(context, one, wanted);
-    const homes = [...new Set(placesOfNamesakes(context, one))];
-    const able = ableAccounts(context, one.type);
-    const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
-    // A namesake without permissions on the type is another installation.
-    const controllers = homes.filter((home) => accounts.includes(home));
-    wanted.partners.push(...namedOutside(context, one, controllers));
-    if (now.forecast !== undefined) wantNeeds(context, one, wanted);
-    else wanted.behind.push(...namespacesAwaited(context, one).map(({ namespace }) => namespace));
-    wantTrial(context, one, wanted);
-    if (able.everywhere) wanted.cluster.push('pods');
-    const servers = placesOfServers(context, one);
-    for (const place of [...accounts, ...able.namespaces, ...servers, ...homes]) places.add(place);
-    for (const object of one.objects.slice(0, 1)) {
-      wantServers(context, wanted, 'UPDATE', one.type, object);
-    }
-  }
-  wantServersOfPods(context, wanted);
-  if (now.forecast === undefined) wanted.partners.push(...ownersOfPods(context));
-  if (now.forecast === undefined && isRead(context, wanted)) wantForSuspects(context, held, wanted);
-  for (const { ready, pods } of actorsOf(context)) {
-    const running = pods.filter(({ phase }) => ready === 0 && phase === 'Running').slice(0, FEW);
-    wanted.nodes.push(...running.flatMap(({ nodeName }) => nodeName ?? []));
-  }
-  const existing = now.cluster.namespaces;
+/** Reads who may have to remove the finalizers, and why they do not. */
+function forOwners(context: Context, held: readonly Held[]): Part[] {
+  const { cluster, forecast, namespace } = context.now;
+  const sources = ['namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES] as const;
+  // Without the sources of the cluster no owner is known.
+  const isRead = sources.every((key) => cluster[key] !== undefined);
+  const candidates = held.map((one) => ({ one, ...placesOfCandidates(context, one) }));
+  const places = new Set(candidates.flatMap((who) => who.places));
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
-  const names = existing?.ok === true ? existing.value.map(({ name }) => name) : [...places];
-  for (const namespace of places.intersection(new Set(names))) {
-    wanted.places.push({ namespace, sources: OWNER_SOURCES.elsewhere });
-  }
+  const existing = cluster.namespaces?.ok === true && cluster.namespaces.value;
+  const there = existing ? places.intersection(new Set(existing.map(({ name }) => name))) : places;
+  const asleep = actorsOf(context).filter(({ ready }) => ready === 0);
+  const stuck = asleep.flatMap(({ pods }) =>
+    pods.filter(({ phase }) => phase === 'Running').slice(0, FEW),
+  );
+  return [
+    { cluster: [...sources], places: [{ namespace: namespace.name, sources: OWNER_SOURCES.here }] },
+    { places: [...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })) },
+    { cluster: held.some(isOftenProviderManaged) ? ['providerNodes'] : [] },
+    { cluster: candidates.some(({ isAnywhere }) => isAnywhere) ? ['pods'] : [] },
+    { nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []) },
+    { places: serversOfPods(context) },
+    ...candidates.map(({ one, controllers }) => ({
+      definitions: definitionNames(context, one),
+      details: detailsOf(context, one),
+      partners: namedOutside(context, one, controllers),
+      trials: trialsOf(context, one),
+      places: one.objects
+        .slice(0, 1)
+        .flatMap((object) => serversAsked(context, 'UPDATE', one.type, object)),
+    })),
+    ...(forecast !== undefined
+      ? held.map((one) => ({ partners: needsOf(context, one) }))
+      : [
+          { partners: ownersOfPods(context) },
+          ...held.map((one) => ({
+            behind: namespacesAwaited(context, one).map((wait) => wait.namespace),
+          })),
+          { logs: isRead ? logsOfSuspects(context, held) : [] },
+        ]),
+  ];
 }
 
-const MAX_SUSPECTS = 5;
-
-/** Reports whether the sources of the cluster were read: without them no owner is known. */
-function isRead({ now }: Context, { cluster }: Wanted): boolean {
-  return cluster.every((key) => now.cluster[key] !== undefined);
-}
-
-/**
- * Reads other objects of a type if its owner depends on them, and the logs of the most likely owners. Their pods and
- * containers are known after the second round.
- */
-function wantForSuspects(context: Context, held: readonly Held[], wanted: Wanted): void {
-  if (context.now.logs === undefined) return;
-  const found = held.map((one) => findOwner(context, one));
-  const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
-  const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
-  for (const actor of [...actors].slice(0, MAX_SUSPECTS)) {
-    wanted.logs.push(...logSources(context, actor));
-  }
-}
-
-/** Returns workloads with the name of the writer or of the well-known product, in any namespace. */
-function placesOfNamesakes(context: Context, held: Held): string[] {
+/** Returns where those run that may change the type, that serve it, or that have the name of the writer or product. */
+function placesOfCandidates(context: Context, held: Held) {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
   const isNamesake = (actor: Actor): boolean =>
     names.some((name) => hasProgramName(actor, name)) ||
     (known !== undefined && isWorkloadOf(known, actor.name));
-  return actorsOf(context).flatMap((actor) => (isNamesake(actor) ? actor.namespace : []));
+  const homes = actorsOf(context)
+    .filter(isNamesake)
+    .map(({ namespace }) => namespace);
+  const able = ableAccounts(context, held.type);
+  const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
+  return {
+    places: [...accounts, ...able.namespaces, ...placesOfServers(context, held), ...homes],
+    // A namesake without permissions on the type is another installation.
+    controllers: [...new Set(homes)].filter((home) => accounts.includes(home)),
+    isAnywhere: able.everywhere,
+  };
 }
 
-/** Reads webhooks where a controller has no pods: one that does not respond may refuse them. */
-function wantServersOfPods(context: Context, wanted: Wanted): void {
-  if (actorsOf(context).every(({ ready }) => ready > 0)) return;
-  for (const { rules, service } of webhooksOf(context)) {
-    const takesPods = rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false));
-    if (!takesPods || service === undefined) continue;
-    wanted.places.push(backendsIn(service.namespace));
-  }
+/** Returns the logs of the most likely owners. Their pods and containers are known after the second round. */
+function logsOfSuspects(context: Context, held: readonly Held[]): Wanted['logs'] {
+  if (context.now.logs === undefined) return [];
+  const found = held.map((one) => findOwner(context, one));
+  const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
+  const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
+  return [...actors].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor));
 }
 
-function wantDetails({ now }: Context, { type, objects }: Held, wanted: Wanted): void {
-  const hasStatus = !WITHOUT_STATUS.has(typeName(type));
+/** Returns where webhooks run that a controller without pods needs: one that does not respond may refuse them. */
+function serversOfPods(context: Context): Wanted['places'] {
+  if (actorsOf(context).every(({ ready }) => ready > 0)) return [];
+  return withService(webhooksOf(context))
+    .filter(({ rules }) => rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false)))
+    .map(backendOf);
+}
+
+function detailsOf({ now }: Context, { type, objects }: Held): Wanted['details'] {
+  if (WITHOUT_STATUS.has(typeName(type))) return [];
   const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
-  if (!hasStatus) return;
   const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
-  const total = count?.total ?? inside.length;
-  wanted.details.push(...inside.map((object) => ({ type, object, total })));
+  return inside.map((object) => ({ type, object, total: count?.total ?? inside.length }));
 }
 
-/** Reads the objects that a clean-up may need: those that a held object names, and those that these name. */
-function wantNeeds(context: Context, held: Held, wanted: Wanted): void {
+/** Returns the objects that a clean-up may need: those that a held object names, and those that these name. */
+function needsOf(context: Context, held: Held): Wanted['partners'] {
   const named = namedByOwner(context, held);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  const further = [...objectsNamedBy(context, between), ...parametersFor(context, held)];
-  wanted.partners.push(...named, ...further);
+  return [...named, ...objectsNamedBy(context, between), ...parametersFor(context, held)];
 }
 
-/** Tries one removal as a dry run for each group of objects and guard, if admission applies any guard. */
-function wantTrial(context: Context, held: Held, wanted: Wanted): void {
+/** Returns removals to try as a dry run: one for each group of objects and guard, if admission applies any guard. */
+function trialsOf(context: Context, { finalizer, objects, type }: Held): Wanted['trials'] {
   // Only the aggregated server itself knows whether it honours dry runs.
-  if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, held.type)) return;
-  const { finalizer, objects, type } = held;
-  for (const object of oneForEachGuard(context, type, objects)) {
+  if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, type)) return [];
+  return oneForEachGuard(context, type, objects).map((object) => {
     const asked = guardsAsked(context, 'UPDATE', type, object);
     const admission = asked && { admission: asked.map(({ text }) => text).join(' ') };
-    wanted.trials.push({ type, object, finalizer, ...admission });
-  }
+    return { type, object, finalizer, ...admission };
+  });
 }

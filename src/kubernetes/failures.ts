@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
 import { causeChain, describeError, errorCode } from '../base/errors.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../base/json.ts';
-import { plainText, shorten } from '../base/text.ts';
+import { plainText, shorten, shortQuote } from '../base/text.ts';
 import { failureKindOf, type ReadFailure, readFailed } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 import type { Try, TryFailure } from './retry.ts';
@@ -124,7 +124,7 @@ export function contentTypeOf(answer: Answer): string {
 
 /** Returns a text as one line of limited length. */
 export function shortLine(text: string): string {
-  return shorten(plainText(text).replace(/\s+/g, ' ').trim(), MAX_MESSAGE_CHARS);
+  return shortQuote(plainText(text), MAX_MESSAGE_CHARS);
 }
 
 /**

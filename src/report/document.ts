@@ -1,7 +1,8 @@
 import { upperFirst } from '../base/text.ts';
 import { groupsBy } from './causes.ts';
+import type { Action, Remedies } from './remedies.ts';
 import { asSentences, leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
-import type { CauseView, NamespaceView, Remedies, Row, View } from './view.ts';
+import type { CauseView, NamespaceView, Row, View } from './view.ts';
 import {
   bold,
   capitalized,
@@ -21,22 +22,35 @@ interface Item {
   lines: Words[];
 }
 
-/** A part of a report before it is written as Markdown or as text. */
+/** A part of a report before it is written as Markdown or as text. `left` items, rows or actions are not shown. */
 export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
   /** A note explains a term. The text output has no notes. */
   | { kind: 'line' | 'note'; words: Words }
-  /** The title may be empty; `left` items are not shown. */
+  /** The title may be empty. */
   | { kind: 'list'; title: Words; items: Item[]; left: number; isOrdered: boolean }
-  /** `first`: number of the first action. `left`: number of actions that are shown elsewhere. */
-  | ({ kind: 'actions'; first: number; left: number } & Remedies)
+  /** `first`: number of the first action. */
+  | {
+      kind: 'actions';
+      title: string;
+      actions: Action[];
+      isOrdered: boolean;
+      first: number;
+      left: number;
+    }
   | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
-  /** `left` links are not shown. */
-  | { kind: 'graph'; rows: Row[]; left: number }
+  | { kind: 'graph'; start: Words; rows: Row[]; left: number }
   /** Blocks about one cause. */
   | { kind: 'section'; blocks: Block[] }
-  /** A collapsed part. `inText`: where the text output shows it expanded; the step log has a group for every other part. */
-  | { kind: 'fold'; title: Words; blocks: Block[]; inText: 'everywhere' | 'terminal' | 'nowhere' };
+  | Fold;
+
+/** A collapsed part. `inText`: where the text output shows it expanded; the step log has a group for every other part. */
+export interface Fold {
+  kind: 'fold';
+  title: Words;
+  blocks: Block[];
+  inText: 'everywhere' | 'terminal' | 'nowhere';
+}
 
 /**
  * The length of the report, from everything to the bare verdict. It is shortened by whole blocks:
@@ -47,17 +61,11 @@ export interface Detail {
   causes: number;
   /** Remedies of a cause; 1: only the first remedy. */
   remedies: number;
-  /** Items of a list. */
+  /** Items of a list; 0: the bare verdict. */
   rows: number;
-  /** Items of the lists about forcing, which are outside of the folds. */
-  forced: number;
   /** Limit for one quoted text, in characters. */
   chars: number;
-  /** Namespaces whose graph and conditions are shown, in a run over several. */
-  namespaces: number;
   hasEvidence: boolean;
-  /** Whether the wait-for graph comes first, as in a text. */
-  isGraphFirst: boolean;
 }
 
 /** Causes in the list at the top. */
@@ -68,10 +76,12 @@ const MAX_PLACES = 10;
 const MAX_CONTRADICTIONS = 10;
 /** Actions of one kind outside of the folds. */
 const MAX_VISIBLE_ACTIONS = 3;
+/** Rows for one namespace of many with details. */
+const ROWS_PER_NAMESPACE = 20;
 
 /** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
-  const { headline, namespaces, queued, terms, leftBehind } = view;
+  const { headline, namespaces, queued, terms } = view;
   const isMany = namespaces.length > 1;
   const only = isMany ? undefined : namespaces[0];
   const all = isMany ? listOf('', namespaces, detail.rows, namespaceItem) : [];
@@ -79,12 +89,10 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const isBare = detail.rows === 0;
   const [first] = view.causes.slice(0, detail.causes);
   const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
-  const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   return [
     { kind: 'heading', level: '###', words: `${view.mark} ${headline}` },
-    ...(only !== undefined && detail.isGraphFirst ? graphBlocks(only, detail) : []),
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
-    ...(only?.notes ?? []).map((note): Block => lineBlock(asSentences([note]))),
+    ...(only?.notes ?? []).map((note) => lineBlock(asSentences([note]))),
     ...(first === undefined ? [] : causeSection(view, first, 1, visible, detail)),
     ...(only === undefined ? [] : stepBlocks(only, detail)),
     ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
@@ -96,24 +104,11 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: term }))),
     ...restOfCauses(view, detail),
     ...(isSmall ? [] : foldBlock(`All ${counted(namespaces.length, 'namespace')}`, all)),
-    ...foldBlock(
-      leftBehindTitle(harmless, view.run),
-      listOf('', harmless, detail.rows, (one) => {
-        const place = isMany ? ` for ${literal(one.namespace)}` : '';
-        return `${objectName(one)}${place}: ${diagnosed(one.why)}`;
-      }),
-      'everywhere',
-    ),
+    ...harmlessFold(view, isMany, detail),
     ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
-    ...(isBare || view.rules.length === 0
-      ? []
-      : foldBlock(
-          'Permissions that would show what was not inspected',
-          [{ kind: 'commands', language: 'yaml', lines: view.rules }],
-          // Without a cause, they are what to do.
-          namespaces.every(({ titles }) => titles.length > 0) ? 'nowhere' : 'everywhere',
-        )),
-    ...detailBlocks(view, detail),
+    ...(isBare ? [] : permissionsFold(view)),
+    ...evidenceFold(view, only, detail),
+    ...detailsFold(view, only, detail),
   ];
 }
 
@@ -121,28 +116,23 @@ function lineBlock(words: Words): Block {
   return { kind: 'line', words };
 }
 
-function foldBlock(
-  title: Words,
-  blocks: Block[],
-  inText: Extract<Block, { kind: 'fold' }>['inText'] = 'nowhere',
-): Block[] {
+function foldBlock(title: Words, blocks: Block[], inText: Fold['inText'] = 'nowhere'): Fold[] {
   return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, inText }];
 }
 
 /** Returns a list of the items for which there is room; nothing without items. */
 function listOf<T>(
   title: Words,
-  items: readonly T[],
+  given: readonly T[],
   most: number,
   itemOf: (item: T) => Words | Item,
 ): Block[] {
-  const shown = items.slice(0, most).map((one) => {
+  const items = given.slice(0, most).map((one) => {
     const item = itemOf(one);
     return typeof item === 'string' ? { words: item, lines: [] } : item;
   });
-  if (shown.length === 0) return [];
-  const left = items.length - shown.length;
-  return [{ kind: 'list', title, items: shown, left, isOrdered: false }];
+  const left = given.length - items.length;
+  return items.length === 0 ? [] : [{ kind: 'list', title, items, left, isOrdered: false }];
 }
 
 /** Lists several causes, in one sentence each. */
@@ -153,6 +143,34 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
     lineBlock(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
     { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
   ];
+}
+
+/** Returns the section about one cause. The list of several causes has its sentence already. */
+export function causeSection(
+  { causeCount, whyTitle }: Pick<View, 'causeCount' | 'whyTitle'>,
+  { also, attribution, clauses, namespaces, remedies, title }: CauseView,
+  number: number,
+  limit: number,
+  detail: Detail,
+): Block[] {
+  const isOnly = causeCount === 1;
+  const isListed = !isOnly && number <= MAX_LISTED;
+  const groups = remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
+  const sentences = isListed ? '' : asSentences(clauses);
+  const places = Math.min(MAX_PLACES, detail.rows);
+  const lines = [
+    joinWords([isOnly ? bold(`${whyTitle}.`) : '', sentences, also], ' '),
+    namespaces.length > 1 ? `In ${listExact(namespaces, places)}.` : '',
+    attribution,
+  ].filter((line) => line !== '');
+  const blocks = [
+    ...lines.map(lineBlock),
+    ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
+  ];
+  if (blocks.length === 0) return [];
+  const words = `${number}. ${capitalized(title)}`;
+  const heading: Block[] = isOnly ? [] : [{ kind: 'heading', level: '####', words }];
+  return [{ kind: 'section', blocks: [...heading, ...blocks] }];
 }
 
 /** Returns folds with the rest of the first cause, and with all other causes. */
@@ -171,35 +189,6 @@ function restOfCauses(view: View, detail: Detail): Block[] {
   ];
 }
 
-/** Returns the section about one cause. The list of several causes has its sentence already. */
-export function causeSection(
-  { causeCount, whyTitle }: Pick<View, 'causeCount' | 'whyTitle'>,
-  { also, attribution, clauses, namespaces, remedies, title }: CauseView,
-  number: number,
-  limit: number,
-  detail: Detail,
-): Block[] {
-  const isOnly = causeCount === 1;
-  const isListed = !isOnly && number <= MAX_LISTED;
-  const groups = remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
-  const lines = [
-    joinWords(
-      [isOnly ? bold(`${whyTitle}.`) : '', isListed ? '' : asSentences(clauses), also],
-      ' ',
-    ),
-    namespaces.length > 1 ? `In ${listExact(namespaces, Math.min(MAX_PLACES, detail.rows))}.` : '',
-    attribution,
-  ].filter((line) => line.length > 0);
-  const blocks = [
-    ...lines.map((line) => lineBlock(line)),
-    ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
-  ];
-  if (blocks.length === 0) return [];
-  const words = `${number}. ${capitalized(title)}`;
-  const heading: Block[] = isOnly ? [] : [{ kind: 'heading', level: '####', words }];
-  return [{ kind: 'section', blocks: [...heading, ...blocks] }];
-}
-
 /** Returns the folded part of a cause: more remedies, ways to look closer, and the commands for other places. */
 function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
   if (detail.remedies <= 1) return [];
@@ -216,17 +205,19 @@ function restOfCause({ title, remedies }: CauseView, limit: number, detail: Deta
 }
 
 function actionBlocks(group: Remedies, from: number, to: number, { remedies }: Detail): Block[] {
+  const { title, isOrdered } = group;
   const actions = group.actions.slice(from, to);
   if (actions.length === 0) return [];
   const left = from === 0 && remedies > 1 ? group.actions.length - actions.length : 0;
-  return [{ kind: 'actions', ...group, actions, first: from + 1, left }];
+  return [{ kind: 'actions', title, isOrdered, actions, first: from + 1, left }];
 }
 
 /** Returns the steps of a deletion that would not hang. */
 function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Block[] {
   if (actions.length === 0 || remedies <= 1) return [];
-  const title = 'Delete in this order';
-  return [{ kind: 'actions', title, isOrdered: true, isExtra: false, actions, first: 1, left: 0 }];
+  return [
+    { kind: 'actions', title: 'Delete in this order', isOrdered: true, actions, first: 1, left: 0 },
+  ];
 }
 
 function notInspectedBlocks({ notInspected }: View): Block[] {
@@ -245,11 +236,6 @@ function objectName({ kind, name }: { kind: string; name: string }): Words {
   return literal(`${kind} ${name}`);
 }
 
-/** Writes a name with a sentence of the diagnosis about it. */
-function explained(name: Words, text: string): Words {
-  return `${name}: ${diagnosed(text)}`;
-}
-
 /** Returns what forcing did or would do, and what that left behind; these are never folded. */
 function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
   if (forced === null) return [];
@@ -257,7 +243,7 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
   const title = isMany ? `${what} in ${literal(name)}` : what;
   const left = `Left behind by forcing (${counted(orphans.length, 'object')})`;
-  const most = detail.forced;
+  const { rows: most } = detail;
   return [
     ...(actions.length === 0 ? [lineBlock(`${bold(`${title}:`)} nothing.`)] : []),
     ...listOf(title, actions, most, ({ target, finalizer, result }) => {
@@ -268,7 +254,9 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
       const parts = joinWords([literal(apiVersion), listExact(finalizers)], ', ');
       return `${objectName(object)}, ${parts}, UID ${literal(uid)}`;
     }),
-    ...listOf('Refused', refused, most, (one) => explained(literal(one.target), one.reason)),
+    ...listOf('Refused', refused, most, ({ target, reason }) => {
+      return `${literal(target)}: ${diagnosed(reason)}`;
+    }),
   ];
 }
 
@@ -281,12 +269,20 @@ function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Bloc
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [lineBlock('No cluster-scoped object that was read points into it.')];
   }
-  return leftBehind
-    .filter(({ breaksOthers }) => breaksOthers)
-    .slice(0, detail.rows)
-    .map((one) =>
-      lineBlock(`${bold('Breaks other namespaces:')} ${explained(objectName(one), one.why)}.`),
-    );
+  const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers);
+  return breaking.slice(0, detail.rows).map((one) => {
+    const why = `${objectName(one)}: ${diagnosed(one.why)}`;
+    return lineBlock(`${bold('Breaks other namespaces:')} ${why}.`);
+  });
+}
+
+function harmlessFold({ leftBehind, run }: View, isMany: boolean, detail: Detail): Block[] {
+  const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
+  const list = listOf('', harmless, detail.rows, (one) => {
+    const place = isMany ? ` for ${literal(one.namespace)}` : '';
+    return `${objectName(one)}${place}: ${diagnosed(one.why)}`;
+  });
+  return foldBlock(leftBehindTitle(harmless, run), list, 'everywhere');
 }
 
 /** Returns folds with the steps of one of many namespaces, and the objects that an ordered deletion deleted first. */
@@ -304,6 +300,16 @@ function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Bl
   ];
 }
 
+function permissionsFold({ namespaces, rules }: View): Block[] {
+  if (rules.length === 0) return [];
+  return foldBlock(
+    'Permissions that would show what was not inspected',
+    [{ kind: 'commands', language: 'yaml', lines: rules }],
+    // Without a cause, they are what to do.
+    namespaces.every(({ titles }) => titles !== '') ? 'nowhere' : 'everywhere',
+  );
+}
+
 /** Returns one line about what a forecast rests on. */
 function basisLine({ basis }: NamespaceView): Block[] {
   if (basis === undefined) return [];
@@ -311,49 +317,54 @@ function basisLine({ basis }: NamespaceView): Block[] {
   const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
   const unseen =
     notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  return [
-    lineBlock(
-      `This forecast rests on ${counted(objects, 'object')} with finalizers${who}; ${unseen}.`,
-    ),
-  ];
+  const rests = `${counted(objects, 'object')} with finalizers${who}; ${unseen}`;
+  return [lineBlock(`This forecast rests on ${rests}.`)];
+}
+
+/** Returns the wait-for graph and what supports each link. */
+function evidenceFold(view: View, only: NamespaceView | undefined, detail: Detail): Block[] {
+  if (!detail.hasEvidence) return [];
+  const proofs = view.causes.flatMap((cause) => cause.proofs);
+  return foldBlock(
+    'Evidence',
+    [
+      ...(only === undefined ? [] : graphBlocks(only, detail)),
+      ...listOf('What was seen', proofs, detail.rows, (proof) => proof),
+    ],
+    'terminal',
+  );
+}
+
+function graphBlocks({ name, rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
+  if (rows.length === 0) return [];
+  const shown = rows.slice(0, detail.rows);
+  const left = (diagnosis?.edges.length ?? 0) - shown.length;
+  return [{ kind: 'graph', start: `Namespace ${literal(name)}`, rows: shown, left }];
 }
 
 /** Returns the details for readers who want to check the report. */
-function detailBlocks(view: View, detail: Detail): Block[] {
-  const [only, ...others] = view.namespaces;
-  const proofs = detail.hasEvidence ? view.causes.flatMap((cause) => cause.proofs) : [];
-  const evidence = listOf('', proofs, detail.rows, (proof) => proof);
+function detailsFold(view: View, only: NamespaceView | undefined, detail: Detail): Block[] {
+  if (only !== undefined) return foldBlock('Details', readBlocks(only, view, detail));
   // The details of namespaces that wait for the same causes differ only in names.
   const alikeBy = ({ name, outcome, titles }: NamespaceView): string =>
-    titles.length === 0 ? name : `${outcome} ${toPlain(titles)}`;
+    titles === '' ? name : `${outcome} ${toPlain(titles)}`;
+  const most = detail.hasEvidence ? Math.floor(detail.rows / ROWS_PER_NAMESPACE) : 0;
   const each = groupsBy(view.namespaces, alikeBy)
-    .slice(0, detail.namespaces)
+    .slice(0, most)
     .flatMap(([one, ...alike]) => {
       const like = alike.length === 0 ? '' : ` and ${counted(alike.length, 'other')} like it`;
-      return foldBlock(`${literal(one.name)}${like}`, readBlocks(one, view, detail));
+      const blocks = [...graphBlocks(one, detail), ...readBlocks(one, view, detail)];
+      return foldBlock(`${literal(one.name)}${like}`, blocks);
     });
-  return [
-    ...foldBlock('Evidence', evidence, 'terminal'),
-    ...(only !== undefined && others.length === 0
-      ? foldBlock('Details', readBlocks(only, view, detail))
-      : foldBlock('Details of each namespace', each)),
-  ];
+  return foldBlock('Details of each namespace', each);
 }
 
-/** Returns every link with its reason, and the graph as a picture. */
-function graphBlocks({ rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
-  if (!detail.hasEvidence || rows.length === 0) return [];
-  const shown = rows.slice(0, detail.rows);
-  const all = diagnosis?.edges.length ?? 0;
-  return [{ kind: 'graph', rows: shown, left: all - shown.length }];
-}
-
-/** Returns the chain, other findings and raw data, which few readers need. */
+/** Returns other findings and raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
-  const { name: home, diagnosis, conditions, timeline, verdict, forced, rows } = namespace;
+  const { name: home, diagnosis, conditions, timeline, verdict, forced, rows, unread } = namespace;
   // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
-  const { findings = [], queued = [], notInspected = [] } = diagnosis ?? {};
+  const { findings = [], queued = [], contradictions = [] } = diagnosis ?? {};
   const { rows: most } = detail;
   const raw = detail.hasEvidence ? most : 0;
   const scene = { home, now: run.finishedAt };
@@ -362,11 +373,9 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
   const others = findings.filter(({ id }) => !told.has(id));
   // Conditions of a namespace are True when something is wrong.
   const reported = conditions.filter(({ status }) => status !== 'False');
-  const contradictions = raw === 0 ? [] : (diagnosis?.contradictions ?? []);
   return [
-    ...(detail.isGraphFirst ? [] : graphBlocks(namespace, detail)),
     ...contradictions
-      .slice(0, MAX_CONTRADICTIONS)
+      .slice(0, Math.min(raw, MAX_CONTRADICTIONS))
       .map((one) => lineBlock(`${diagnosed(upperFirst(one))}.`)),
     ...listOf('Other findings', others, most, (finding) => {
       const subject = subjectWords(finding.subject, home);
@@ -376,9 +385,7 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
       const count = formatCount(one.count);
       return `${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
     }),
-    ...listOf('Not inspected', notInspected, most, ({ what, reason, grant }) => {
-      return `${diagnosed(what)}: ${grant ? literal(reason) : diagnosed(reason)}`;
-    }),
+    ...listOf('Not inspected', unread, most, (words) => words),
     ...listOf('Conditions of the namespace', reported, raw, (one) => {
       const state = literal(`${one.type}=${one.status}`);
       return `${state}, ${literal(one.reason)}: ${literal(one.message)}`;

@@ -1,12 +1,14 @@
 import { codeHtml, plainText, shorten } from '../base/text.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
+import type { Action } from './remedies.ts';
 import { clockTime, clusterWords } from './sentences.ts';
-import type { Action, Ending, Failure, View } from './view.ts';
+import type { Ending, Failure, View } from './view.ts';
 import {
   bold,
   capitalized,
   diagnosed,
   formatCount,
+  joinWords,
   toHtml,
   toMarkdown,
   type Words,
@@ -19,36 +21,13 @@ export interface RenderContext {
   runLabel?: string | undefined;
 }
 
-const FULL: Detail = {
-  causes: 200,
-  remedies: 20,
-  rows: 200,
-  forced: 8,
-  chars: 300,
-  namespaces: 10,
-  hasEvidence: true,
-  isGraphFirst: false,
-};
+const FULL: Detail = { causes: 200, remedies: 20, rows: 200, chars: 300, hasEvidence: true };
 
 /** The file on disk: its size is not limited by a host, but a million rows would not help. */
-const FILE: Detail = {
-  ...FULL,
-  remedies: 100,
-  rows: 2_000,
-  forced: 2_000,
-  chars: 2_000,
-  namespaces: 1_000,
-};
+const FILE: Detail = { ...FULL, remedies: 100, rows: 2_000, chars: 2_000 };
 
 /** Every cause with its first remedy. */
-const BRIEF: Detail = {
-  ...FULL,
-  remedies: 1,
-  rows: 5,
-  chars: 200,
-  namespaces: 0,
-  hasEvidence: false,
-};
+const BRIEF: Detail = { ...FULL, remedies: 1, rows: 5, chars: 200, hasEvidence: false };
 
 /** Forms of a report, from the longest to the shortest. */
 const FORMS: readonly Detail[] = [
@@ -120,6 +99,9 @@ const MAX_COMMAND_CHARS = 4_000;
 const MAX_FAILURE_CHARS = 1_000;
 /** Lines below an item of a list. */
 const MAX_LINES = 20;
+/** Levels of the wait-for graph. */
+const MAX_DEPTH = 5;
+
 function blockMarkdown(block: Block, chars: number): string {
   const text = (words: Words): string => toMarkdown(words, chars);
   const inner = (blocks: readonly Block[]): string =>
@@ -151,20 +133,21 @@ function blockMarkdown(block: Block, chars: number): string {
       });
       return `**${title}**\n\n${items.join('\n')}${andMore(left)}`;
     }
-    case 'commands': {
+    case 'commands':
       return codeBlock(block.language, block.lines);
-    }
     case 'graph': {
-      const links = block.rows.map(({ fromWords, toWords, because, isRootCause }, at) => {
-        const root = isRootCause ? ` (${bold('root cause')})` : '';
-        return `${at + 1}. ${text(`${fromWords} waits for ${toWords}${root}: ${because}`)}`;
+      // A nested list wraps on a narrow screen. From some depth on it would have no room.
+      const links = block.rows.map(({ depth, label, message, isRootCause }) => {
+        const root = isRootCause ? bold('Root cause:') : '';
+        const indent = '  '.repeat(Math.min(depth.length, MAX_DEPTH));
+        return `${indent}- ${text(joinWords([root, label, message], ' '))}`;
       });
-      return `${links.join('\n')}${andMore(block.left)}`;
+      return `- ${text(block.start)}\n${links.join('\n')}${andMore(block.left)}`;
     }
     case 'section':
       return inner(block.blocks);
     case 'fold':
-      return markdownFold(toHtml(block.title), inner(block.blocks));
+      return `<details><summary>${toHtml(block.title)}</summary>\n\n${inner(block.blocks)}\n\n</details>`;
   }
 }
 
@@ -194,9 +177,4 @@ function codeBlock(language: 'sh' | 'yaml', text: readonly string[], indent = ''
     : // One line, whose entities leave nothing to parse.
       [`<pre>${lines.map((line) => codeHtml(line, MAX_COMMAND_CHARS)).join('&#10;')}</pre>`];
   return block.map((line) => `${indent}${line}`).join('\n');
-}
-
-/** Writes a fold. `title` is one line of Markdown; blank lines around the content let Markdown work inside. */
-export function markdownFold(title: string, content: string): string {
-  return `<details><summary>${title}</summary>\n\n${content}\n\n</details>`;
 }

@@ -1,14 +1,28 @@
 import type { Log } from '../base/log.ts';
 import { plainText, shorten } from '../base/text.ts';
 import { groupsBy } from './causes.ts';
-import { type Block, causeSection, type Detail, documentOf, SMALL_LIST } from './document.ts';
+import {
+  type Block,
+  causeSection,
+  type Detail,
+  documentOf,
+  type Fold,
+  SMALL_LIST,
+} from './document.ts';
+import type { Action } from './remedies.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
-import type { Action, CauseView, NamespaceView, Row, View } from './view.ts';
-import { capitalized, counted, formatCount, listExact, literal, toPlain } from './words.ts';
+import type { CauseView, NamespaceView, Row, View } from './view.ts';
+import {
+  capitalized,
+  counted,
+  formatCount,
+  joinWords,
+  listExact,
+  literal,
+  toPlain,
+} from './words.ts';
 
 const MAX_PLACES = 5;
-const MAX_TREE_LINES = 60;
-const MAX_SUBJECT_WIDTH = 60;
 /** GitHub shows ten annotations of a kind for a step; the tenth says how many more there are. */
 const MAX_ANNOTATIONS = 10;
 const MAX_ANNOTATION_CHARS = 500;
@@ -17,20 +31,9 @@ const MAX_CHAT_CHARS = 500;
 const TITLE = 'Namespace teardown';
 
 /** A text without folds, with one remedy for each of many causes: forty namespaces fit on a screen. */
-const TEXT: Detail = {
-  causes: 8,
-  remedies: 8,
-  rows: 10,
-  forced: 100,
-  chars: 0,
-  namespaces: 0,
-  hasEvidence: true,
-  isGraphFirst: true,
-};
+const TEXT: Detail = { causes: 8, remedies: 8, rows: 10, chars: 0, hasEvidence: true };
 /** The groups of a step log, which has no limit on a page. */
-const GROUPS: Detail = { ...TEXT, remedies: 100, rows: 100, namespaces: 20 };
-
-type Fold = Extract<Block, { kind: 'fold' }>;
+const GROUPS: Detail = { ...TEXT, remedies: 100, rows: 100 };
 
 /** Renders the report for a terminal. */
 export function renderText(view: View): string {
@@ -106,7 +109,7 @@ function blockLines(block: Block, isShown: (fold: Fold) => boolean, isBrief = fa
     case 'commands':
       return block.lines.map((line) => `  ${plainText(line)}`);
     case 'graph':
-      return [...treeLines(block.rows), ...rest];
+      return [toPlain(block.start), ...block.rows.map(treeLine), ...rest];
     case 'fold':
       return isShown(block) ? [`${toPlain(block.title)}:`, ...inner(block.blocks).flat()] : [];
     case 'section':
@@ -134,30 +137,13 @@ function statesOf(namespaces: readonly NamespaceView[]): string[] {
   });
 }
 
-/** Writes the wait-for graph as indented lines. */
-function treeLines(rows: readonly Row[]): string[] {
-  const [first] = rows;
-  if (first === undefined) return [];
-  const shown = rows.slice(0, MAX_TREE_LINES);
-  const left = ({ depth, label }: Row): string => {
-    const lead = depth.map((more, at) =>
-      at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
-    );
-    return `${lead.join('')}${toPlain(label)}`;
-  };
-  const right = ({ message }: Row): string => toPlain(message);
-  const widths = shown.flatMap((row) => (right(row) === '' ? [] : left(row).length));
-  const width = Math.min(MAX_SUBJECT_WIDTH, Math.max(0, ...widths));
-  return [
-    toPlain(first.fromWords),
-    ...shown.map((row) => {
-      const line = right(row) === '' ? left(row) : `${left(row).padEnd(width)}  ${right(row)}`;
-      return `${line}${row.isRootCause && !row.isKnown ? '   ← root cause' : ''}`;
-    }),
-    ...(rows.length > shown.length
-      ? [`… and ${formatCount(rows.length - shown.length)} more`]
-      : []),
-  ];
+/** Writes an edge of the wait-for graph: "│  └─ Widget db is held by … ← root cause". */
+function treeLine({ depth, label, message, isRootCause }: Row): string {
+  const lead = depth.map((more, at) =>
+    at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
+  );
+  const words = toPlain(joinWords([label, message], ' '));
+  return `${lead.join('')}${words}${isRootCause ? ' ← root cause' : ''}`;
 }
 
 /** Writes one annotation for equal namespaces that were not simply deleted, and one for the worst leftover. */

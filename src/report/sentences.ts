@@ -22,7 +22,7 @@ import {
   withFullStop,
 } from './words.ts';
 
-/** The longest chain in a sentence: of a longer one it has the two ends, and the table has all links. */
+/** The longest chain in a sentence; the graph in the evidence has all links. */
 const MAX_LINKS_TOLD = 4;
 
 /** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
@@ -107,34 +107,35 @@ export function continuationWords(finding: Finding, scene: Scene): Words {
 }
 
 /** Returns a text of the diagnosis about a finding, with the names in it marked. */
-export function findingText(text: string, finding: Finding, { now }: Scene): Words {
-  const { finalizer, subject, quote = '' } = finding;
-  const names = [finalizer, subject.name, subject.namespace].filter((one) => one !== undefined);
+export function findingText(
+  text: string,
+  { finalizer, subject, quote = '' }: Finding,
+  { now }: Scene,
+  subjects: readonly Subject[] = [subject],
+): Words {
   // A name that is an ordinary word would mark every such word of the sentence as code.
-  const special = names.filter((one) => one === finalizer || /[^a-z]/.test(one));
-  if (quote === '' || !text.endsWith(quote)) return diagnosed(withAges(text, now), special);
-  const own = text.slice(0, -quote.length).trimEnd();
-  return `${diagnosed(withAges(own, now), special)} ${literal(quote)}`;
+  const special = [subject.name, subject.namespace ?? ''].filter((one) => /[^a-z]/.test(one));
+  const names = finalizer === undefined ? special : [finalizer, ...special];
+  const isQuoting = quote !== '' && text.endsWith(quote);
+  const own = isQuoting ? text.slice(0, -quote.length).trimEnd() : text;
+  const words = diagnosed(withAges(own, now), names, subjects);
+  return isQuoting ? `${words} ${literal(quote)}` : words;
 }
 
-/** Returns the clauses of a chain, one per link, each readable after the one before it. */
+/** Returns the clauses of a chain, one per link, each readable after the one before it; of a long one the two ends. */
 export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
   const isLong = links.length > MAX_LINKS_TOLD;
   // An owner is told together with the object that it holds.
-  const lastCount = links.at(-1)?.code.startsWith('owner-') ? 2 : 1;
-  const end = isLong ? links.length - lastCount : MAX_LINKS_TOLD;
+  const end = links.length - (links.at(-1)?.code.startsWith('owner-') ? 2 : 1);
   return links.flatMap((link, at) => {
     const previous = links[at - 1];
     if (previous === undefined) {
       return [`${findingSubject(link, scene.home)} ${messageWords(link, scene)}`];
     }
-    if (!isLong || at < MAX_LINKS_TOLD - 2 || at > end)
-      return [clauseAfter(previous, link, scene, at)];
+    if (!isLong || at > end) return [clauseAfter(previous, link, scene, at)];
     if (at < end) return [];
-    const start = MAX_LINKS_TOLD - 2;
-    const who = waiterWords(links[start - 1], scene, start);
     const which = `${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
-    return [`${who} waits, through ${counted(at - start, 'more object')}, for ${which}`];
+    return [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
   });
 }
 

@@ -11,16 +11,9 @@ import {
   type Movement,
   NAMESPACE_NODE,
   type NotInspected,
-  type Remedy,
   type RemedyRole,
 } from '../model/finding.ts';
-import {
-  OUTCOMES,
-  type Outcome,
-  protectedBecause,
-  VERDICTS,
-  type Verdict,
-} from '../model/outcome.ts';
+import { OUTCOMES, type Outcome, VERDICTS, type Verdict } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import {
   type Cause,
@@ -30,18 +23,16 @@ import {
   isStillHeld,
   namespacesOf,
   needsNoSubject,
-  type Root,
 } from './causes.ts';
+import { remediesOf, stepsOf } from './remedies.ts';
 import {
   asSentence,
   asSentences,
   attributionOf,
   chainClauses,
   continuationWords,
-  findingText,
   formatAge,
   isAboutHome,
-  isOpenOnly,
   linkWords,
   messageWords,
   outcomeSign,
@@ -52,6 +43,7 @@ import {
   titleWords,
   withAges,
 } from './sentences.ts';
+import { situationRoot } from './situations.ts';
 import {
   bold,
   capitalized,
@@ -62,7 +54,6 @@ import {
   listExact,
   listWords,
   literal,
-  toPlain,
   type Words,
 } from './words.ts';
 
@@ -71,42 +62,18 @@ const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
-const MAX_INSTANCES = 100;
-const MAX_BLOCKERS_WITH_REMEDIES = 20;
-
-export interface Remedies {
-  title: string;
-  /** Whether all have to be done, in their order; otherwise each is enough. */
-  isOrdered: boolean;
-  /** Whether they only show more about the cause: most readers do not need them. */
-  isExtra: boolean;
-  actions: Action[];
-}
-
-export interface Action {
-  text: Words;
-  risk?: Words | undefined;
-  command?: string | undefined;
-  /** Commands that do the same in other places. */
-  others: string[];
-}
 
 /** One edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
 export interface Row {
-  from: string;
+  /** Id of the finding, or `NAMESPACE_NODE`. */
   to: string;
   /** For each level of the tree, whether another row follows at that level. */
   depth: boolean[];
-  fromWords: Words;
-  toWords: Words;
   /** The name of `to`; if that is the waiting object itself, its message, which is enough. */
   label: Words;
   /** The message about `to`; empty if the label has it. */
   message: Words;
-  because: Words;
   isRootCause: boolean;
-  /** An earlier row had the message. */
-  isKnown: boolean;
 }
 
 /** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
@@ -126,56 +93,36 @@ export type NamespaceView = ReturnType<typeof namespaceView>;
 /** Equal causes, rendered once for all namespaces. */
 export type CauseView = ReturnType<typeof causeView>;
 
-/** The fixed words of a result: a secret that happens to be "progressing" must not break the report. */
-const FIXED_WORDS: ReadonlySet<string> = new Set<
+/** The types of a result whose values are words of this program. */
+type FixedWord =
   | FindingCode
   | Outcome
   | Verdict
   | RemedyRole
   | Certainty
   | Movement['kind']
-  | 'plan'
-  | 'objects'
+  | NonNullable<NamespaceResult['forced']>['mode']
   | Finding['scope']
-  | RunResult['kind']
->([
-  ...FINDING_CODES,
-  ...OUTCOMES,
-  ...VERDICTS,
-  ...([
-    'now',
-    'or',
-    'look',
-    'next',
-    'proven',
-    'likely',
-    'unknown',
-    'namespace',
-    'cluster',
-  ] as const),
-  ...([
-    'teardown',
-    'forecast',
-    'none',
-    'starting',
-    'retrying',
-    'shrinking',
-    'grace-period',
-  ] as const),
-  ...(['plan', 'objects'] as const),
+  | RunResult['kind'];
+
+/** A secret that happens to be "progressing" must not break the report. */
+const FIXED_WORDS: ReadonlySet<string> = new Set<FixedWord>([
+  ...[...FINDING_CODES, ...OUTCOMES, ...VERDICTS],
+  ...(['now', 'or', 'look', 'next', 'proven', 'likely', 'unknown'] as const),
+  ...(['none', 'starting', 'retrying', 'shrinking', 'grace-period'] as const),
+  ...(['plan', 'objects', 'namespace', 'cluster', 'teardown', 'forecast'] as const),
 ]);
 
 /**
- * Computes the content of a report once for all renderers: plain data whose texts are in pieces, in the
- * order of the report. `redact` is applied to all texts first: once a text is
- * escaped, cut or encoded, a secret in it cannot be recognized.
+ * Computes the content of a report once for all renderers, in the order of the report. `redact` is applied to all texts
+ * first: once a text is escaped, cut or encoded, a secret in it cannot be recognized.
  */
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? redactDeep(result, redact, FIXED_WORDS) : result;
   const ordered = worstFirst(run.namespaces);
   // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
   const found = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
-  const all = [...found, ...groupRoots(ordered.flatMap((one) => situationOf(one) ?? []))];
+  const all = [...found, ...groupRoots(ordered.flatMap((one) => situationRoot(one) ?? []))];
   const told = all.slice(0, MAX_CAUSES);
   const unread = [
     ...(run.leftOut ?? []),
@@ -198,7 +145,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** The worst first. */
     namespaces,
     /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
-    notInspected: notInspectedSentences(unread),
+    notInspected: notInspectedSentences(unread, MAX_NAMED),
     /** RBAC rules that would show it, as lines of YAML. */
     rules: rulesFor(unread),
     /** The number of objects queued behind the causes. */
@@ -237,26 +184,22 @@ function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words 
   }
   const failed = ordered.filter(({ verdict }) => verdict === 'fail');
   const told = failed.length > 0 ? failed : ordered;
-  const [outcome, ...others] = new Set(told.map((one) => one.outcome));
-  const shared =
-    others.length === 0 && outcome !== undefined ? SHARED_OUTCOMES[outcome] : undefined;
+  const outcomes = new Set(told.map(({ outcome }) => SHARED_OUTCOMES[outcome]));
+  const [shared] = outcomes.size === 1 ? outcomes : [];
   const all = counted(ordered.length, 'namespace');
   const which = told.length === ordered.length ? all : `${formatCount(told.length)} of ${all}`;
   const took = run.timeoutMs > 0 ? ` (${formatDuration(run.elapsedMs)})` : '';
   return `${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`;
 }
 
-/**
- * Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. One log may
- * be worth reading for several causes, which have little else in common.
- */
+/** Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. */
 function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
   const byCommands = new Map<string, number>();
   return views.map((view, at) => {
     const actions = view.remedies.flatMap((group) => (group.isExtra ? [] : group.actions));
     const key = actions.flatMap(({ command }) => command ?? []).join('\n');
-    const first = key === '' ? undefined : byCommands.get(key);
-    if (first === undefined) {
+    const first = byCommands.get(key);
+    if (key === '' || first === undefined) {
       byCommands.set(key, at);
       return view;
     }
@@ -269,26 +212,16 @@ function causeView(cause: Cause, run: RunResult) {
   const [{ namespace, links }] = cause;
   const names = namespacesOf(cause).map(({ name }) => name);
   const isGone = !isStillHeld(namespace);
-  const isOver = run.kind === 'teardown' && isGone;
-  const scene: Scene = { home: namespace.name, now: run.finishedAt, isOver };
-  const isLocal = links.some(
-    ({ scope, subject }) => scope === 'namespace' || subject.namespace === scene.home,
-  );
-  const isMany = names.length > 1;
-  const example = isMany && isLocal ? `for example in ${literal(scene.home)}, ` : '';
+  const scene = sceneOf(namespace, run);
   const clauses = chainClauses(links, scene);
-  const sentence = asSentence(clauses);
   return {
     title: causeTitle(cause),
     /** The cause as an entry of a list: "5 namespaces, for up to 2 days: for example in preview-1, …". */
-    listed:
-      run.namespaces.length === 1
-        ? asSentences([sentence])
-        : `${bold(`${extentOf(cause, run)}:`)} ${example}${sentence}.`,
+    listed: run.namespaces.length === 1 ? asSentences(clauses) : listedWords(cause, clauses, run),
     /** Clauses that follow the chain to its end, for the first namespace. */
     clauses,
     /** Other objects that wait here, as a sentence. */
-    also: isMany ? '' : alsoHeldWords(cause),
+    also: names.length > 1 ? '' : alsoHeldWords(cause),
     /** The people who can fix it; empty if that is not known. */
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
@@ -300,6 +233,11 @@ function causeView(cause: Cause, run: RunResult) {
   };
 }
 
+function sceneOf(namespace: NamespaceResult, run: RunResult): Scene {
+  const isOver = run.kind === 'teardown' && !isStillHeld(namespace);
+  return { home: namespace.name, now: run.finishedAt, isOver };
+}
+
 function causeTitle(cause: Cause): Words {
   const [{ namespace, finding }] = cause;
   if (finding.code === 'unexplained' && finding.cause !== undefined) return finding.cause;
@@ -309,13 +247,20 @@ function causeTitle(cause: Cause): Words {
     : `controller ${diagnosed(finding.cause)}`;
 }
 
-function extentOf(cause: Cause, run: RunResult): Words {
+function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
+  const [{ namespace, links }] = cause;
   const namespaces = namespacesOf(cause);
-  const isOne = namespaces.length === 1;
-  const who = isOne ? literal(cause[0].namespace.name) : counted(namespaces.length, 'namespace');
+  const isMany = namespaces.length > 1;
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
-  if (run.kind === 'forecast' || ages.length === 0) return who;
-  return `${who}, for ${isOne ? '' : 'up to '}${formatAge(Math.max(...ages))}`;
+  const age = formatAge(Math.max(...ages));
+  const who = isMany ? counted(namespaces.length, 'namespace') : literal(namespace.name);
+  const isAged = run.kind === 'teardown' && ages.length > 0;
+  const extent = isAged ? `${who}, for ${isMany ? 'up to ' : ''}${age}` : who;
+  const isLocal = links.some(
+    ({ scope, subject }) => scope === 'namespace' || subject.namespace === namespace.name,
+  );
+  const example = isMany && isLocal ? `for example in ${literal(namespace.name)}, ` : '';
+  return `${bold(`${extent}:`)} ${example}${asSentence(clauses)}.`;
 }
 
 /** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
@@ -323,10 +268,9 @@ function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links }] = cause;
   const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
   const finalizers = finalizersOf(cause).filter((one) => one !== finding.finalizer);
-  const objects = cause.flatMap(({ blockers }) => blockers).map(wordsOf);
-  const others = new Map(objects.map((words) => [toPlain(words), words]));
-  for (const link of links.slice(0, 1)) others.delete(toPlain(wordsOf(link)));
-  const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...others.values()];
+  const objects = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
+  for (const link of links.slice(0, 1)) objects.delete(wordsOf(link));
+  const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...objects];
   return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
 }
 
@@ -341,222 +285,49 @@ function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
   const held = code === 'object-finalizer' ? `, finalizer ${literal(finalizer)}` : '';
   const subject = capitalized(linkWords(link, scene.home, waits));
+  const subjects = [link, ...(waits ? [waits] : [])].map((one) => one.subject);
   // An error of an API server has its status, but not in a condition: the longer text is kept. A clue to who is ruled out may
   // be a clue to somebody else as well.
+  const isRepeated = (line: string): boolean =>
+    evidence.some((all) => all !== line && all.endsWith(line) && !all.startsWith('ruled out '));
   const lines = evidence
-    .filter(
-      (one) =>
-        !evidence.some((all) => all !== one && all.endsWith(one) && !all.startsWith('ruled out ')),
-    )
-    .map((line) => diagnosed(withAges(line, scene.now)));
+    .filter((line) => !isRepeated(line))
+    .map((line) => diagnosed(withAges(line, scene.now), [], subjects));
   const examples = (link.examples ?? []).map(({ name }) => name);
   if (count > 1 && examples.length > 1) lines.push(`among them ${listExact(examples)}`);
   return { words: `${subject}${held}${duration}:`, lines };
 }
 
-/** Groups remedies under their titles. If no fix is known, the remedies that show more become "What to do". */
-function remedyGroups(
-  { now = [], or = [], look = [], next = [] }: Partial<Record<RemedyRole, Action[]>>,
-  isForecast: boolean,
-): Remedies[] {
-  const duties = isForecast ? [...next, ...now] : now;
-  const isBlind = duties.length === 0;
-  const group = (title: string, actions: Action[], isExtra = false): Remedies => ({
-    title,
-    isOrdered: actions === duties && actions.length > 1,
-    isExtra,
-    actions,
-  });
-  return [
-    isBlind ? group('What to do', look) : group('Fix', duties),
-    group(isBlind && look.length === 0 ? 'Fix' : 'Alternatives', or),
-    group('Prevent it', isForecast ? [] : next),
-    group('Look closer', isBlind ? [] : look, true),
-  ].filter(({ actions }) => actions.length > 0);
-}
-
-/**
- * Returns the remedies by their role, those of the root cause first. Commands of equal causes that do the same to
- * other objects are kept with the first.
- */
-function remediesOf(cause: Cause, run: RunResult): Remedies[] {
-  const [first, ...rest] = cause;
-  const { name: home, outcome, order = [] } = first.namespace;
-  const scene: Scene = { home, now: run.finishedAt };
-  const known = new Map<string, Action & { role: RemedyRole }>();
-  if (outcome === 'progressing' && !PATIENT.includes(first.finding.code)) {
-    const now = run.timeoutMs > 0 ? ` (now ${formatDuration(run.timeoutMs)})` : '';
-    const text = `Give the deletion more time${now}: raise the input ${literal('timeout')}`;
-    known.set('more time', { role: 'now', text, others: [] });
-  }
-  // The steps of an ordered deletion have these commands.
-  const steps = new Set(order.map(({ command }) => typeIn(command)));
-  const others = rest.slice(0, MAX_INSTANCES).map(remediesIn);
-  for (const { finding, remedy } of remediesIn(first)) {
-    const { text, command, risk, role = 'now' } = remedy;
-    if (command !== undefined && steps.has(typeIn(command))) continue;
-    const key = [role, text, risk].join('\n');
-    const action = known.get(key) ?? {
-      role,
-      text: findingText(text.replace(/[.:]$/, ''), finding, scene),
-      command,
-      risk: risk === undefined ? undefined : findingText(risk, finding, scene),
-      others: [],
-    };
-    known.set(key, action);
-    // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
-    const same = others.flatMap((all) => {
-      const at = all.findIndex(
-        (other) =>
-          other.finding.code === finding.code &&
-          (other.remedy.role ?? 'now') === role &&
-          deedOf(other.remedy) === deedOf(remedy),
-      );
-      return (at < 0 ? [] : all.splice(at, 1)).flatMap((other) => other.remedy.command ?? []);
-    });
-    for (const one of [command, ...same]) {
-      const isNew = one !== undefined && one !== action.command && !action.others.includes(one);
-      if (isNew) action.others.push(one);
-    }
-  }
-  return remedyGroups(
-    Object.groupBy(known.values(), ({ role }) => role),
-    run.kind === 'forecast',
-  );
-}
-
-/** Returns the program and the verb of a command: "kubectl patch". */
-function deedOf({ command = '' }: Remedy): string {
-  return command.split(' ', 2).join(' ');
-}
-
-function remediesIn(root: Root): { finding: Finding; remedy: Remedy }[] {
-  return findingsWithRemedies(root).flatMap((finding) =>
-    finding.remedies.map((remedy) => ({ finding, remedy })),
-  );
-}
-
-/** Returns the beginning of a command: "kubectl delete widgets.example.com". */
-function typeIn(command: string): string {
-  return command.split(' ', 3).join(' ');
-}
-
-/** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
-function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
-  if (order.length === 0) return [];
-  const left = order.filter(({ isByHand }) => isByHand).length;
-  const others = left < order.length ? 'does the other steps' : 'does not delete them';
-  const does = left === 0 ? 'does these steps' : others;
-  const then = `Then delete the namespace. ${literal('delete: ordered')} ${does}`;
-  const steps = order.map(({ why, command, isByHand }) => ({
-    text: isByHand
-      ? `Delete these objects yourself, and wait until they are deleted; ${diagnosed(why)}`
-      : `Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
-    command,
-    others: [],
-  }));
-  return [...steps, { text: then, command: `kubectl delete namespace ${name}`, others: [] }];
-}
-
-function findingsWithRemedies({ blockers, links }: Root): Finding[] {
-  return [...new Set([...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)])];
-}
-
-/** Findings whose own remedies advise to wait. */
-const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
-
-/** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
-function situationOf(namespace: NamespaceResult): Root | undefined {
-  const { diagnosis, outcome, verdict, name, refusal, timeline } = namespace;
-  /** `message` is a predicate about the namespace; `quote` follows it. */
-  const situation = (cause: string, message: string, look?: Remedy, quote = ''): Root => {
-    const finding: Finding = {
-      ...{ id: '', code: 'unexplained', scope: 'namespace', evidence: [], waitsFor: [], cause },
-      subject: { apiVersion: 'v1', kind: 'Namespace', name },
-      message: `${message}${quote}`,
-      quote,
-      remedies: look === undefined ? [] : [{ ...look, role: 'look' }],
-    };
-    return { namespace, finding, links: [finding], blockers: [] };
+function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: RunResult) {
+  const { diagnosis, name: home } = result;
+  const scene = sceneOf(result, run);
+  const [state, detail = ''] = stateOf(result, run);
+  const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
+  const [first] = roots;
+  const [unread] = notInspectedSentences(diagnosis?.notInspected ?? [], MAX_NAMED);
+  const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
+  const notRead = unread === undefined ? '' : `could not read ${unread}`;
+  return {
+    ...result,
+    mark: outcomeSign(result.outcome, result.verdict),
+    state,
+    headline: `Namespace ${literal(home)} ${state}${detail}`,
+    /** The cause as one sentence without a full stop; empty if it is unknown. */
+    sentence:
+      first === undefined ? notRead : `${asSentence(chainClauses(first.links, scene))}${more}`,
+    /** The first root cause. */
+    root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
+    /** The titles of its causes. */
+    titles: listWords(
+      roots.map(({ finding }) => titleWords(finding, home)),
+      MAX_TITLES,
+    ),
+    /** The progress, if no cause describes it. */
+    notes: diagnosis !== undefined && isStillHeld(result) ? movementClauses(diagnosis, run) : [],
+    rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
+    unread: notInspectedSentences(diagnosis?.notInspected ?? []),
+    steps: stepsOf(result),
   };
-  switch (outcome) {
-    case 'not-terminating': {
-      const command = `kubectl delete namespace ${name} --wait=false`;
-      // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
-      if (refusal !== undefined) {
-        const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
-        return situation('deletion refused', 'was not deleted: ', { text, command }, refusal);
-      }
-      const kept = protectedBecause(name);
-      const text = 'Delete the namespace first, or set the input delete: then the gate deletes it';
-      return situation(
-        'deletion not requested',
-        'is not being deleted, so the gate does not wait',
-        kept === undefined
-          ? { text, command }
-          : { text: `Check the name: ${kept}, and the gate never deletes it` },
-      );
-    }
-    case 'recreated':
-      return situation(
-        'created again',
-        'was created again while it was being deleted, for example by a deploy that ran at the same time, or by a controller',
-      );
-    case 'not-found':
-      if (verdict !== 'fail') return undefined;
-      return situation(
-        'not there',
-        'did not exist at the start: it was deleted before, its name is misspelt, or this is another cluster',
-        {
-          text: 'Check the name and the cluster. If a missing namespace is no error, set the input if-not-found to ok',
-        },
-      );
-    case 'stuck':
-    case 'progressing':
-    case 'inconclusive':
-    case 'would-hang': {
-      const examine = {
-        text: 'Run the gate again, or see what the namespace reports itself',
-        command: `kubectl describe namespace ${name}`,
-      };
-      const quote = remainingContent(namespace);
-      if (diagnosis === undefined) {
-        const reported = quote === '' ? '' : '. The namespace controller reports: ';
-        const message = `was not examined: ${timeline.at(-1)?.event ?? 'there was no time'}${reported}`;
-        return situation('not examined', message, examine, quote);
-      }
-      const { notInspected, rootCauses } = diagnosis;
-      if (rootCauses.length > 0) return undefined;
-      if (notInspected.length === 0) {
-        return outcome === 'progressing'
-          ? situation('still being deleted', 'is still being deleted')
-          : undefined;
-      }
-      const [first] = notInspected;
-      if (first !== undefined && isOpenOnly(diagnosis)) {
-        const message = `may hang: it is not known ${first.what}: `;
-        return situation('an open question', message, undefined, first.reason);
-      }
-      const unread = 'may be held by objects that could not be read';
-      const message = quote === '' ? unread : `${unread}. The namespace controller reports: `;
-      const grant = {
-        text: 'Allow the identity of the gate to read the rest: add the permissions below to its role',
-      };
-      const look = notInspected.some((one) => one.grant) ? grant : examine;
-      return situation('not everything could be read', message, look, quote);
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** Quotes the counts of the namespace controller, which may read more than the gate. */
-function remainingContent({ conditions }: NamespaceResult): string {
-  const counts = ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'];
-  return conditions
-    .filter(({ type, status }) => counts.includes(type) && status === 'True')
-    .map(({ message }) => message)
-    .join('; ');
 }
 
 /** Describes the progress of the namespace, unless a finding does. */
@@ -569,48 +340,15 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
       const apart = formatDuration(movement.comparedMs);
       return [`its content is still being deleted: ${counts}, ${apart} apart`];
     }
-    case 'grace-period': {
-      const until = diagnosed(withAges(movement.until, run.finishedAt));
-      return [`a pod may take until ${until} to end`];
-    }
+    case 'grace-period':
+      return [`a pod may take until ${diagnosed(withAges(movement.until, run.finishedAt))} to end`];
     case 'starting':
       return ['Kubernetes starts 5 s after the request, and has not started yet'];
     case 'retrying':
       return ['the error that Kubernetes reported is fixed; it tries again within a minute'];
-    case 'none':
-    case 'unknown':
+    default:
       return [];
   }
-}
-
-function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: RunResult) {
-  const { diagnosis, name: home } = result;
-  const isHeld = isStillHeld(result);
-  const scene: Scene = { home, now: run.finishedAt, isOver: run.kind === 'teardown' && !isHeld };
-  const [state, detail = ''] = stateOf(result, run);
-  const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
-  const titles = roots.map(({ finding }) => titleWords(finding, home));
-  const [first] = roots;
-  const [unread] = notInspectedSentences(diagnosis?.notInspected ?? []);
-  const notRead = unread === undefined ? '' : `could not read ${unread}`;
-  const chainOf = ({ links }: Root): Words => asSentence(chainClauses(links, scene));
-  const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
-  return {
-    ...result,
-    mark: outcomeSign(result.outcome, result.verdict),
-    state,
-    headline: `Namespace ${literal(home)} ${state}${detail}`,
-    /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence: first === undefined ? notRead : `${chainOf(first)}${more}`,
-    /** The first root cause. */
-    root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
-    /** The titles of its causes. */
-    titles: listWords(titles, MAX_TITLES),
-    /** The progress, if no cause describes it. */
-    notes: diagnosis !== undefined && isHeld ? movementClauses(diagnosis, run) : [],
-    rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
-    steps: stepsOf(result),
-  };
 }
 
 /** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
@@ -618,61 +356,50 @@ export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
-  const namespaceWords = `Namespace ${literal(scene.home)}`;
   const rows: Row[] = [];
   const seen = new Set<string>();
-  const walk = (from: string, fromWords: Words, depth: readonly boolean[]): void => {
+  const walk = (from: string, depth: readonly boolean[]): void => {
     const waits = byId.get(from);
     const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE_NODE || byId.has(to));
-    for (const [at, { to, because }] of edges.entries()) {
+    for (const [at, { to }] of edges.entries()) {
       if (rows.length >= MAX_ROWS) return;
-      const finding = byId.get(to);
-      const isKnown = seen.has(to);
-      const toWords =
-        finding === undefined ? namespaceWords : linkWords(finding, scene.home, waits);
       const here = [...depth, at < edges.length - 1];
+      const finding = byId.get(to);
+      if (finding === undefined) {
+        const label = `Namespace ${literal(scene.home)}`;
+        rows.push({ to, depth: here, label, message: '(see above)', isRootCause: false });
+        continue;
+      }
+      const isKnown = seen.has(to);
       const isSelf =
-        finding !== undefined &&
-        !isKnown &&
-        (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
-      const names = finding?.finalizer === undefined ? [] : [finding.finalizer];
-      const reason = diagnosed(withAges(because, scene.now), names);
-      const message = finding === undefined ? reason : messageWords(finding, scene, waits);
+        !isKnown && (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
       rows.push({
-        from,
         to,
         depth: here,
-        fromWords,
-        toWords,
-        label: isSelf ? continuationWords(finding, scene) : toWords,
-        message: isKnown ? '(see above)' : isSelf ? '' : message,
-        because: reason,
-        isRootCause: roots.has(to),
-        isKnown,
+        label: isSelf ? continuationWords(finding, scene) : linkWords(finding, scene.home, waits),
+        message: isKnown ? '(see above)' : isSelf ? '' : messageWords(finding, scene, waits),
+        isRootCause: roots.has(to) && !isKnown,
       });
-      if (isKnown || finding === undefined) continue;
+      if (isKnown) continue;
       seen.add(to);
-      walk(to, toWords, here);
+      walk(to, here);
     }
   };
-  walk(NAMESPACE_NODE, namespaceWords, []);
+  walk(NAMESPACE_NODE, []);
   return rows;
 }
 
 /** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
-function notInspectedSentences(entries: readonly NotInspected[]): Words[] {
+function notInspectedSentences(entries: readonly NotInspected[], most?: number): Words[] {
   const byReason = Map.groupBy(entries, ({ reason, grant }) => (grant ? undefined : reason));
   return [...byReason].map(([common, group]) => {
-    const whats = new Map(group.map(({ what, grant }) => [what, grant]));
     // Resource types have the names that kubectl takes; other entries are phrases.
-    const list = [...whats].map(([what, grant]) =>
-      grant === undefined ? diagnosed(what) : literal(what),
-    );
-    const reason = group[0]?.reason ?? '';
-    if (common !== undefined) return `${listWords(list, MAX_NAMED)}: ${diagnosed(common)}`;
-    const example = list.length > 1 ? 'for example ' : '';
-    const types = listWords(list, MAX_NAMED);
-    return `${types}: permissions are missing, ${example}${literal(reason)}`;
+    const names = group.map(({ what, grant }) => (grant ? literal(what) : diagnosed(what)));
+    const whats = [...new Set(names)];
+    const list = listWords(whats, most);
+    if (common !== undefined) return `${list}: ${diagnosed(common)}`;
+    const example = whats.length > 1 ? 'for example ' : '';
+    return `${list}: permissions are missing, ${example}${literal(group[0]?.reason ?? '')}`;
   });
 }
 

@@ -25,16 +25,23 @@ export function literal(text: string): Words {
   return `${CODE}${plainText(text)}${CODE_END}`;
 }
 
-/** Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words. */
-export function diagnosed(text: string, names: readonly string[] = []): Words {
-  const plain = plainText(text);
-  const marked =
-    names.length === 0
-      ? plain
-      : plain.replace(/\S+/g, (token) => {
-          const { open, core, close } = partsOf(token);
-          return names.includes(core) ? `${open}${literal(core)}${close}` : token;
-        });
+/**
+ * Returns a text of the diagnosis. `names`: words of it that are names although they look like ordinary words; those of
+ * `subjects` are names after their kinds, as in "Widget db".
+ */
+export function diagnosed(
+  text: string,
+  names: readonly string[] = [],
+  subjects: readonly { kind: string; name: string }[] = [],
+): Words {
+  let before = '';
+  const marked = plainText(text).replace(/\S+/g, (token) => {
+    const { open, core, close } = partsOf(token);
+    const isName =
+      names.includes(core) || subjects.some(({ kind, name }) => before === kind && core === name);
+    before = token;
+    return isName ? `${open}${literal(core)}${close}` : token;
+  });
   return `${SAID}${marked}${SAID_END}`;
 }
 

@@ -59,7 +59,7 @@ describe('an unsuccessful answer', () => {
       failure(403, 'Forbidden', `a\nb\u001b[31m${'x'.repeat(9_000)}`),
     );
     const { message } = failureIn(await (await connectTo(server.url)).get(PATH));
-    expect(message).toMatch(/^403 Forbidden: a b \[31mx+…$/);
+    expect(message).toMatch(/^403 Forbidden: a b \[31mx+ … x+$/);
     expect(message.length).toBeLessThanOrEqual(500);
   });
 

@@ -158,7 +158,7 @@ test.each<[string, string, string, string[], string]>([
     expect(message).toMatch(
       /^(?:most likely|may be what) changes a field when the object is updated/,
     );
-    expect(remedies[0]?.text).toMatch(/^Limit (?:webhook \S+ of \S+|policy sizes) to CREATE$/);
+    expect(remedies[0]?.text).toMatch(/^Limit (?:webhook \S+ of \S+ \S+|policy sizes) to CREATE$/);
     expect(remedies[0]?.command).toMatch(
       /"path":"\/(?:webhooks\/0\/rules\/1|spec\/matchConstraints\/resourceRules\/0)\/operations","value":\["CREATE"\]/,
     );

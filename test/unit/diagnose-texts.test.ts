@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { type Backend, backendRemedies } from '../../src/diagnose/backends.ts';
-import { contextOf, itemsIn } from '../../src/diagnose/context.ts';
+import { contextOf, itemsIn, shortQuote } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
@@ -127,7 +127,7 @@ test('the program that scaled down what is behind a Service may do so again, and
     },
   };
   const object = { kind: 'APIService', name: 'v1.a' };
-  const [wake] = backendRemedies(context, backend, { object, address: '', caBundle: '' });
+  const [wake] = backendRemedies(context, backend, { object, caBundle: '' });
   expect(wake?.text).toMatch(
     /field manager "kube-green" has set its replicas and may set that back/i,
   );
@@ -160,22 +160,22 @@ test('the fix for a backend depends on the fault of the call', () => {
     [
       `${failed} tls: failed to verify certificate: x509: certificate is valid for localhost, not extension-api.ledger-system.svc`,
       /for other names/,
-      /^Give .* a certificate for extension-api\.ledger-system\.svc; /,
+      /^Let the backend of Service \S+ respond/,
     ],
     [
       `${failed} http: server gave HTTP response to HTTPS client`,
       /does not use TLS/,
-      /correct the port, group or version in APIService/,
+      /^Let the backend/,
     ],
     [
       `failing or missing response from ${url}: bad status from ${url}: 404`,
       /^is not available: .* responds, but does not serve/,
-      /^Correct the port, group or version in APIService/,
+      /^Let the backend/,
     ],
     [
       `failing or missing response from ${url}: bad status from ${url}: 503`,
       /responds with an error: .* 503$/,
-      /^Fix the error with which/,
+      /^Let the backend/,
     ],
     [`${failed} remote error: tls: bad certificate`, /does not respond as expected/, /^Let the/],
     // A URL is no reason: this path only has the word.
@@ -302,7 +302,7 @@ test('a container that is started again and again says first why it ended', () =
       actor: { ...actor, wanted: 1, pods: [troubled] },
     };
     const object = { kind: 'APIService', name: 'v1.a' };
-    return backendRemedies(context, backend, { object, address: '', caBundle: '' })[0]?.text;
+    return backendRemedies(context, backend, { object, caBundle: '' })[0]?.text;
   };
   expect(fixWith(killed)).toMatch(/^Raise the memory limit of Deployment \S+, which is behind/);
   expect(fixWith(renamed)).toMatch(/^Make Deployment \S+ ready, which is behind/);
@@ -416,4 +416,14 @@ test('a name of the spec that is missing was in this namespace, unless the objec
   // A Secret may have the name of the object itself.
   expect(isHopeless('secrets "db"')).toBe(true);
   expect(isHopeless('widgets.example.com "db"')).toBe(false);
+});
+
+test('a quotation keeps the end, where nested errors have their cause, and is cut between words', () => {
+  const wrapped = `cannot delete: ${'reconcile: '.repeat(60)}connection is unauthorized`;
+  const quote = shortQuote(wrapped);
+  expect(quote.length).toBeLessThanOrEqual(300);
+  expect(quote).toMatch(
+    /^cannot delete: (?:reconcile: )+reconcile: … (?:reconcile: )+connection is unauthorized$/,
+  );
+  expect(shortQuote('😀'.repeat(400)).isWellFormed()).toBe(true);
 });

@@ -77,6 +77,7 @@ export function rewound({ now }: Pick<RecordedLooks, 'now'>): Snapshot {
     ...object,
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
+    lateWriters: undefined,
   });
   const undeleted = ({ total, terminating, guarded, ...count }: ContentCount): ContentCount => {
     const groups = terminating.map((group) => ({

@@ -206,12 +206,12 @@ describe('remedies', () => {
     {
       what: 'what has to be done comes first',
       told: titles(ALL),
-      are: ['Fix: a', 'Alternatives: b', 'Prevent it: d', 'Look closer: c'],
+      are: ['Fix: a', 'Alternative: b', 'Prevent it next time: d', 'Look closer: c'],
     },
     {
       what: 'where nobody knows what, looking comes first',
       told: titles([remedy('or', 'b'), remedy('look', 'c')]),
-      are: ['What to do: c', 'Alternatives: b'],
+      are: ['What to do: c', 'Alternative: b'],
     },
     {
       what: 'the only way out is what to do',
@@ -221,7 +221,7 @@ describe('remedies', () => {
     {
       what: 'a forecast begins with what prevents it',
       told: titles(ALL, 'forecast'),
-      are: ['Fix: d, a', 'Alternatives: b', 'Look closer: c'],
+      are: ['Fix: d, a', 'Alternative: b', 'Look closer: c'],
     },
   ])('$what', ({ told, are }) => {
     expect(told).toEqual(are);
@@ -236,7 +236,7 @@ describe('remedies', () => {
 
   test('of equal causes are listed once, with the commands for every namespace', () => {
     const [only] = viewOf(runOf([deadlock('a'), deadlock('b'), deadlock('c')])).causes;
-    const next = only?.remedies.find(({ title }) => title === 'Prevent it')?.actions;
+    const next = only?.remedies.find(({ title }) => title === 'Prevent it next time')?.actions;
     expect(next).toHaveLength(1);
     expect([next?.[0]?.command, ...(next?.[0]?.others ?? [])]).toEqual(
       ['a', 'b', 'c'].map((name) => `kubectl delete widgets.example.com --all -n ${name} --wait`),

@@ -72,7 +72,7 @@ describe('the sentences of a chain', () => {
       message: `is held by finalizer f/${at}`,
     }));
     expect(toPlain(asSentence(clauses(...links)))).toBe(
-      'Widget w0 is held by finalizer f/0; it waits for Widget w1, which is held by finalizer f/1; Widget w1 waits, through 4 more objects, for Widget w6, which is held by finalizer f/6',
+      'Widget w0 is held by finalizer f/0; it waits, through 5 more objects, for Widget w6, which is held by finalizer f/6',
     );
   });
 

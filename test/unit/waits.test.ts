@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
-import { linksOfText } from '../../src/diagnose/waits.ts';
+import { linksOfText, objectsAwaited } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
 import { readFailed } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
@@ -44,6 +44,28 @@ describe('a status text', () => {
     if (held === undefined) throw new Error('the recording has no Widget');
     expect(linksOfText(context, held, text)).toHaveLength(links);
   });
+});
+
+test.each([
+  ['example.com/widget-name', 'db', 1],
+  ['parts.example.com/owned-by', 'NAMESPACE/db', 1],
+  // Another object, another project, and labels that any chart sets.
+  ['example.com/widget-name', 'db-2', 0],
+  ['example.net/widget-name', 'db', 0],
+  ['app.kubernetes.io/instance', 'db', 0],
+  ['instance', 'db', 0],
+])('a label %s=%s makes an object a part of what it names: %i', (key, value, count) => {
+  const { now } = readRecordedLook('chain-sibling');
+  const { name } = now.namespace;
+  for (const { read } of now.content) {
+    for (const { examples } of read.ok ? read.value.terminating : []) {
+      for (const object of examples) object.labels = { [key]: value.replace('NAMESPACE', name) };
+    }
+  }
+  const context = contextOf(now);
+  const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
+  if (held === undefined) throw new Error('the recording has no Widget');
+  expect(objectsAwaited(context, held, ['part'])).toHaveLength(count);
 });
 
 test('a log line that names what is waited for is told as one', () => {

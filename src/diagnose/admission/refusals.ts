@@ -158,7 +158,6 @@ function unreachableWebhook(
     failure: cause,
     endpoint: {
       object: subject,
-      address: `the path or port in ${field} of ${what}`,
       caBundle: `${field}.caBundle of ${what}`,
       caInjection: webhook?.configuration.caInjection,
     },

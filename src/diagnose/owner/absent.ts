@@ -1,5 +1,5 @@
 import type { Remedy } from '../../model/finding.ts';
-import { type Actor, accountText, actorsOf, actorText } from '../actors.ts';
+import { accountText, actorsOf, actorText } from '../actors.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -18,7 +18,6 @@ import {
 import { departedGrant } from '../rights.ts';
 import { type Excluded, restrictionText } from './exclusions.ts';
 import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
-import { leadText } from './leases.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { type Pause, pausedBy } from './pauses.ts';
@@ -151,10 +150,6 @@ export function unknownOwner(
     .slice(0, MAX_SUSPECTS - suspects.length);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
-  const leads = suspects.flatMap(({ actor }) => {
-    const lead = actor && leadText(context, held, actor);
-    return lead === undefined ? [] : [`${actorText(actor as Actor)} may not lead: ${lead}`];
-  });
   const paused = pausedBy(context, held);
   const [said] = statusTexts(context, held);
   const warnings = lateWarnings(context, held);
@@ -225,7 +220,6 @@ export function unknownOwner(
       ...writerText(context, held),
       ...(unread.length === 0 ? [] : [unreadText(unread)]),
       ...suspects.map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
-      ...leads,
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
       ...others,

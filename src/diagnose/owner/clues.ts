@@ -1,4 +1,3 @@
-import { matchesGlob } from '../../base/text.ts';
 import {
   domainOf,
   entriesOfWorkload,
@@ -15,7 +14,6 @@ import {
   eventsAbout,
   extensionApis,
   isBuiltIn,
-  isForeseen,
   itemsIn,
   serviceText,
   shortQuote,
@@ -24,7 +22,14 @@ import {
   webhooksOf,
   withService,
 } from '../context.ts';
-import { type Account, ableAccounts, departedGrant, isSameAccount, rightsOf } from '../rights.ts';
+import {
+  type Account,
+  ableAccounts,
+  departedGrant,
+  isSameAccount,
+  rightsOf,
+  unboundRoles,
+} from '../rights.ts';
 import {
   type FinalizerDomain,
   finalizerDomain,
@@ -34,7 +39,6 @@ import {
   isOfNoDomain,
   isSetByHand,
   knownFinalizer,
-  lateWriters,
   lateWrites,
   specificFieldManager,
   statusManagers,
@@ -146,7 +150,7 @@ export const CLUES = [
   {
     kind: 'part',
     weight: 'supports',
-    text: 'RBAC rules let it watch the objects and change their status, and not the objects themselves',
+    text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
     pointsTo: halfMarked,
   },
   {
@@ -276,25 +280,33 @@ export function isKnownForAnother(held: Held, { name }: Actor): boolean {
   );
 }
 
-/** Returns those that have lost the other half of the marks. Many write the status of built-in types. */
+/** Returns those that have lost the marks, or a part of them. Many write the status of built-in types. */
 function halfMarked(question: OwnerQuestion): Pointer[] {
-  const { held, actors } = question;
+  const { context, held, actors } = question;
   if (isSetByHand(held) || !typesToMark(question).includes(held.type)) return [];
-  const half = actors.filter(({ account }) => {
-    const { change, isHalfMarked } = question.rightsOf(account);
-    return change === undefined && isHalfMarked;
+  const unbound = unboundRoles(context, held.type);
+  return actors.flatMap((actor) => {
+    const { change, isHalfMarked } = question.rightsOf(actor.account);
+    if (change !== undefined) return [];
+    const role = unbound.find((name) => isRoleOf(name, actor));
+    if (role !== undefined) return pointers([actor], `ClusterRole ${role}`);
+    return isHalfMarked ? pointers([actor]) : [];
   });
-  return pointers(half);
+}
+
+/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`. */
+function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
+  const stem = role.replace(/(?:-manager)?(?:-cluster)?-?role$/i, '');
+  return [name, `${namespace}-${name}`, account.name].some(
+    (own) => stem.includes('-') && `${own}-`.startsWith(`${stem}-`),
+  );
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
 function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean {
   return (
     leasesOfProgram(context, name).some((lease) => isRenewed(context, lease)) ||
-    (!isForeseen(context, held) &&
-      lateWrites(context, held).some(
-        ({ manager }) => isSameName(manager, name) || isFrameworkName(manager),
-      ))
+    lateWrites(held).some(({ manager }) => isSameName(manager, name) || isFrameworkName(manager))
   );
 }
 
@@ -379,7 +391,9 @@ function productWorkloads({ held, actors }: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(held);
   return (known?.workload ?? []).flatMap(({ name: pattern }) =>
     pointers(
-      actors.filter(({ name }) => matchesGlob(pattern, name) || name.endsWith(`-${pattern}`)),
+      actors.filter(({ name }) =>
+        isWorkloadOf({ workload: [{ namespace: '', name: pattern }] }, name),
+      ),
       pattern,
     ),
   );
@@ -463,16 +477,18 @@ function accountsIn(text: string): { namespace: string; name: string }[] {
 
 /**
  * Returns workloads with a container or command of the name of the finalizer's writer, which many programs have: a framework
- * (`kopf run handlers.py`), or `manager` if it still writes the status and its permissions are for nothing else.
+ * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else.
  */
-function namesakes({ context, held, actors, rightsOf }: OwnerQuestion): Pointer[] {
+function namesakes({ held, actors, rightsOf }: OwnerQuestion): Pointer[] {
   const { manager = '' } = writerOf(held) ?? {};
   if (!isFrameworkName(manager)) return [];
-  const isLate = lateWriters(context, held).some((one) => one.manager === manager);
+  const isWriter = held.objects.some(({ statusWriters }) =>
+    statusWriters.some((one) => one.manager === manager),
+  );
   const alike = actors.filter(
     ({ programs, account }) =>
       programs.includes(manager) &&
-      (FRAMEWORKS.test(manager) || (isLate && !rightsOf(account).worksElsewhere)),
+      (FRAMEWORKS.test(manager) || (isWriter && !rightsOf(account).worksElsewhere)),
   );
   return pointers(alike, `field manager "${manager}"`);
 }

@@ -6,15 +6,7 @@ import {
 } from '../../model/catalogue.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import {
-  type Context,
-  isBuiltIn,
-  isForeseen,
-  servedType,
-  subjectOf,
-  typeName,
-  typesOf,
-} from '../context.ts';
+import { type Context, isBuiltIn, servedType, subjectOf, typeName, typesOf } from '../context.ts';
 import { GENERAL_TOOLS, identifiesProgram, isSameName } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
@@ -102,25 +94,23 @@ export function controllerNames(held: Held): string[] {
 }
 
 /**
- * Returns the field managers that have written the status of these objects since the deletion began. In a forecast the
- * deletion lies ahead, and every writer of the status counts.
+ * Returns the field managers that have written the status of these objects since the deletion began. In a forecast nobody
+ * has: the deletion lies ahead.
  */
-export function lateWriters(context: Context, held: Held) {
-  const isLate = (time = ''): boolean =>
-    isForeseen(context, held) || Date.parse(time) > Date.parse(held.since);
-  return held.objects.flatMap((object) =>
+export function lateWriters({ objects, since }: Held) {
+  return objects.flatMap((object) =>
     object.statusWriters
-      .filter(({ time }) => isLate(time))
+      .filter(({ time = '' }) => Date.parse(time) > Date.parse(since))
       .map(({ manager, time }) => ({ object, manager, time })),
   );
 }
 
 /** Returns the writes to these objects since the deletion began, of their status or anything else. */
-export function lateWrites(context: Context, held: Held) {
+export function lateWrites(held: Held) {
   const others = held.objects.flatMap((object) =>
     (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
   );
-  return [...lateWriters(context, held), ...others];
+  return [...lateWriters(held), ...others];
 }
 
 /** Reports whether the finalizer belongs to no project and no person, or to any controller of a framework or product. */

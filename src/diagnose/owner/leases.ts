@@ -3,7 +3,7 @@ import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, isInside, itemsIn } from '../context.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
-import { containsName, hasProgramName, programNames, workloadsOfPod } from './names.ts';
+import { containsName, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
 
@@ -33,9 +33,12 @@ export function leasesOfProgram({ now }: Context, program: string): LeaseFacts[]
 
 /** Returns the workload whose pod holds the Lease; client-go makes the holder `<pod>_<uuid>`. */
 export function holderOf(context: Context, { namespace, holder }: LeaseFacts): Actor | undefined {
-  const pod = (holder ?? '').replace(/_[^_]*$/, '');
   const near = actorsOf(context).filter((actor) => actor.namespace === namespace);
-  return workloadsOfPod(near, pod)[0];
+  return workloadsOfPod(near, podOf(holder))[0];
+}
+
+function podOf(holder = ''): string {
+  return holder.replace(/_[^_]*$/, '');
 }
 
 /** Reports whether the holder has the name of a pod of a Deployment, and the Lease's namespace has no such pod. */
@@ -53,7 +56,7 @@ export function isLeftOver({ now }: Context, { namespace, holder = '' }: LeaseFa
 export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
-      new RegExp(`^${escapeForRegExp(name)}(?:_|-external-|$)`).test(holder) &&
+      (name === podOf(holder) || holder.startsWith(`${name}-external-`)) &&
       !(
         /^(?:StatefulSet|Pod)$/.test(kind) &&
         Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
@@ -61,19 +64,16 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
   );
 }
 
-/** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
-function mayHoldByNode({ pods }: Actor, { holder = '' }: LeaseFacts): boolean {
-  const [host] = holder.replace(/_[^_]*$/, '').split('.');
-  return host !== '' && pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
-}
-
 /** Reports whether one of its pods leads now: the others then handle no objects. */
 export function hasLeader(context: Context, actor: Actor): boolean {
-  // Pods of StatefulSets have the same names in every namespace.
-  return itemsIn(context.now.cluster.leases).some(
-    (lease) =>
-      lease.namespace === actor.namespace && isHolder(actor, lease) && isRenewed(context, lease),
+  return leasesBeside(context, actor).some(
+    (lease) => isHolder(actor, lease) && isRenewed(context, lease),
   );
+}
+
+/** Returns the Leases of its namespace: pods of StatefulSets have the same names in every one. */
+function leasesBeside({ now }: Context, { namespace }: Actor): LeaseFacts[] {
+  return itemsIn(now.cluster.leases).filter((lease) => lease.namespace === namespace);
 }
 
 /** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
@@ -87,60 +87,34 @@ export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefine
 }
 
 /**
- * Returns a Lease which shows that the workload does not lead: another process holds it, or held it last, or the
- * workload's own pod holds it and does not renew it. A Lease belongs to the workload whose name fits it best. One that is
- * named after the API group, and that no pod of the cluster renews, belongs to the controller of this group.
+ * Returns a Lease which shows that the workload does not lead: its own pod holds it and does not renew it, or another
+ * process holds the Lease of this group or program, unless that one is named after the workload of its holder.
  */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
-  const ofGroup = leasesOfGroups(context, finalizerDomain(context, held));
-  const others = actorsOf(context).filter(({ namespace }) => namespace === actor.namespace);
-  // Controllers that run somewhere else lead by Leases in kube-system (cert-manager, cloud controllers).
-  const places = [actor.namespace, 'kube-system'];
-  const own = itemsIn(context.now.cluster.leases).filter((lease) => {
-    if (!places.includes(lease.namespace)) return false;
-    // Another installation may lead by a Lease of the same name elsewhere.
-    const holders = actorsOf(context).filter((one) => isHolder(one, lease));
-    if (lease.namespace !== actor.namespace && holders.some((one) => one !== actor)) return false;
-    const mayHold = (one: Actor): boolean => isHolder(one, lease) || mayHoldByNode(one, lease);
-    if (ofGroup.includes(lease) && isRenewed(context, lease) && !actorsOf(context).some(mayHold)) {
-      return true;
-    }
-    const fit = nameMatchLength(actor, lease);
-    // `widget-operator-webhook` belongs to another workload, if there is one of this name.
-    return fit > 0 && others.every((other) => nameMatchLength(other, lease) <= fit);
-  });
-  const isLed = (lease: LeaseFacts): boolean =>
-    isRenewed(context, lease) && (isHolder(actor, lease) || mayHoldByNode(actor, lease));
-  if (own.some(isLed)) return undefined;
-  // An upgrade may change the name of the Lease, and leaves the old one.
-  const lost = hasLeader(context, actor) ? [] : own;
+  const beside = leasesBeside(context, actor);
+  if (hasLeader(context, actor)) return undefined;
+  const own = [
+    ...leasesOfGroups(context, finalizerDomain(context, held)),
+    ...programNames(actor)
+      .filter((name) => name.includes('-'))
+      .flatMap((name) => leasesOfProgram(context, name)),
+  ];
   return (
-    own.find((lease) => isHolder(actor, lease)) ?? lost.find(({ holder }) => holder !== undefined)
+    beside.find((lease) => isHolder(actor, lease)) ??
+    beside.find(
+      (lease) =>
+        lease.holder !== undefined &&
+        own.includes(lease) &&
+        !mayHoldByNode(actor, lease) &&
+        !actorsOf(context).some(
+          (one) => isHolder(one, lease) && containsName(lease.name, one.name),
+        ),
+    )
   );
 }
 
-/** Returns what shows that the workload may not lead. */
-export function leadText(context: Context, held: Held, actor: Actor): string | undefined {
-  const lease = lostLease(context, held, actor);
-  return (
-    lease &&
-    `Lease ${lease.namespace}/${lease.name} was last renewed at ${lease.renewTime}, by ${lease.holder}`
-  );
-}
-
-/** A Lease's writer says more than any name: a storage sidecar's Lease is named after the driver. */
-const WRITTEN = 1_000;
-
-/** Returns how many letters of the Lease's name are a name of the workload. */
-function nameMatchLength(actor: Actor, lease: LeaseFacts): number {
-  const names = programNames(actor).filter((name) => name.includes('-'));
-  const shared = names.map((name) =>
-    lease.name.includes(name)
-      ? name.length
-      : name.endsWith(`-${lease.name}`)
-        ? lease.name.length
-        : 0,
-  );
-  const isWriter = lease.writers?.some((writer) => hasProgramName(actor, writer));
-  return Math.max(0, ...shared) + (isWriter ? WRITTEN : 0);
+/** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
+function mayHoldByNode({ pods }: Actor, { holder }: LeaseFacts): boolean {
+  const [host] = podOf(holder).split('.');
+  return host !== '' && pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
 }

@@ -7,7 +7,7 @@ import type { Actor } from '../actors.ts';
  */
 
 /** Commands of frameworks, which run the controllers of anybody. */
-export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator|metacontroller)$/;
+export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator)$/;
 
 /** Names that frameworks give to every controller. */
 const FRAMEWORK_NAMES =
@@ -130,13 +130,16 @@ export function hasProgramName(actor: Actor, name: string): boolean {
 
 /**
  * Returns the workloads that run the program of this name. If none has it, returns those of which a name of several words
- * begins or ends it: `cert-manager` writes as `cert-manager-challenges`, `provider-helm` as `crossplane-helm-provider`.
+ * begins or ends it (`cert-manager` writes as `cert-manager-challenges`, `provider-helm` as `crossplane-helm-provider`),
+ * and those that have one word more: there is a `cnrm-controller-manager-preview` for each namespace.
  */
 export function workloadsOfProgram(actors: readonly Actor[], name: string): Actor[] {
   const named = actors.filter((actor) => hasProgramName(actor, name));
   return named.length > 0
     ? named
-    : actors.filter((actor) => programNames(actor).some((own) => isEndOfName(own, name)));
+    : actors.filter((actor) =>
+        programNames(actor).some((own) => isEndOfName(own, name) || isCopyOf(own, name)),
+      );
 }
 
 /**
@@ -154,6 +157,11 @@ function isEndOfName(own: string, name: string): boolean {
     length < all.length &&
     [all.slice(0, length), all.slice(-length)].some((end) => key(end) === key(words))
   );
+}
+
+/** Reports whether a name has one word behind another one of at least three. */
+function isCopyOf(own: string, name: string): boolean {
+  return own.startsWith(`${name}-`) && /^[^-]+(?:-[^-]+){2,}-[^-]+$/.test(own);
 }
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */

@@ -116,10 +116,10 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
-  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'is being deleted and has no pods', code: 'owner-not-ready', find: endedInside },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
+  { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
   { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
   { state: 'is paused', code: 'owner-not-acting', find: paused },
   { state: 'is refused, or has lost its right', code: 'owner-failing', find: refused },
@@ -146,7 +146,9 @@ export function stateResults(owner: Owner): RuleResult[] {
     const { words, remedies, more = {}, causes = [] } = found;
     const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const message = `${dutyOf(owner)}${words}`;
+    const { restriction } = owner.candidate;
+    const also = restriction === undefined || find === leavesOut ? '' : `; besides, ${restriction}`;
+    const message = `${dutyOf(owner)}${words}${also}`;
     return [{ ...owner.common, code, ...more, certainty, message, evidence, remedies }, ...causes];
   }
   return [];
@@ -172,7 +174,7 @@ function signsOf(owner: Owner): Signs {
   const isLeading = lostLease(context, held, actor) === undefined;
   const signs = [
     ...statements,
-    ...lateWriters(context, held),
+    ...lateWriters(held),
     ...logLinesAbout(context, held, actor),
     ...linksOfWaits(context, held, actor),
   ];
@@ -203,7 +205,7 @@ function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForName
   return { waitsForNamespace: isInside(context, actor.namespace) ? WITH_NAMESPACE : undefined };
 }
 
-/** Its arguments leave the object out, so nothing else about it matters yet. */
+/** Its arguments leave the object out: nothing that it does matters. */
 function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
   const { restriction } = candidate;
   if (restriction === undefined) return undefined;
@@ -780,7 +782,7 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
   // A controller that writes here does not leave the namespace out: before the deletion a status, since then anything.
   const writes = isForeseen(context, held)
     ? objects.flatMap(({ statusWriters }) => statusWriters)
-    : lateWriters(context, held);
+    : lateWriters(held);
   const names = [type.kind.toLowerCase(), type.resource];
   const isAboutType = (limit: string): boolean =>
     !LISTS_TYPES.test(limit) ||

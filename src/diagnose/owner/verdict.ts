@@ -2,7 +2,7 @@ import { domainOf, entriesOfWorkload, productsOf } from '../../model/catalogue.t
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, eventsAbout, isBuiltIn, isForeseen, isInside, itemsIn } from '../context.ts';
+import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
 import { departedGrant, isRbacRead, isSameAccount, writersOutsideCluster } from '../rights.ts';
 import { isKnownForAnother, marked, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
@@ -106,11 +106,11 @@ function judge(question: OwnerQuestion): Ownership {
     seen.every((one) => one.actor !== actor),
   );
   const others = othersAlive(question, best, able, excluded);
-  // Beside an account that nobody uses any more, a permission alone makes nobody the controller.
-  const isAccount = best !== undefined && best.actor === undefined && best.account !== undefined;
+  // Beside an account or a program that is gone, a permission alone makes nobody the controller.
+  const isNameOnly = best !== undefined && best.actor === undefined;
   const rivals = suspects.filter(
     (one) =>
-      !(isAccount && !isMoreThanAble(one)) &&
+      !(isNameOnly && !isMoreThanAble(one)) &&
       !(best?.program !== undefined && isOfOtherProduct(question, one)),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
@@ -131,7 +131,7 @@ function judge(question: OwnerQuestion): Ownership {
 
 /**
  * Returns the one whose arguments leave the object out, if it alone has a deciding clue; or if it alone has the marks,
- * and nobody else may act. One that watches its own namespace only is an installation for that.
+ * and nobody else may act.
  */
 function leftOut(
   question: OwnerQuestion,
@@ -151,9 +151,7 @@ function leftOut(
     ? all.filter(isDecided)
     : [...tied, ...others, ...able.filter((one) => hasClue(one, 'marks'))];
   if (only?.restriction === undefined || more.length > 0) return undefined;
-  const { namespace, watches } = only.actor ?? {};
-  const isForItself = watches?.every((name) => name === namespace) ?? false;
-  return isForItself || outsidePrograms(question).length > 0 ? undefined : only;
+  return outsidePrograms(question).length > 0 ? undefined : only;
 }
 
 /** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */
@@ -180,9 +178,9 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
     ({ rights, program }) =>
       program !== undefined || rights.change !== undefined || rights.impersonates,
   );
-  prefer((one) => hasClue(one, 'marks'));
   const most = Math.max(...left.map(decisionsOf));
   prefer((one) => decisionsOf(one) === most);
+  prefer((one) => hasClue(one, 'marks'));
   // Of several workloads of one installation, the name tells.
   if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
     prefer(({ actor }) => actor !== undefined && hasWorkloadName(actor, manager));
@@ -204,11 +202,9 @@ function decisionsOf({ clues }: Suspect): number {
 }
 
 /** Reports whether it has written to the object since the deletion began. */
-function isActive({ context, held }: OwnerQuestion, { actor }: Suspect): boolean {
+function isActive({ held }: OwnerQuestion, { actor }: Suspect): boolean {
   return (
-    actor !== undefined &&
-    !isForeseen(context, held) &&
-    lateWrites(context, held).some(({ manager }) => hasProgramName(actor, manager))
+    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager))
   );
 }
 
@@ -297,32 +293,31 @@ function shareNames({ actor }: Suspect): string[] {
 }
 
 /**
- * Reports whether a permission makes it one that may act. General tools, and products that the catalogue knows for other
- * types, may change everything, or built-in types, and remove no finalizer of others.
+ * Reports whether a permission makes it one that may act. Many may change built-in types, or everything: general tools, and
+ * products that are installed for other types, remove no finalizer of others.
  */
 function isAble({ context, held, rightsOf }: OwnerQuestion, actor: Actor): boolean {
   const { change } = rightsOf(actor.account);
   if (change === undefined || actor.isGone) return false;
   if (change === 'named' && !isBuiltIn(held.type.group)) return true;
-  if (isGeneralTool(actor)) return false;
-  const { discovery } = context.now;
-  const served = discovery.ok
-    ? [...discovery.value.types, ...discovery.value.failedGroups].map(({ group }) => group)
-    : undefined;
-  // Operators for one database share names: only a product whose API is served can be meant.
-  const domains = entriesOfWorkload(actor.name, isFrameworkName)
-    .map(({ match }) => domainOf(match))
-    .filter((domain) => {
-      const parent = domain.split('.').slice(-2).join('.');
-      return (
-        served?.some((group) => isOfOneProject(group, parent)) !== false ||
-        isOfOneProject('kubernetes.io', domain)
-      );
-    });
+  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
+  if (isGeneralTool(actor) || (isKnown && change === 'named')) return false;
   const own = [domainOf(held.finalizer), held.type.group];
+  // Operators for one database share names: only a product whose API is served is installed.
+  const installed = entriesOfWorkload(actor.name, isFrameworkName)
+    .map(({ match }) => domainOf(match))
+    .filter((domain) => isServed(context, domain.split('.').slice(-2).join('.')));
   return (
-    domains.length === 0 || domains.some((domain) => own.some((one) => isOfOneProject(one, domain)))
+    installed.length === 0 ||
+    installed.some((domain) => own.some((one) => isOfOneProject(one, domain)))
   );
+}
+
+function isServed(context: Context, domain: string): boolean {
+  const { discovery } = context.now;
+  if (!discovery.ok || isOfOneProject('kubernetes.io', domain)) return true;
+  const { types, failedGroups } = discovery.value;
+  return [...types, ...failedGroups].some(({ group }) => isOfOneProject(group, domain));
 }
 
 /** Returns the workloads that only their permission makes suspects. */
@@ -411,7 +406,7 @@ function outsidePrograms(question: OwnerQuestion): string[] {
           workloadsOfProgram(actors, manager).includes(actor)))
     );
   };
-  const writers = lateWrites(context, held).filter(
+  const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) &&
       !(isFrameworkName(manager) && departed.length > 0) &&

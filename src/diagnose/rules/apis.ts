@@ -137,7 +137,6 @@ function apiServiceSubject(name: string): Subject {
 export function endpointOf({ name, caInjection }: ApiServiceFacts): Endpoint {
   return {
     object: { kind: 'APIService', name },
-    address: `the port, group or version in APIService ${name}`,
     caBundle: `spec.caBundle of APIService ${name}`,
     caInjection,
   };

@@ -332,7 +332,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     failure: error.cause,
     endpoint: {
       object: definitionSubject(name),
-      address: `the path or port in ${field} of CRD ${name}`,
       caBundle: `${field}.caBundle of CRD ${name}`,
       caInjection,
     },

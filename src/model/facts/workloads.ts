@@ -8,7 +8,7 @@ import {
   stringAt,
   valueAt,
 } from '../../base/json.ts';
-import { shorten } from '../../base/text.ts';
+import { shortQuote } from '../../base/text.ts';
 import {
   type Condition,
   conditionsOf,
@@ -125,7 +125,7 @@ function containerTexts(state: string, detail: Json | undefined): string[] {
   const isNormal = /^(?:ContainerCreating|PodInitializing)$/.test(words.join(': '));
   if (exitCode === 0 || words.length === 0 || isNormal) return [];
   const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
-  return [`${state}: ${shorten(words.join(': '), 300)}${code}`];
+  return [`${state}: ${shortQuote(words.join(': '))}${code}`];
 }
 
 /**

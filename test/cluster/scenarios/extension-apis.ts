@@ -294,7 +294,7 @@ const notServed: Scenario = {
         code: 'apiservice-unavailable',
         subject: apiServiceRef(GROUP, EXTENSION_VERSION),
         says: [/^is not available: .* responds, but does not serve what the API server asks for/],
-        advises: [/^Correct the port, group or version in APIService/m],
+        advises: [/^Let the backend of Service \S+ respond/m],
       },
     ]),
     scope: 'cluster',

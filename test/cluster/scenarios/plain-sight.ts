@@ -193,7 +193,7 @@ const reasons: Scenario[] = [
         [
           objectFinalizer(topicRef(world), operator.finalizer),
           // Nothing was written to the topic since the deletion.
-          ownerUnknown(topicRef(world), operator.finalizer),
+          owner(operator, 'owner-running', { certainty: ['likely'] }),
         ],
       ],
       deadlock: true,
@@ -443,11 +443,7 @@ const reasons: Scenario[] = [
         ],
       })(world, operator);
     },
-    expect: (world, operator) => {
-      const says = [/hydra-maester \(0 of 1 ready: .*exit code 2/];
-      const unknown = ownerUnknown(guardedRef(world, operator), operator.finalizer, { says });
-      return stuck([heldBy(world, operator), unknown]);
-    },
+    owner: { code: 'owner-not-ready', certainty: ['likely'], says: [/exit code 2/] },
     beyondCommands: 'somebody has to correct the program',
   }),
 ];
