@@ -132,6 +132,14 @@ export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDeta
   return valueIn(now.details[uid]);
 }
 
+/** Returns the options that fields of the spec set, by the name of the field: `clusterName` and `team-1`. */
+export function specSettings(context: Context, object: { uid: string }): [string, string][] {
+  return (detailOf(context, object)?.settings ?? []).flatMap((one): [string, string][] => {
+    const [, field, value = ''] = /^spec\.(\w+)=(.+)$/.exec(one) ?? [];
+    return field === undefined ? [] : [[field, value]];
+  });
+}
+
 /** Returns all texts of an object about itself. */
 export function textsAbout(context: Context, object: { uid: string }): string[] {
   const { texts = [], conditions = [] } = detailOf(context, object) ?? {};

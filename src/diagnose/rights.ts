@@ -1,4 +1,4 @@
-import { TOKENS } from '../model/facts/rbac.ts';
+import { TOKENS } from '../model/facts/cluster.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 import { remember } from './remember.ts';

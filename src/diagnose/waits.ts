@@ -59,7 +59,7 @@ const EDGES = {
     const reference = held.objects
       .flatMap((from) => referencesTo(context, from, to))
       .find(({ field }) => field.startsWith('status.') || isMutual);
-    const isByUid = held.objects.some((one) => detailOf(context, one)?.uids?.includes(to.uid));
+    const isByUid = held.objects.some((one) => hasUidInStatus(context, one, to));
     const field = reference?.field ?? (isByUid && 'its status');
     return field && `${field} names it, and it ${fateOf(context)}`;
   },
@@ -176,6 +176,12 @@ export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFact
   );
 }
 
+/** Reports whether the status of an object has the UID of another one. */
+export function hasUidInStatus(context: Context, from: ObjectFacts, to: ObjectFacts): boolean {
+  const { names = [] } = detailOf(context, from) ?? {};
+  return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
+}
+
 /** Reports whether the spec of an object names one of the held objects. */
 export function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
   return objects
@@ -288,14 +294,15 @@ function namespaceTie(
   object: ObjectFacts,
   namespace: NamespaceFacts,
 ): string | undefined {
-  const { references = [], deletionPolicy } = detailOf(context, object) ?? {};
+  const { references = [], settings = [] } = detailOf(context, object) ?? {};
   const made = references.find(
     (one) =>
       one.kind === 'Namespace' &&
       one.name === namespace.name &&
       (one.isMade || one.field.startsWith('status.')),
   );
-  if (made !== undefined) return deletionPolicy === 'Orphan' ? undefined : `${made.field} names it`;
+  const isOrphaned = settings.includes('spec.deletionPolicy=Orphan');
+  if (made !== undefined) return isOrphaned ? undefined : `${made.field} names it`;
   return labelTie(held, object, namespace);
 }
 

@@ -6,7 +6,7 @@ import type { Outcome } from '../model/outcome.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
-import { type Leftovers, listAcceptedLeftovers, listOrphans } from './leftovers.ts';
+import { type Leftovers, listAcceptedLeftovers, listLeftovers, listOrphans } from './leftovers.ts';
 import {
   actionKey,
   type ForceAction,
@@ -177,14 +177,27 @@ async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
   const own = run.plan.actions.filter(isOnNamespace);
   if (own.length === 0 || run.stopReason() !== undefined) return undefined;
   const { left, refusal } = await listAcceptedLeftovers(run);
-  if (refusal !== undefined) {
-    refuse(run, refusal);
+  const reason = refusal ?? ((await isShrinking(run, left)) ? SHRINKING : undefined);
+  if (reason !== undefined) {
+    refuse(run, reason);
     giveUp(run, 'not done: content remains or could not be read');
     return undefined;
   }
   for (const action of own) if (run.stopReason() === undefined) await perform(run, action);
   await run.isDeletedBy(run.clock.now() + ROUND_MS);
   return left;
+}
+
+const SHRINKING =
+  'its deletion makes progress again, and its content would be left behind: run it later';
+
+/** Reports whether content is being deleted since objects were freed. It must not be left behind. */
+async function isShrinking(run: ForceRun, { objects }: Leftovers): Promise<boolean> {
+  if (!run.hasWritten || objects.length === 0) return false;
+  if (await run.isDeletedBy(run.clock.now() + ROUND_MS)) return false;
+  const left = await listLeftovers(run);
+  const uids = new Set(left.objects.map(([, { uid }]) => uid));
+  return objects.some(([, { uid }]) => !uids.has(uid));
 }
 
 /**

@@ -28,7 +28,7 @@ const MAX_READY_BYTES = 4_096;
  * this also works, and matters most, after the namespace itself was deleted. `createdBefore` excludes objects that
  * belong to a new namespace of the same name.
  */
-async function listLeftovers(
+export async function listLeftovers(
   { api, signal, plan: { namespace } }: Writing,
   createdBefore = '',
 ): Promise<Leftovers> {

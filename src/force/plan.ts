@@ -87,7 +87,6 @@ export function planForce(input: PlanInput): ForcePlan {
       return { target: namespaceTarget(name), reason };
     }),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
-    ...queuedRefusals(input),
   ];
   const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
   return { mode, label, orphans, namespace: { name, uid: startUid }, actions, refused };
@@ -169,16 +168,6 @@ function patternRefusals({ policy, snapshot }: PlanInput): string[] {
   return [
     `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${instead}`,
   ];
-}
-
-/** Returns a refusal for queued objects: why objects with a matching finalizer are not changed. */
-function queuedRefusals({ snapshot: { content } }: PlanInput): ForceRecord['refused'] {
-  const queued = content.flatMap(({ type, read }) =>
-    read.ok && read.value.queued > 0 ? [`${read.value.queued} ${typeName(type)}`] : [],
-  );
-  const reason =
-    'not terminating: finalizers are removed only from objects that have a deletionTimestamp';
-  return queued.length > 0 ? [{ target: queued.join(', '), reason }] : [];
 }
 
 /**

@@ -155,20 +155,24 @@ function joined(reasons: readonly Reason[]): Reason {
 /** Returns why the owner of a finalizer cannot do its work once the namespace is being deleted; undefined if it can. */
 function dependencyOnNamespace(context: Context, held: Held): string | undefined {
   if (isOfControllerManager(held)) return undefined;
-  const { owner, suspects } = findOwner(context, held);
+  const { owner, suspects, verdict } = findOwner(context, held);
   const inside = [owner, ...suspects]
     .flatMap((suspect) => suspect?.actor ?? [])
     .find(({ namespace }) => willBeDeleted(context, namespace));
+  const actor = inside ?? owner?.actor;
+  const idle =
+    actor === undefined || isAlive(actor) ? '' : ', and is not running: it has to be started first';
   if (inside !== undefined) {
-    const idle = isAlive(inside) ? '' : ', and is not running: it has to be started first';
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
   }
+  // Before the deletion of the namespace there is nobody to remove it either.
+  if (verdict === 'missing') return undefined;
   if (owner?.rights.isLocal) return 'the permissions of their controller are in the namespace';
   const needs = needsOfOwner(context, held, owner?.actor);
   const read = needs.flatMap(({ kind, text }) => (kind === 'object' ? [text] : []));
-  if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}`;
+  if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}${idle}`;
   const created = needs.find(({ kind }) => kind === 'create');
-  return created && `their controller may have to create ${created.text}`;
+  return created && `their controller may have to create ${created.text}${idle}`;
 }
 
 /**
@@ -213,8 +217,9 @@ function ownersOf(
 ): OwnerReference[] {
   const found = new Set(objects);
   for (const { ownerReferences } of found) {
-    const uids = ownerReferences.map(({ uid }) => uid);
-    for (const one of known) if (uids.includes(one.uid)) found.add(one);
+    for (const { uid } of ownerReferences) {
+      for (const one of known) if (one.uid === uid) found.add(one);
+    }
   }
   return [...found].flatMap(({ ownerReferences }) => ownerReferences);
 }
@@ -257,14 +262,13 @@ function inDeletionOrder(
     if (first === undefined || second === undefined || first === second) return;
     if (earlier.has(typeName(first))) earlier.get(typeName(second))?.add(typeName(first));
   };
+  const byKey = Map.groupBy(objects, ({ apiVersion, kind, name }) => keyOf(apiVersion, kind, name));
   for (const object of objects) {
     const own = servedType(context, object);
     for (const parent of object.ownerReferences) precede(servedType(context, parent), own);
-    const names = namedWholes(context, object);
     const owners = ownersOf([object], objects).map(({ uid }) => uid);
-    for (const other of objects) {
-      const isNamed = names.includes(keyOf(other.apiVersion, other.kind, other.name));
-      if (isNamed && !owners.includes(other.uid)) precede(own, servedType(context, other));
+    for (const other of namedWholes(context, object).flatMap((name) => byKey.get(name) ?? [])) {
+      if (!owners.includes(other.uid)) precede(own, servedType(context, other));
     }
   }
   for (const { type: first, isLast: isFirstLast } of steps) {

@@ -7,7 +7,7 @@ import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
-import { type Read, readOk } from '../model/read.ts';
+import { type Read, readOk, valueIn } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
@@ -50,19 +50,15 @@ function partnersAfterDeletion({
   takenAt,
 }: Snapshot): Snapshot['partners'] {
   const goes = ({ uid }: ObjectFacts): boolean => {
-    const detail = details[uid];
-    return (
-      detail?.ok === true &&
-      detail.value.deletionPolicy === 'Delete' &&
-      detail.value.references.some((back) => back.namespace === namespace.name)
-    );
+    const { settings = [], references = [] } = valueIn(details[uid]) ?? {};
+    const isBound = references.some((back) => back.namespace === namespace.name);
+    return isBound && settings.includes('spec.deletionPolicy=Delete');
   };
   return dictionary(
-    Object.entries(partners).map(([key, partner]) =>
-      partner.ok && partner.value !== undefined && goes(partner.value)
-        ? [key, readOk(terminated(partner.value, takenAt))]
-        : [key, partner],
-    ),
+    Object.entries(partners).map(([key, read]) => {
+      const partner = valueIn(read);
+      return [key, partner && goes(partner) ? readOk(terminated(partner, takenAt)) : read] as const;
+    }),
   );
 }
 

@@ -1,8 +1,7 @@
 import type { DefinitionDetail } from './facts/apis.ts';
-import type { EventFacts, NodeFacts } from './facts/cluster.ts';
+import type { BindingFacts, EventFacts, NodeFacts, RoleFacts } from './facts/cluster.ts';
 import type { ObjectDetail, Reference } from './facts/detail.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
-import type { BindingFacts, RoleFacts } from './facts/rbac.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
 import type { Read, ReadFailure } from './read.ts';
@@ -13,9 +12,7 @@ export type * from './facts/apis.ts';
 export type * from './facts/cluster.ts';
 export type * from './facts/detail.ts';
 export type * from './facts/metadata.ts';
-export type * from './facts/rbac.ts';
-export type * from './facts/references.ts';
-export type * from './facts/selectors.ts';
+export type * from './facts/shape.ts';
 export type * from './facts/workloads.ts';
 export type { ClusterSources, NamespaceSources };
 

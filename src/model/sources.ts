@@ -2,13 +2,14 @@ import { type JsonObject, stringAt } from '../base/json.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission.ts';
 import { apiServiceFacts, definitionDetail, definitionFacts } from './facts/apis.ts';
 import {
+  bindingFacts,
   clusterServiceVersionFacts,
   eventFacts,
   leaseFacts,
+  roleFacts,
   serviceFacts,
 } from './facts/cluster.ts';
 import { namespaceFacts, type TypeRef } from './facts/metadata.ts';
-import { bindingFacts, roleFacts } from './facts/rbac.ts';
 import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
 /**

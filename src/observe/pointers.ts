@@ -3,7 +3,7 @@ import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { webhookFacts } from '../model/facts/admission.ts';
 import { type TypeRef, typeName } from '../model/facts/metadata.ts';
-import { isOnlyFor } from '../model/facts/selectors.ts';
+import { isOnlyFor } from '../model/facts/shape.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';

@@ -1,4 +1,11 @@
-import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
+import {
+  arrayAt,
+  isObject,
+  type Json,
+  type JsonObject,
+  stringAt,
+  valueAt,
+} from '../../src/base/json.ts';
 import type {
   CallOptions,
   Fold,
@@ -37,7 +44,11 @@ export type WatchMode =
 
 type Answer = Read<JsonObject> | ((count: number) => Read<JsonObject> | undefined);
 
-/** An API server in memory: objects, errors to inject, and the requests and writes in order. */
+/**
+ * An API server in memory: objects, errors to inject, and the requests and writes in order. It has the rules that writes
+ * depend on: JSON Patch with `test`, preconditions, /finalize, objects that outlive their namespace, and a namespace
+ * controller that can be let work.
+ */
 export class FakeCluster implements KubernetesApi {
   readonly target = { server: 'https://cluster.example', context: 'test', ownNamespace: 'ci' };
   types = [PODS, CONFIG_MAPS, WIDGETS];
@@ -54,8 +65,16 @@ export class FakeCluster implements KubernetesApi {
   /** The writes that were no dry run: `DELETE /path {body}`. */
   readonly mutations: string[] = [];
   readonly dryRuns: string[] = [];
-  /** Called right before a write is carried out; tests change the cluster here. */
-  beforeWrite: (request: Mutation) => void = () => undefined;
+  /** The writes with the status of what went wrong: `PATCH /path 422`. */
+  readonly writes: string[] = [];
+  /** The bodies of those that were carried out, or refused by a precondition. */
+  readonly bodies: Json[] = [];
+  /** How long the server takes for a write, in virtual time. */
+  slownessMs = 0;
+  /** Called right before a write is carried out, with the number of those before; tests change the cluster here. */
+  beforeWrite: (request: Mutation, count: number) => void = () => undefined;
+  /** Called right after it: an owner that puts things back. */
+  afterWrite: (request: Mutation) => void = () => undefined;
   readonly #clock: FakeClock;
   readonly #objects = new Map<string, JsonObject>();
   readonly #watchers = new Set<WatchOptions>();
@@ -198,7 +217,7 @@ export class FakeCluster implements KubernetesApi {
     const fold = begin();
     let handed = 0;
     for (const [key, object] of this.#objects) {
-      if (!isIn(key, path) || !matches(object, options.labelSelector)) continue;
+      if (!isIn(key, path) || !matches(object, options)) continue;
       if (handed++ === options.maxItems) return readOk({ kept: fold.kept, complete: false });
       fold.add(structuredClone(object));
     }
@@ -240,25 +259,76 @@ export class FakeCluster implements KubernetesApi {
     this.mutations.push(
       `${line} ${JSON.stringify(valueAt(request.body as JsonObject, 'preconditions'))}`,
     );
-    this.beforeWrite(request);
+    this.beforeWrite(request, this.writes.length);
+    if (this.slownessMs > 0) await this.#clock.sleep(this.slownessMs, options.signal);
+    if (options.signal?.aborted) {
+      this.writes.push(`${line} aborted`);
+      return readFailed(ABORTED);
+    }
     const given = this.#answerTo(line);
+    const answer = given ?? this.#carryOut(request);
+    this.writes.push(answer.ok ? line : `${line} ${answer.failure.status ?? ''}`.trim());
     if (given !== undefined) return given;
-    return this.#delete(request);
+    this.bodies.push(request.body ?? null);
+    if (answer.ok) this.afterWrite(request);
+    return answer;
   }
 
-  /** A namespace begins to terminate; everything else is for the tests of forcing. */
-  #delete({ method, path, body }: Mutation): Read<JsonObject> {
-    if (method !== 'DELETE') throw new Error(`nobody should ${method} ${path}`);
-    const current = this.#objects.get(path);
-    if (current === undefined) return readFailed(NOT_FOUND);
-    for (const key of ['uid', 'resourceVersion']) {
-      const wanted = stringAt(body as JsonObject, 'preconditions', key);
-      const found = stringAt(current, 'metadata', key);
-      if (wanted !== undefined && wanted !== found) return readFailed(CONFLICT);
+  /** Acts as the namespace controller: deletes the content, then removes the finalizer `kubernetes`. */
+  settle(name: string): void {
+    const path = namespacePath(name);
+    const namespace = this.peek(path);
+    if (stringAt(namespace, 'metadata', 'deletionTimestamp') === undefined) return;
+    // Kubernetes >= 1.33: pods first.
+    const all = this.inside(name);
+    const pods = all.filter(([key]) => key.includes('/pods/'));
+    let left = all.length;
+    for (const [key, object] of pods.length > 0 ? pods : all) {
+      if (this.#save(key, this.#terminating(object))) left--;
     }
-    const metadata = { ...(current['metadata'] as JsonObject), deletionTimestamp: this.#time(0) };
-    const status = { phase: 'Terminating' };
-    return readOk(structuredClone(this.#put(path, { ...current, metadata, status })));
+    const spec = arrayAt(namespace, 'spec', 'finalizers').filter((entry) => entry !== 'kubernetes');
+    if (left === 0) this.#save(path, { ...(namespace as JsonObject), spec: { finalizers: spec } });
+  }
+
+  #carryOut({ method, path: target, body = {} }: Mutation): Read<JsonObject> {
+    const path = target.replace(/\/finalize$/, '');
+    const current = this.peek(path);
+    if (current === undefined) return readFailed(NOT_FOUND);
+    const [, place] = /\/namespaces\/([^/]+)\//.exec(path) ?? [];
+    // Lifecycle admission: only DELETE passes for objects of a namespace that is not there.
+    const isStranded = place !== undefined && this.peek(namespacePath(place)) === undefined;
+    if (isStranded && method !== 'DELETE') return readFailed(NOT_FOUND);
+    if (Array.isArray(body)) {
+      const patched = jsonPatch(current, body);
+      if (patched !== undefined) this.#save(path, patched);
+      return patched === undefined ? readFailed(TEST_FAILED) : readOk(patched);
+    }
+    const pins = valueAt(body, method === 'PUT' ? 'metadata' : 'preconditions');
+    for (const key of ['uid', 'resourceVersion']) {
+      const pinned = stringAt(pins, key);
+      if (pinned !== undefined && pinned !== stringAt(current, 'metadata', key))
+        return readFailed(CONFLICT);
+    }
+    const next =
+      method === 'PUT' ? { ...body, status: current['status'] ?? {} } : this.#terminating(current);
+    this.#save(path, next);
+    return readOk(structuredClone(this.peek(path) ?? next));
+  }
+
+  #terminating(object: JsonObject): JsonObject {
+    const metadata = { ...(object['metadata'] as JsonObject) };
+    metadata['deletionTimestamp'] ??= this.#time(0);
+    const status = object['kind'] === 'Namespace' ? { phase: 'Terminating' } : object['status'];
+    return { ...object, metadata, ...(status === undefined ? {} : { status }) };
+  }
+
+  /** Saves the object, or removes it if it is terminating without finalizers; returns whether it did. */
+  #save(path: string, object: JsonObject): boolean {
+    const asked = stringAt(object, 'metadata', 'deletionTimestamp') !== undefined;
+    const held = ['metadata', 'spec'].flatMap((part) => arrayAt(object, part, 'finalizers'));
+    if (asked && held.length === 0) this.drop(path);
+    else this.#put(path, object);
+    return asked && held.length === 0;
   }
 
   #put(path: string, object: JsonObject): JsonObject {
@@ -321,6 +391,11 @@ export const CONFLICT: ReadFailure = {
   status: 409,
   message: '409 Conflict: Precondition failed',
 };
+const TEST_FAILED: ReadFailure = {
+  kind: 'invalid',
+  status: 422,
+  message: '422 Invalid: the server rejected our request due to an error in our request',
+};
 const ABORTED: ReadFailure = { kind: 'aborted', message: 'the run was ended' };
 
 /** As on Kubernetes >= 1.33 while a pod remains. */
@@ -341,9 +416,40 @@ function isIn(key: string, collection: string): boolean {
   return !key.slice(collection.length + 1).includes('/');
 }
 
-function matches(object: JsonObject, selector = ''): boolean {
-  const [key = '', value] = selector.split('=');
-  return selector === '' || stringAt(object, 'metadata', 'labels', key) === value;
+function matches(
+  object: JsonObject,
+  { labelSelector = '', fieldSelector = '' }: ListOptions,
+): boolean {
+  const [key = '', value] = labelSelector.split('=');
+  const [, name] = /^metadata\.name=(.*)$/.exec(fieldSelector) ?? [];
+  return (
+    (labelSelector === '' || stringAt(object, 'metadata', 'labels', key) === value) &&
+    (name === undefined || stringAt(object, 'metadata', 'name') === name)
+  );
+}
+
+/** `test` and `remove`, all that forcing sends; undefined when a test fails. */
+function jsonPatch(object: JsonObject, operations: readonly JsonObject[]): JsonObject | undefined {
+  const result = structuredClone(object);
+  for (const { op, path, value } of operations) {
+    const keys = String(path)
+      .slice(1)
+      .split('/')
+      .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+      .map((key) => (/^\d+$/.test(key) ? Number(key) : key));
+    if (op === 'test' && valueAt(result, ...keys) !== value) return undefined;
+    if (op !== 'remove') continue;
+    const parent = valueAt(result, ...keys.slice(0, -1));
+    const last = keys.at(-1);
+    if (Array.isArray(parent) && typeof last === 'number' && last < parent.length) {
+      parent.splice(last, 1);
+    } else if (isObject(parent)) {
+      delete parent[String(last)];
+    } else {
+      return undefined;
+    }
+  }
+  return result;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,8 +1,7 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { ResourceType } from '../../src/model/snapshot.ts';
 import { FakeClock } from './fake-clock.ts';
-import { PODS, WIDGETS } from './fake-cluster.ts';
-import { ForceCluster } from './force-cluster.ts';
+import { FakeCluster, PODS, WIDGETS } from './fake-cluster.ts';
 import { DEMO } from './gate-run.ts';
 
 /** Who could have removed the finalizer, told as manifests: what a test of forcing builds with. */
@@ -21,7 +20,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
 export class Situation {
   readonly clock = new FakeClock();
-  readonly cluster = new ForceCluster(this.clock);
+  readonly cluster = new FakeCluster(this.clock);
 
   /**
    * A Widget that terminates and is held; its type is defined, and whoever wrote the finalizer

@@ -134,7 +134,7 @@ describe('objects', () => {
 
   test('after a conflict the object is read again, and the write is tried once more', async () => {
     const situation = held('moves', 'never-rests');
-    situation.cluster.onWrite = ({ path }, count) => {
+    situation.cluster.beforeWrite = ({ path }, count) => {
       const isFirst = path === pathOf('moves') && count < 1;
       if (!isFirst && path !== pathOf('never-rests')) return;
       const object = situation.cluster.peek(path) as { metadata: { finalizers: string[] } };
@@ -158,7 +158,7 @@ describe('objects', () => {
     ['the finalizer is gone', (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] })],
   ])('if %s after an error, the change counts as made by the request', async (_, change) => {
     const situation = held('db');
-    situation.cluster.onWrite = () => change(situation);
+    situation.cluster.beforeWrite = () => change(situation);
     const { one } = await force(situation);
     expect(situation.cluster.writes).toEqual([expect.stringMatching(/ (?:422|404)$/)]);
     expect(results(one)).toEqual([expect.stringMatching(AS_OURS)]);
@@ -182,7 +182,7 @@ describe('objects', () => {
       const { clock, cluster } = situation;
       const failure = { kind, message: `an answer of kind ${kind}`, ...(status && { status }) };
       cluster.answers.set(patchOf('db'), { ok: false, failure });
-      cluster.onWrite = () => {
+      cluster.beforeWrite = () => {
         cluster.drop(pathOf('db'));
         clock.at(clock.elapsed + 5_000, () => cluster.settle(DEMO));
       };
@@ -198,7 +198,7 @@ describe('objects', () => {
     const lines: string[] = [];
     const announced = (name: string): string =>
       `${DEMO}: removing ${FINALIZER} from widgets.example.com/${name} (UID uid-widgets-${name})`;
-    situation.cluster.onWrite = ({ path }) =>
+    situation.cluster.beforeWrite = ({ path }) =>
       expect(lines).toContain(announced(path.split('/').at(-1) ?? ''));
     await force(situation, {}, { lines });
     expect(lines.filter((line) => line.includes(': removing '))).toHaveLength(2);
@@ -209,7 +209,7 @@ describe('objects', () => {
     const situation = held(...names);
     const { cluster } = situation;
     cluster.slownessMs = 100;
-    cluster.onWrite = (_, count) => {
+    cluster.beforeWrite = (_, count) => {
       if (count === 20) cluster.namespace(DEMO, { metadata: { labels: {} } });
     };
     const { one } = await force(situation, { 'force-label': 'ephemeral=true' });
@@ -365,7 +365,7 @@ describe('time', () => {
     const situation = held(...names);
     const cancel = new AbortController();
     situation.cluster.slownessMs = 1_000;
-    situation.cluster.onWrite = (_, count) => {
+    situation.cluster.beforeWrite = (_, count) => {
       if (count === 20) cancel.abort();
     };
     const { one } = await force(situation, {}, { cancel });
@@ -461,6 +461,21 @@ describe('the namespace itself', () => {
     );
   });
 
+  test('content that goes since objects were freed is not left behind', async () => {
+    const situation = held('db');
+    const { clock, cluster } = situation;
+    for (let index = 0; index < 30; index++) {
+      situation.held(WIDGETS, `slow-${index}`, { finalizers: ['x.io/y'] });
+      clock.at(TIMEOUT_MS + index * 5_000, () => cluster.drop(pathOf(`slow-${index}`)));
+    }
+    const { one } = await force(situation, {
+      ...inputs,
+      'force-finalizers': `${FINALIZER},kubernetes`,
+    });
+    expect(cluster.writes).toEqual([patchOf('db')]);
+    expect(refusals(one)).toContain('its deletion makes progress again');
+  });
+
   test('content that appears after the plan prevents the removal', async () => {
     const situation = new Situation();
     const announce = async (): Promise<void> => {
@@ -525,7 +540,7 @@ describe('the namespace itself', () => {
 
   test('a condition that names content at the last moment prevents the removal', async () => {
     const situation = new Situation();
-    situation.cluster.onWrite = (_, count) => {
+    situation.cluster.beforeWrite = (_, count) => {
       if (count === 0) situation.cluster.namespace(DEMO, { conditions: [REMAINING] });
     };
     const { one } = await force(situation, { 'force-finalize': 'namespace' });
@@ -535,7 +550,7 @@ describe('the namespace itself', () => {
 
   test('a namespace that changed is read again; one that was replaced is not changed', async () => {
     const moved = new Situation();
-    moved.cluster.onWrite = (_, count) => {
+    moved.cluster.beforeWrite = (_, count) => {
       if (count === 0) moved.cluster.put(NAMESPACE, moved.cluster.peek(NAMESPACE) ?? {});
     };
     expect((await force(moved, inputs)).one.outcome).toBe('forced');
@@ -544,7 +559,7 @@ describe('the namespace itself', () => {
       `PUT ${NAMESPACE}/finalize`,
     ]);
     const replaced = new Situation();
-    replaced.cluster.onWrite = () => replaced.cluster.namespace(DEMO, { uid: 'new' });
+    replaced.cluster.beforeWrite = () => replaced.cluster.namespace(DEMO, { uid: 'new' });
     const { one } = await force(replaced, inputs);
     expect(replaced.cluster.writes).toEqual([`PUT ${NAMESPACE}/finalize 409`]);
     expect(one.outcome).toBe('forced');

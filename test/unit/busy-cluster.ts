@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../src/base/json.ts';
-import { leaseFacts } from '../../src/model/facts/cluster.ts';
+import { bindingFacts, leaseFacts, roleFacts } from '../../src/model/facts/cluster.ts';
 import { namespaceFacts, type ResourceType } from '../../src/model/facts/metadata.ts';
-import { bindingFacts, roleFacts } from '../../src/model/facts/rbac.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { type Read, readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';

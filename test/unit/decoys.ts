@@ -1,9 +1,8 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
 import { apiServiceFacts, definitionFacts } from '../../src/model/facts/apis.ts';
-import { leaseFacts } from '../../src/model/facts/cluster.ts';
+import { bindingFacts, leaseFacts, roleFacts } from '../../src/model/facts/cluster.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
-import { bindingFacts, roleFacts } from '../../src/model/facts/rbac.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { type Read, readOk } from '../../src/model/read.ts';
 import type {

@@ -394,7 +394,7 @@ test('a controller that is not ready and logs an error about the object is faili
 });
 
 test('a name of the spec that is missing was in this namespace, unless the object mentions another one', () => {
-  const isHopeless = (missing: string, mentions: string[] = []): boolean => {
+  const isHopeless = (missing: string, more: string[] = []): boolean => {
     const change = (now: Snapshot): void => {
       saying(`${missing} not found`)(now);
       now.cluster.namespaces = readOk(
@@ -403,8 +403,7 @@ test('a name of the spec that is missing was in this namespace, unless the objec
       for (const detail of Object.values(now.details)) {
         if (!detail.ok || detail.value === undefined) continue;
         const { value } = detail;
-        value.names = ['login', 'db'].map((name) => ({ field: 'spec.uses', name }));
-        value.mentions = mentions;
+        value.names = ['login', 'db', ...more].map((name) => ({ field: 'spec.uses', name }));
       }
     };
     const found = findingIn('status-of-older-generation', 'owner-failing', change);

@@ -158,3 +158,13 @@ test('what an object made, and that names it, goes after it', () => {
     expect(ordered([part, set], 'part', reference)).toEqual(['sets', 'parts', 'widgets']);
   }
 });
+
+test('nothing is deleted first for a controller that is not there, and one that sleeps is started first', () => {
+  const stepsOf = (name: string) => orderOf(rewound(readRecordedLook(name)));
+  expect(stepsOf('everyday-crossplane-uninstalled')).toEqual([]);
+  expect(stepsOf('everyday-crossplane-asleep').map(({ why }) => why)).toEqual([
+    expect.stringMatching(
+      / may have to create .*, and is not running: it has to be started first$/,
+    ),
+  ]);
+});

@@ -441,6 +441,13 @@ test.each([
   expect(references.map((one) => one.kind)).toEqual(kind === undefined ? [] : [kind]);
 });
 
+test('of an exception that a status has as JSON, its message is the text', () => {
+  const failure = { type: 'ReconciliationException', message: 'access denied', stackTrace: '…' };
+  const error = JSON.stringify(failure);
+  expect(objectDetail({ status: { error } }).errors).toEqual(['access denied']);
+  expect(objectDetail({ status: { error: `${error} …` } }).texts).toEqual([`${error} …`]);
+});
+
 test.each(['a', '[', 'a ', '\n'])(
   'a status with a million times %j is read in linear time',
   (unit) => {

@@ -653,7 +653,6 @@ export function look(world: World): Snapshot {
         texts: [],
         suspended: undefined,
         references: [],
-        mentions: [],
       });
     }
   }

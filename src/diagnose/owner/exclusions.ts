@@ -1,7 +1,7 @@
 import type { LabelRequirement, ObjectFacts } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
-import { type Context, detailOf, groupOf, listNames } from '../context.ts';
+import { type Context, groupOf, listNames, specSettings } from '../context.ts';
 import { departedGrant, hadRights, isRbacRead, rightsOf } from '../rights.ts';
 import { specificFieldManager, typesOfDomain } from './held.ts';
 import { isHolder, leasesOfGroups } from './leases.ts';
@@ -177,11 +177,9 @@ function namedClasses(
   object: ObjectFacts,
 ): { names: readonly string[]; value: string }[] {
   const own = ['class', `${object.kind.toLowerCase()}class`];
-  const { siblings = [] } = detailOf(context, object) ?? {};
-  const fields = siblings.flatMap((one) => {
-    const [field = '', value = ''] = one.split('/');
-    return own.includes(field.toLowerCase()) && value !== '' ? [{ names: own, value }] : [];
-  });
+  const fields = specSettings(context, object).flatMap(([field, value]) =>
+    own.includes(field.toLowerCase()) ? [{ names: own, value }] : [],
+  );
   const annotated = Object.entries(object.annotations).flatMap(([key, value]) => {
     const [, domain, word = ''] = /^(?:([\w-]+)[\w.-]*\/)?(?:([\w-]+)\.)?class$/.exec(key) ?? [];
     return domain === undefined || value === ''

@@ -657,7 +657,7 @@ function lostText(
  * namespace of a reference need not exist any more.
  */
 function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
-  const { names = [], mentions = [], references = [] } = detailOf(context, object) ?? {};
+  const { names = [], settings = [], references = [] } = detailOf(context, object) ?? {};
   const { cluster, namespace } = context.now;
   const { namespaces } = cluster;
   const places = references.flatMap((one) => (one.name === name ? (one.namespace ?? []) : []));
@@ -665,7 +665,14 @@ function isNamedHere(context: Context, object: ObjectFacts, name: string): boole
     places.every((place) => place === namespace.name) &&
     names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
     namespaces?.ok === true &&
-    namespaces.value.every((one) => one.name === namespace.name || !mentions.includes(one.name))
+    namespaces.value.every(
+      (one) =>
+        one.name === namespace.name ||
+        !(
+          names.some((other) => other.name === one.name) ||
+          settings.some((setting) => setting.endsWith(`=${one.name}`))
+        ),
+    )
   );
 }
 

@@ -8,9 +8,10 @@ import {
   itemsIn,
   type Link,
   linksToHeld,
+  specSettings,
   valueIn,
 } from '../context.ts';
-import { isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
+import { hasUidInStatus, isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
 import type { Held } from './held.ts';
 
 /**
@@ -43,8 +44,11 @@ export function headsOf(context: Context, { objects }: Held): ObjectFacts[] {
   for (const to of chain) {
     for (const { object: from } of all) {
       const isOwner = to.ownerReferences.some(({ uid }) => uid === from.uid);
-      const { uids = [] } = detailOf(context, from) ?? {};
-      if (isOwner || uids.includes(to.uid) || referencesTo(context, from, to).length > 0) {
+      if (
+        isOwner ||
+        hasUidInStatus(context, from, to) ||
+        referencesTo(context, from, to).length > 0
+      ) {
         chain.add(from);
       }
     }
@@ -114,9 +118,7 @@ export function namedByConvention(
   { uid, apiVersion, labels }: ObjectFacts,
 ): NamedByConvention[] {
   const group = groupOf(apiVersion);
-  const { siblings = [] } = detailOf(context, { uid }) ?? {};
-  const named = siblings.map((one) => {
-    const [field = '', name = ''] = one.split('/');
+  const named = specSettings(context, { uid }).map(([field, name]) => {
     const kind = field.replace(/(?:Name|Ref)$/, '').toLowerCase();
     return { group, kind, name, by: `spec.${field}` };
   });

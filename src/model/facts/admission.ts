@@ -1,12 +1,14 @@
 import { arrayAt, type JsonObject, stringAt } from '../../base/json.ts';
-import { caInjection, serviceInUrl, serviceRef } from './references.ts';
-import { type LabelRequirement, selector } from './selectors.ts';
+import { serviceInUrl, serviceRef } from './apis.ts';
+import { caInjection } from './metadata.ts';
 import {
   each,
   type Field,
   fieldAt,
   ifAny,
+  type LabelRequirement,
   NAME,
+  selector,
   shape,
   text,
   textIfAny,

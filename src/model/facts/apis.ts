@@ -1,6 +1,18 @@
-import { conditionsOf, INSTALLED } from './metadata.ts';
-import { caInjection, serviceRef } from './references.ts';
+import { caInjection, conditionsOf, INSTALLED } from './metadata.ts';
 import { ifAny, NAME, shape, text, textIfAny, texts } from './shape.ts';
+
+export type ServiceRef = ReturnType<typeof serviceRef>;
+export const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
+
+/**
+ * Returns the Service whose DNS name is the host of an address, like https://NAME.NAMESPACE.svc:8443/path; undefined
+ * for other hosts. For a webhook that names a Service, the API server calls such an address.
+ */
+export function serviceInUrl(url = ''): ServiceRef | undefined {
+  const host = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:\.cluster\.local)?\.?(?:[/:]|$)/i;
+  const [, name, namespace] = host.exec(url) ?? [];
+  return name && namespace ? { namespace, name } : undefined;
+}
 
 const DEFINITION = {
   /** A name such as `widgets.example.com`. */

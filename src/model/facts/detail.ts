@@ -3,6 +3,7 @@ import {
   type Json,
   type JsonObject,
   numberAt,
+  parseObject,
   recordAt,
   stringAt,
   valueAt,
@@ -16,8 +17,7 @@ import {
   shortAnnotations,
 } from './metadata.ts';
 import { serviceAddresses } from './programs.ts';
-import { type LabelRequirement, labelRequirements } from './selectors.ts';
-import { MAX_MESSAGE_CHARS } from './shape.ts';
+import { type LabelRequirement, labelRequirements, MAX_MESSAGE_CHARS } from './shape.ts';
 
 /** Status, conditions and references of a held object. */
 export interface ObjectDetail {
@@ -37,19 +37,10 @@ export interface ObjectDetail {
   endedAt?: string;
   /** The field of `spec` that pauses the controller of the object, as `spec.paused: true`. */
   suspended: string | undefined;
-  /**
-   * `spec.deletionPolicy`, as in a VolumeSnapshotContent: whether the object is deleted together with the object that
-   * it is bound to.
-   */
-  deletionPolicy?: string | undefined;
   /** Objects that its spec or status refers to. */
   references: Reference[];
-  /** UIDs in its status, of this or of other objects. */
-  uids?: string[];
   /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
   nodes?: string[];
-  /** Plain names in its spec. If an object of such a name is missing, the spec probably meant it. */
-  mentions: string[];
   /** Texts in its spec, its status and its annotations that may be names of objects. */
   names?: NameIn[];
   /** There are more of them than were kept. */
@@ -58,8 +49,6 @@ export interface ObjectDetail {
   selectors?: { field: string; requirements: LabelRequirement[] }[];
   /** Options that the first two levels of its spec or an annotation set: `spec.cleanPolicy=Delete`. */
   settings?: string[];
-  /** Names in fields like `spec.cluster`, `spec.clusterName` or `spec.clusterRef`, as `clusterName/team-1`. */
-  siblings?: string[];
   /** Fields of its spec that forbid its deletion: `spec.lifecycle.preventDestroy: true`. */
   protections?: string[];
   /** States of its status that are not healthy, and the text beside them: `health.status: Degraded (no route)`. */
@@ -93,10 +82,7 @@ export interface Reference {
 }
 
 const MAX_TEXTS = 10;
-const MAX_MENTIONS = 50;
 const MAX_NODES = 5;
-const MAX_SIBLINGS = 20;
-const UID_VALUE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** The name of an object (RFC 1123 subdomain). */
 const NAME_VALUE = /^[a-z0-9][-a-z0-9.]{0,252}$/;
 const WORD = /^[a-zA-Z][-a-zA-Z0-9.]{0,62}$/;
@@ -105,7 +91,6 @@ const MAX_DEPTH = 6;
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
 const REFERENCE =
   /(?:Ref|Refs|Reference|References)(?:\[\])?$|(?:[sS]ecret|[cC]onfigMap)(?:\[\])?$/;
-const MENTION = /name|secret|config|ref|class|cred|auth|token|login|account|passw|cert|tls/i;
 const INPUT_KIND = /^(?:Secret|ConfigMap|ServiceAccount)$/;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 const NODE = /^(?:current)?(?:node(?:name|id)?|ownerid)$/i;
@@ -127,9 +112,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
     texts: [],
     suspended: pauseField(object),
-    deletionPolicy: stringAt(object, 'spec', 'deletionPolicy'),
     references: [],
-    mentions: [],
   };
   // A snapshot that is ready was taken at its creation.
   const taken = stringAt(object, 'status', 'creationTime');
@@ -145,12 +128,6 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (typeof value !== 'string') return;
     addAddresses(detail, own, field, value);
     if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
-    const named = key === '' ? field.slice(field.lastIndexOf('.')) : key;
-    if (MENTION.test(named)) addMention(detail, value);
-    const [, top] = /^spec\.(\w+)$/.exec(field) ?? [];
-    if (top !== undefined && NAME_VALUE.test(value)) {
-      addText(detail, 'siblings', `${top}/${value}`, MAX_SIBLINGS);
-    }
   });
   visitFields(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     addReference(detail, field, key, value);
@@ -165,8 +142,6 @@ export function objectDetail(object: JsonObject): ObjectDetail {
       const text = stringAt(beside, 'message') ?? '';
       addText(detail, 'unhealthy', `${field.slice(7)}: ${value}${text && ` (${text})`}`);
     }
-    if (UID_VALUE.test(value)) addText(detail, 'uids', value, MAX_REFERENCES);
-    if (/namespace/i.test(key)) addMention(detail, value);
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
     if (isOutdated(object, field, key, beside)) return;
     const failed = firstState(beside, FAILED);
@@ -174,7 +149,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     const isText = STATUS_TEXT.test(key) || (isError && WORDS.test(value));
     if (!isText && SENTENCE.test(value)) addText(detail, 'sentences', value);
     if (!isText || value === '') return;
-    const text = failed === undefined ? value : `${failed}: ${value}`;
+    // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
+    const said = value.startsWith('{') ? stringAt(parseObject(value), 'message') : undefined;
+    const text = [failed, said ?? value].filter((one) => one !== undefined).join(': ');
     addText(detail, 'texts', text);
     if (isError) addText(detail, 'errors', text);
     else if (firstState(beside, HEALTHY) !== undefined) addText(detail, 'besideHealthy', text);
@@ -219,16 +196,13 @@ function isOutdated(
 }
 
 type Notes =
-  | 'uids'
   | 'protections'
   | 'unhealthy'
   | 'texts'
   | 'errors'
   | 'besideHealthy'
   | 'sentences'
-  | 'nodes'
-  | 'mentions'
-  | 'siblings';
+  | 'nodes';
 
 /** Adds a text to a list, once, while there is room. */
 function addText(detail: ObjectDetail, list: Notes, text: string, most = MAX_TEXTS): void {
@@ -334,10 +308,6 @@ function addNames(detail: ObjectDetail, object: JsonObject): void {
   if (names.size > 0) detail.names = [...names.values()];
   if (selectors.length > 0) detail.selectors = selectors;
   if (settings.length > 0) detail.settings = settings;
-}
-
-function addMention(detail: ObjectDetail, value: string): void {
-  if (NAME_VALUE.test(value)) addText(detail, 'mentions', value, MAX_MENTIONS);
 }
 
 /**

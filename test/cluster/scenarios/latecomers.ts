@@ -33,12 +33,10 @@ import {
 } from './operator.ts';
 import {
   asleepOrUnknown,
-  forcesByPattern,
   guardedRef,
   HANGS,
   heldBy,
   nobodyKnown,
-  nothingForced,
   owner,
   RIGHTS,
   release,
@@ -608,7 +606,6 @@ const owners: Scenario[] = [
     own: true,
     operator: { ...NAMELESS, rules: [rule('', ['events'], ['create', 'patch'])] },
     behaviour: { isSlow: true },
-    inputs: forcesByPattern,
     afterwards: async (world, operator) => {
       const { namespace, account } = operator;
       const subject = { kind: 'ServiceAccount', namespace, name: account };
@@ -617,7 +614,6 @@ const owners: Scenario[] = [
     },
     expect: (world, operator) => ({
       chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
-      ...nothingForced,
     }),
     cure: releaseGuarded,
     mayChange: () => RIGHTS,

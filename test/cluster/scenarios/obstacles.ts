@@ -24,7 +24,6 @@ import {
   uninstall,
 } from './operator.ts';
 import {
-  forcesByPattern,
   GUARDED,
   guardedRef,
   HANGS,
@@ -32,7 +31,6 @@ import {
   missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
-  nothingForced,
   owner,
   release,
   releaseGuarded,
@@ -575,7 +573,6 @@ const many: Scenario[] = [
 const unsure = (world: World, operator: Operator, ...likely: Link[]): Partial<Expectation> => {
   const held = heldBy(world, operator);
   return {
-    ...nothingForced,
     anyOf: [
       { chains: [[held, nobodyKnown(world, operator)]] },
       ...likely.map((link) => ({ chains: [[held, { ...link, certainty: ['likely' as const] }]] })),
@@ -595,7 +592,6 @@ const unread: Scenario[] = [
         to: /^GET \/apis\/apps\/v1\/daemonsets$/,
         status: 403,
       }),
-    inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...unsure(world, operator, owner(operator, 'owner-running'), {
         code: 'owner-running',
@@ -615,7 +611,6 @@ const unread: Scenario[] = [
         to: new RegExp(`^GET /api/v1/(namespaces/${namespace}/)?pods$`),
         status: 500,
       }),
-    inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...unsure(world, operator),
       notInspected: [/pods/i],
@@ -627,7 +622,6 @@ const unread: Scenario[] = [
     operator: { replicas: 0 },
     afterwards: (world) =>
       blindGate(world, 'teardown-reader', { to: /clusterrolebindings$/, status: 500 }),
-    inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...unsure(world, operator, owner(operator, 'owner-scaled-to-zero')),
       notInspected: [/clusterrolebindings/i],
@@ -640,7 +634,6 @@ const unread: Scenario[] = [
       await uninstall(world, operator);
       await blindGate(world, 'teardown-reader', { to: /\/leases$/, status: 403 });
     },
-    inputs: forcesByPattern,
     expect: (world, operator) => ({
       ...unsure(world, operator),
       notInspected: [/leases/i],

@@ -12,14 +12,12 @@ import {
   uninstall,
 } from './operator.ts';
 import {
-  forcesByPattern,
   GUARDED,
   HANGS,
   heldBy,
   missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
-  nothingForced,
   owner,
   RIGHTS,
   releaseGuarded,
@@ -223,7 +221,6 @@ const embedded: Scenario = {
     );
   },
   settle: settledByFinalizer,
-  inputs: forcesByPattern,
   expect: (world) => {
     const group = world.domain('charts.example.com');
     const held = ref(`${group}/v1`, 'ReleaseChart', world.namespace, 'ingress');
@@ -231,7 +228,6 @@ const embedded: Scenario = {
     return {
       outcome: 'stuck',
       chains: [[objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]],
-      ...nothingForced,
     };
   },
 };

@@ -241,22 +241,6 @@ export const advisesNot =
     if (wrong.length > 0) throw new Error(`advises what does not help: ${wrong.join(' | ')}`);
   };
 
-/** Asks what a pattern would force, and does not. */
-export const forcesByPattern = (world: World): Record<string, string> => ({
-  'force-finalize': 'plan',
-  'force-namespaces': `${world.namespace.slice(0, 8)}*`,
-  'force-finalizers': '*.example.com/*',
-});
-
-/** A pattern is refused, with the finalizers to write instead. */
-export const nothingForced: Pick<Expectation, 'also'> = {
-  also: ({ namespace: { forced } }) => {
-    if (forced === null || forced.refused.length === 0) {
-      throw new Error(`force-finalize refuses nothing: ${JSON.stringify(forced)}`);
-    }
-  },
-};
-
 /** What a command may touch that gives somebody a right again. */
 export const RIGHTS = ['Role', 'RoleBinding', 'ClusterRole', 'ClusterRoleBinding'].map((kind) => ({
   kind,

@@ -23,7 +23,6 @@ import {
   advisesNot,
   asleepOrUnknown,
   either,
-  forcesByPattern,
   guardedRef,
   HANGS,
   heldBy,
@@ -31,7 +30,6 @@ import {
   keeper,
   missingOrUnknown,
   nobodyKnown,
-  nothingForced,
   owner,
   releaseGuarded,
   type Situation,
@@ -409,11 +407,9 @@ const crash: Step = (world, operator) =>
 const workloads: Scenario[] = [
   situation({
     id: 'S64',
-    title: 'the operator is a bare Pod, Running; a pattern must not force it',
+    title: 'the operator is a bare Pod, Running',
     operator: { workload: 'Pod' },
-    inputs: forcesByPattern,
     owner: 'owner-running',
-    expect: () => nothingForced,
   }),
   situation({
     id: 'S64-replicaset',
@@ -519,9 +515,7 @@ const leases: Scenario[] = [
         holder: 'build-7_0b6e2f',
       });
     },
-    inputs: forcesByPattern,
     expect: (world, operator) => ({
-      ...nothingForced,
       chains: [
         [
           heldBy(world, operator),
@@ -848,9 +842,7 @@ const bindings: Scenario[] = [
     id: 'bound-as-group',
     title: 'the operator runs with the rights of all accounts of its namespace',
     operator: { boundAs: 'Group' },
-    inputs: forcesByPattern,
     owner: 'owner-running',
-    expect: () => nothingForced,
   }),
   situation({
     id: 'bound-as-user',
