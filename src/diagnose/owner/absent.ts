@@ -127,9 +127,7 @@ export function missingOwner(
         ? []
         : [installed, ...pauseRemedies(context, held), ...knownRemedies(held, true), ...removal]),
     ],
-    waitsForNamespace: inside
-      ? `${gone === undefined ? 'its controller' : 'it'} ${fateText(context)}`
-      : undefined,
+    waitsForNamespace: inside,
   };
 }
 

@@ -67,7 +67,7 @@ export function failingApis(context: Context): RuleResult[] {
       message: 'cannot be emptied: the namespace controller could not discover the resource types',
       evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
       remedies: [],
-      blocksNamespace: 'the namespace controller does not know which types exist',
+      blocksNamespace: true,
     },
   ];
 }
@@ -84,7 +84,7 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
   const undiscovered = {
     code: 'discovery-failed',
     subject: apiServiceSubject(`${version}.${group}`),
-    blocksNamespace: `no namespace can be deleted until every API group can be discovered, and ${name} cannot`,
+    blocksNamespace: true,
   } as const;
   if (api === undefined || (place === undefined && !isDown)) {
     const text =
@@ -125,7 +125,7 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
     says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [condition, ...reasons],
     since: available?.since,
-    blocksNamespace: `no namespace can be deleted until every API group responds, and ${name} does not`,
+    blocksNamespace: true,
   });
 }
 

@@ -74,7 +74,7 @@ function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   const refused = foreseenAdmission(context).flatMap(({ results }) => results);
   return [
-    ...blocking(refused, 'the deletion of its content would be refused'),
+    ...blocking(refused),
     ...foreseenConversions(context),
     ...context.now.content
       .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
@@ -86,14 +86,13 @@ function foreseenFailures(context: Context): RuleResult[] {
 
 const MAX_FORBIDDEN = 10;
 
-function blocking(results: readonly RuleResult[], blocksNamespace: string): RuleResult[] {
-  return results.map((result) => ({ ...result, blocksNamespace }));
+function blocking(results: readonly RuleResult[]): RuleResult[] {
+  return results.map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const why = 'it refuses the request with which the namespace controller finishes the deletion';
-  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results, why)];
+  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results)];
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -104,8 +103,7 @@ function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
   const result = missingRule(context, FINALIZE, 'update', 'update namespaces/finalize');
   const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
-  const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
-  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
+  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace: true }];
 }
 
 /** Returns the finding about the error with which the API server would refuse a request of the namespace controller. */
@@ -134,7 +132,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       withRole('now', { text: grant }),
       permissionRemedy(user, verb, typeName(target), context.now.namespace.name),
     ],
-    blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
+    blocksNamespace: true,
   };
 }
 
@@ -189,7 +187,7 @@ function refusedDeletions(
   const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
   // The request of the namespace controller itself is refused, so this is proven.
   const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
-  return blocking(proven, 'the namespace controller cannot delete its content');
+  return blocking(proven);
 }
 
 /**
@@ -240,7 +238,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
   const finding = {
     subject: typeSubject(type),
     quote: text,
-    blocksNamespace: `${name} cannot be deleted`,
+    blocksNamespace: true,
   };
   if (REFUSAL.test(text)) {
     const grant =
@@ -348,7 +346,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
     },
     ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
-    blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
+    blocksNamespace: true,
   });
 }
 
@@ -384,7 +382,7 @@ function storageResults(
       message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
       evidence: [error.text],
       remedies: storageRemedies(context, type, name),
-      blocksNamespace: 'a type that cannot be listed cannot be deleted',
+      blocksNamespace: true,
     },
   ];
 }
@@ -479,7 +477,7 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
         scope: 'namespace',
         count: left > 1 ? left : undefined,
         remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],
-        blocksNamespace: `${left} of them are left`,
+        blocksNamespace: true,
       },
     ];
   });
