@@ -313,3 +313,21 @@ test('a resource of the cloud that its controller no longer finds cannot be leak
   expect(risk('api error NoSuchBucket: the bucket does not exist')).toMatch(/nothing is leaked/);
   expect(risk('api error AccessDenied')).toMatch(/may be leaked/);
 });
+
+test('who has written the object since its deletion handles it, whatever its arguments say', () => {
+  const { code, message } = rootOf('product-elsewhere', () => {});
+  expect([code, message]).toEqual([
+    'owner-not-acting',
+    expect.stringContaining('does not handle it'),
+  ]);
+  const writing = rootOf('product-elsewhere', ({ content, takenAt }) => {
+    for (const { read } of content) {
+      for (const { examples } of read.ok ? read.value.terminating : []) {
+        for (const { statusWriters } of examples) {
+          statusWriters.push({ manager: 'redpanda-operator', time: takenAt });
+        }
+      }
+    }
+  });
+  expect(writing.message).not.toContain('does not handle it');
+});

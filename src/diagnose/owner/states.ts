@@ -26,7 +26,7 @@ import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import { restrictionText } from './exclusions.ts';
-import { type Held, knownFinalizer, lateWriters } from './held.ts';
+import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
@@ -132,7 +132,7 @@ export function stateResults(owner: Owner): RuleResult[] {
     const { says, remedies, more = {}, causes = [] } = found;
     const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const { restriction } = owner.candidate;
+    const restriction = restrictionOf(owner);
     const isTold = restriction === undefined || find === leavesOut || more.quote !== undefined;
     const also = isTold ? '' : `; besides, ${restriction}`;
     const message = `${roleText(owner.certainty, certainty)}${says}${also}`;
@@ -186,9 +186,16 @@ function signsOf(owner: Owner): Signs {
 
 const REMOVES = 'it then removes the finalizer';
 
+/** Returns what leaves the object out, unless the owner has written it since its deletion. */
+function restrictionOf({ actor, candidate, held }: Owner): string | undefined {
+  const hasWritten = lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
+  return hasWritten ? undefined : candidate.restriction;
+}
+
 /** Its arguments leave the object out: nothing that it does matters. */
-function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
-  const { restriction } = candidate;
+function leavesOut(owner: Signs): Found | undefined {
+  const { actor, context, held, removal } = owner;
+  const restriction = restrictionOf(owner);
   if (restriction === undefined) return undefined;
   const { kind, name } = held.subject;
   const details = restrictionText(context, actor).join(' ');
