@@ -3,13 +3,12 @@ import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot
 import {
   type Context,
   foldSubjects,
+  idsOfHeld,
   isForeseen,
   isInside,
   itemsIn,
-  linksToHeld,
   namespaceSubject,
   type RuleResult,
-  resultId,
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
@@ -107,7 +106,7 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
-    for (const { object } of objectsAwaited(context, held)) {
+    for (const object of objectsAwaited(context, held)) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
       for (const next of finalizersOfObject(context, object)) visit(next);
@@ -125,44 +124,11 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
 
 /** Finds what finalizers hold, and their owners. */
 export function heldByFinalizers(context: Context): RuleResult[] {
-  const results = everythingHeld(context).flatMap((held) =>
+  return everythingHeld(context).flatMap((held) =>
     held.objects.length === 0
       ? namespaceFinalizerResults(context, held)
       : objectResults(context, held),
   );
-  return mergeLostProviders(results);
-}
-
-/** Merges the types of one group whose common finalizer has lost its owner: one missing provider is one cause. */
-function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
-  const isLost = ({ code }: RuleResult): boolean => code === 'owner-missing';
-  const groupOf = ({ subject }: RuleResult): string => subject.name.replace(/^[^.]*\./, '');
-  const alike = Map.groupBy(results.filter(isLost), (result) =>
-    [groupOf(result), result.finalizer, result.message].join('\n'),
-  );
-  const first = new Map<string, RuleResult>();
-  for (const group of alike.values()) {
-    const sorted = group.toSorted((a, b) => a.subject.name.localeCompare(b.subject.name));
-    const examples = [...new Map(sorted.map(({ subject }) => [subject.name, subject])).values()];
-    const one = sorted[0] as RuleResult;
-    const remedies = new Map(
-      sorted.flatMap((result) => result.remedies).map((r) => [`${r.text}\n${r.command}`, r]),
-    );
-    const told = {
-      ...one,
-      remedies: [...remedies.values()],
-      ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
-    };
-    for (const result of sorted) first.set(resultId(result), told);
-  }
-  return results.map((result) => {
-    const told = (isLost(result) ? first.get(resultId(result)) : undefined) ?? result;
-    const waitsFor = told.waitsFor?.map((link) => {
-      const one = first.get(link.id);
-      return one === undefined ? link : { ...link, id: resultId(one) };
-    });
-    return waitsFor === undefined ? told : { ...told, waitsFor };
-  });
 }
 
 /** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
@@ -174,9 +140,6 @@ function objectResults(context: Context, held: Held): RuleResult[] {
   if (owner.isExpected) return [];
   const message = `is held by finalizer ${finalizer}`;
   const foreseen = isForeseen(context, held);
-  const why = foreseen
-    ? `it would stay, because it has finalizer ${finalizer}`
-    : `it has been terminating since ${since} and has finalizer ${finalizer}`;
   return [
     {
       code: 'object-finalizer',
@@ -187,7 +150,7 @@ function objectResults(context: Context, held: Held): RuleResult[] {
       since: foreseen ? undefined : since,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: isInside(context, first.namespace) ? why : undefined,
+      blocksNamespace: isInside(context, first.namespace),
       waitsFor: owner.waitsFor,
       wayOut: owner.wayOut,
     },
@@ -235,7 +198,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
       subject: held.subject,
       finalizer,
-      message: `is held by the entry ${finalizer} of its own ${list}`,
+      message: `is held by ${finalizer} in its ${list}`,
       evidence: [
         `${list}: ${entries.join(', ')}`,
         isSpec
@@ -247,7 +210,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       since: namespace.deletionTimestamp,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: `${list} has the entry ${finalizer}`,
+      blocksNamespace: true,
       waitsFor: owner.waitsFor,
       wayOut: owner.wayOut,
     },
@@ -268,8 +231,6 @@ function dependentResults(context: Context, held: Held): OwnerResults {
           ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
         ),
     )
-    .flatMap((object) =>
-      linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
-    );
+    .flatMap(idsOfHeld);
   return waitsFor.length === 0 ? ownerResults(context, held) : { ...NO_OWNER_EXPECTED, waitsFor };
 }

@@ -6,14 +6,13 @@ import { withRole } from '../commands.ts';
 import {
   type Context,
   groupsOf,
+  idsOfHeld,
   isForeseen,
   isInside,
   itemsIn,
-  type Link,
-  linksTo,
-  linksToHeld,
   listNames,
   type RuleResult,
+  resultId,
   shortQuote,
   subjectOf,
   willBeDeleted,
@@ -23,8 +22,8 @@ import {
   inactiveControllerManager,
   MANAGER_LEASE,
 } from '../rules/controller.ts';
-import { linksToObject } from '../rules/pods.ts';
-import { chainCutText, linksOfWaits, linksToPods, objectsAwaited } from '../waits.ts';
+import { idsOfObject } from '../rules/pods.ts';
+import { chainCutText, idsAwaited, idsOfPods, objectsAwaited } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -47,14 +46,14 @@ import { pausedBy } from './pauses.ts';
 import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
-import { type Owner, partnerDown, REFUSED, stateResults } from './states.ts';
+import { isDownFor, type Owner, stateResults } from './states.ts';
 import { hasClue, suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
 export interface OwnerResults {
   /** The findings that the held object waits for. */
-  waitsFor: Link[];
+  waitsFor: string[];
   results: RuleResult[];
   /** The removal of the finalizer, which ends a circle of objects that wait for each other. */
   wayOut?: Remedy[];
@@ -74,7 +73,6 @@ export const NO_OWNER_EXPECTED: OwnerResults = {
 const EXPECTED: OwnerResults = { ...NO_OWNER_EXPECTED, isExpected: true };
 
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
-const BECAUSE = 'only its owner removes the finalizer';
 
 /**
  * Returns the findings about the owner. `siblings`: the other finalizers of the same objects that a person may
@@ -117,16 +115,15 @@ export function ownerResults(
   const whole = code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole)) {
     const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
-    const because = `it is a part of it, and its controller ignores ${whole.kind} ${whole.name}`;
-    return { ...NO_OWNER_EXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
+    return { ...NO_OWNER_EXPECTED, waitsFor: idsOfHeld(group?.examples[0] ?? whole) };
   }
   const mayWait = code === 'owner-running';
-  const partners = mayWait ? linksOfWaits(context, held, owner?.actor) : [];
+  const partners = mayWait ? idsAwaited(context, held, owner?.actor) : [];
   const isWaiting = partners.length > 0;
   // An owner that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
   const further =
     code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
-      ? linksOfWaits(context, held)
+      ? idsAwaited(context, held)
       : [];
   const cut = chainCutText(context, held);
   results[0] = {
@@ -146,12 +143,7 @@ export function ownerResults(
   const wakeless = code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   const shown = [...own, ...extra, ...wakeless];
   return {
-    waitsFor: [
-      ...partners,
-      ...linksTo(own.slice(0, 1), BECAUSE),
-      ...linksTo(extra, REFUSED),
-      ...linksTo(wakeless, 'it would refuse the pods of its owner'),
-    ],
+    waitsFor: [...partners, ...[...own.slice(0, 1), ...extra, ...wakeless].map(resultId)],
     results: shown,
     wayOut: removal,
     isRemovable,
@@ -209,12 +201,12 @@ function heldByPartner(
 ): Partial<OwnerResults> {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
   const partners = objectsAwaited(context, held, ['named']).filter(
-    ({ object }) => !waiting.includes(object.uid),
+    ({ uid }) => !waiting.includes(uid),
   );
-  const waitsFor = partners.flatMap(({ object, because }) =>
+  const waitsFor = partners.flatMap((object) =>
     finalizersOfObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
-      .flatMap(({ finalizer }) => linksToHeld({ ...object, finalizers: [finalizer] }, because)),
+      .flatMap(({ finalizer }) => idsOfHeld({ ...object, finalizers: [finalizer] })),
   );
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
@@ -222,7 +214,7 @@ function heldByPartner(
 /** Returns the findings about an owner that exists, by its state. */
 function workloadResults(
   ownership: Ownership,
-  given: Omit<Owner, 'certainty' | 'common' | 'partners'>,
+  given: Omit<Owner, 'certainty' | 'common'>,
 ): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, suspects, excluded, unread } = ownership;
@@ -231,12 +223,15 @@ function workloadResults(
   const rivals = suspects
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
+  const partners = suspects.flatMap((other) =>
+    other.actor && hasClue(other, 'catalogue') && isDownFor(context, held, other.actor)
+      ? `${suspectText(other)} works on such objects too and has no ready pod`
+      : [],
+  );
   return stateResults({
     ...given,
     certainty,
-    partners: suspects.flatMap((other) =>
-      other.actor && hasClue(other, 'catalogue') ? partnerDown(context, held, other.actor) : [],
-    ),
+    questions: [...given.questions, ...partners],
     // A guard that the owner itself runs keeps others from changing its objects.
     obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
     common: {
@@ -274,8 +269,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { finalizer, subject } = held;
   const manager = controllerManager(context);
   const endAt = (result: RuleResult, ...causes: RuleResult[]): OwnerResults => {
-    const waitsFor = linksTo([result], BECAUSE);
-    return { ...NO_OWNER_EXPECTED, waitsFor, results: [result, ...causes] };
+    const results = [result, ...causes];
+    return { ...NO_OWNER_EXPECTED, waitsFor: [resultId(result)], results };
   };
   if (manager.state === 'stale') return endAt(inactiveControllerManager(context, manager));
   const isFresh = manager.state === 'fresh';
@@ -289,7 +284,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   ): RuleResult => ({
     ...{ code, subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE }, finalizer },
     ...{ scope: 'cluster', certainty, evidence: [known, manager.evidence], remedies },
-    message: `should remove ${finalizer}${words}`,
+    message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${words}`,
     ...more,
   });
   const { results: obstacles } = judgeRemoval(context, held);
@@ -297,18 +292,21 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
   if (obstacles.length > 0 || first !== undefined) {
     const quote = first === undefined ? undefined : shortQuote(first.error.text);
-    const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
-    const more = { quote, waitsFor: linksTo(obstacles, REFUSED) };
+    const words = `, but ${obstacles.length > 0 ? 'the removal is refused' : `its requests fail: ${quote}`}`;
+    const more = {
+      quote: obstacles.length > 0 ? undefined : quote,
+      waitsFor: obstacles.map(resultId),
+    };
     const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
   const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;
-  const children = objectsAwaited(context, held, ['owned']).flatMap(({ object, because }) =>
-    linksToObject(context, object, because),
+  const children = objectsAwaited(context, held, ['owned']).flatMap((object) =>
+    idsOfObject(context, object),
   );
   // The garbage collector waits for the pods that an object owns as well.
-  const pods = held.finalizer === 'foregroundDeletion' ? linksToPods(context, held) : [];
+  const pods = held.finalizer === 'foregroundDeletion' ? idsOfPods(context, held) : [];
   const parts = [...links, ...children, ...pods];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
   const names = listNames(users, 3);
@@ -316,7 +314,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     users.length === 0
       ? ['it may be slow', 'Give the deletion more time: raise the timeout']
       : [`it waits as long as ${names}`, `End what uses ${subject.kind} ${subject.name}: ${names}`];
-  const words = `, and ${isFresh ? 'runs' : 'seems to run'}; ${state}`;
+  const words = `; ${state}`;
   // In a forecast, what uses it may end when the deletion begins.
   const more = context.now.forecast === undefined ? {} : { certainty: 'unknown' as const };
   return endAt(finding('owner-running', words, [withRole('now', { text })], more));

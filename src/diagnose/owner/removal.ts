@@ -112,6 +112,6 @@ export function untriedAdmission(context: Context, held: Held, owner: Actor): st
     );
     if (untried.length === 0) return [];
     const names = listNames(untried.map(({ text }) => text));
-    return `whether ${names} allows the update that removes the finalizer could not be tried: ${shortQuote(trial.message)}`;
+    return `whether ${names} allows the removal could not be tried: ${shortQuote(trial.message)}`;
   });
 }
