@@ -68,7 +68,7 @@ const BEGIN_LATER: Record<string, string> = {
   'the last error is of other work, and no refusal': `
     failed-before pods-are-gone result-of-ended-run sync-refused`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
-    SEED-4d-403 SEED-4d-500 api-keeps`,
+    SEED-4d-403 SEED-4d-500`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `

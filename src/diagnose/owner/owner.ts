@@ -1,7 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
-import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/judge.ts';
+import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
 import { withRole } from '../commands.ts';
 import {
   type Context,

@@ -4,7 +4,7 @@ import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { changerRemedy, refusesOtherChange } from '../admission/judge.ts';
+import { changerRemedy, refusesOtherChange } from '../admission/refusals.ts';
 import { memoryFix, undoneText } from '../backends.ts';
 import {
   forceCommand,

@@ -5,7 +5,7 @@ import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult } from '../admission/judge.ts';
+import { admissionResult } from '../admission/refusals.ts';
 import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
