@@ -40,7 +40,6 @@ import { namespaceRef, World } from './world.ts';
 
 const HOLD = 'example.com/cleanup';
 const KEEP = 'example.com/keep';
-const _FOREVER_MS = 600_000;
 
 /** A control plane, and the gate's connections to it by their rights. */
 interface Bed {
@@ -827,10 +826,6 @@ function named(result: NamespaceResult | undefined): Named {
 
 function podRef(namespace: string, name: string): Ref {
   return { apiVersion: 'v1', kind: 'Pod', namespace, name };
-}
-
-function _widgetRef({ namespace }: World, group: string): Ref {
-  return { apiVersion: `${group}/v1`, kind: 'Widget', namespace, name: 'db' };
 }
 
 function mapRef(namespace: string, name: string): Ref {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type JsonObject, stringAt } from '../../src/base/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import {
   createPolicy,
   createWebhook,
@@ -14,7 +14,6 @@ import {
   configMap,
   customObject,
   customType,
-  deployment,
   grant,
   pod,
   podSpec,
@@ -30,10 +29,8 @@ import {
   type Operator,
   type OperatorOptions,
   rule,
-  uninstall,
 } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
-import { createLease } from './scenarios/traces.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { runPodsIn } from './servers/stand-in.ts';
 import { startWebhook } from './servers/webhook.ts';
@@ -58,11 +55,6 @@ function elsewhere(world: World, options: OperatorOptions = {}, behaviour = STUC
   return inside(world, { ...place, ...options }, behaviour);
 }
 
-const service = (namespace: string): JsonObject => ({
-  ...{ apiVersion: 'v1', kind: 'Service', metadata: { namespace, name: 'nats' } },
-  spec: { ports: [{ port: 4222 }] },
-});
-
 /** An object whose spec names something that is deleted with the namespace. */
 const naming =
   (
@@ -74,19 +66,6 @@ const naming =
     for (const one of others(world, operator)) await world.create(one);
     const given = typeof spec === 'function' ? spec(world) : spec;
     await createGuarded(world, operator, 'a', world.namespace, given);
-  };
-
-/** An object that names a ServiceAccount, of an operator that may have a token for it. */
-const actingAs =
-  (name: string, behaviour: OperatorBehaviour): Build =>
-  async (world) => {
-    const { namespace } = world;
-    const operator = await elsewhere(world, {}, behaviour);
-    const subject = accountSubject(operator.namespace, operator.account);
-    const rules = [rule('', ['serviceaccounts/token'], ['create'])];
-    await world.createAll(grant({ name: world.name('tokens') }, [subject], rules));
-    if (name !== 'default') await world.create(serviceAccount(namespace, name));
-    await createGuarded(world, operator, 'a', namespace, { serviceAccountName: name });
   };
 
 const kindOfGroup = (world: World, { group }: Operator, kind: string, more = {}) =>
@@ -232,8 +211,6 @@ const dead = (world: World) => ({
 
 export const guardingConfigMaps = { operations: ['DELETE'], resource: 'configmaps' } as const;
 const ASKED = { operations: ['DELETE'], apiGroup: '', resource: 'configmaps' };
-const USER = 'request.userInfo.username';
-const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 
 const policy =
   (
@@ -309,70 +286,10 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /widget-operator-green/,
   ],
-  'a status that has said for an hour that the cloud cannot be reached': [
-    (world) => complaining(world, 'cannot observe: dial tcp 10.0.0.5:443: i/o timeout'),
-    'inconclusive',
-    /i\/o timeout/,
-  ],
   'a configuration that is named and reports a failure': [
     configured({ conditions: [sinceAnHour({ ...FAILED, message: 'the token has expired' })] }),
     'inconclusive',
     /ProviderConfig \S+ \(spec\.providerConfigRef\) says: .*expired/,
-  ],
-  'a server elsewhere, below from, whose kind is an abbreviation': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      const { namespace, manager: fieldManager } = operator;
-      const name = world.name('shared');
-      await kindOfGroup(world, operator, 'DBServer');
-      const server = { apiVersion: apiVersionOf(operator), kind: 'DBServer' };
-      await world.create({ ...server, metadata: { namespace, name }, spec: {} });
-      const down = { conditions: [sinceAnHour({ ...FAILED, message: 'the server is suspended' })] };
-      await world.client.patchStatus({ ...server, namespace, name }, down, { fieldManager });
-      const dbServerRef = { from: { namespace, name } };
-      await createGuarded(world, operator, 'a', world.namespace, { dbServerRef });
-    },
-    'inconclusive',
-    /DBServer \S+ \(spec\.dbServerRef\) says: .*suspended/,
-  ],
-  'a server elsewhere that is down, of a product whose needs here are known': [
-    async (world) => {
-      const [group, version] = ['k8s.mariadb.com', 'v1alpha1'];
-      const product = { group, version, ownGroup: false, kind: 'Database' };
-      const names = { name: 'mariadb-operator', finalizer: 'database.k8s.mariadb.com/finalizer' };
-      const operator = await elsewhere(world, { ...product, ...names });
-      const { namespace, manager: fieldManager } = operator;
-      const server = { apiVersion: `${group}/${version}`, kind: 'MariaDB' };
-      await kindOfGroup(world, operator, 'MariaDB', { versions: [version] });
-      await world.create({ ...server, metadata: { namespace, name: 'shared' }, spec: {} });
-      const down = { conditions: [sinceAnHour({ ...FAILED, message: 'the server is suspended' })] };
-      const ref = { ...server, namespace, name: 'shared' };
-      await world.client.patchStatus(ref, down, { fieldManager });
-      const mariaDbRef = { namespace, name: 'shared' };
-      await createGuarded(world, operator, 'a', world.namespace, { mariaDbRef });
-    },
-    'inconclusive',
-    /MariaDB \S+ \(spec\.mariaDbRef\) says: .*suspended/,
-  ],
-  'a configuration that is named and not connected': [
-    configured({ connected: false }),
-    'inconclusive',
-    /ProviderConfig \S+ \(spec\.providerConfigRef\) says: connected: false[\s\S]*Find out before the deletion whether this/,
-  ],
-  'a configuration that is named and does not exist': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      await kindOfGroup(world, operator, 'ProviderConfig', { scope: 'Cluster' });
-      const providerConfigRef = { name: world.name('cloud') };
-      await createGuarded(world, operator, 'a', world.namespace, { providerConfigRef });
-    },
-    'inconclusive',
-    /ProviderConfig/,
-  ],
-  'a policy that refuses updates to the account of the operator': [
-    refusingUpdates(`!${USER}.endsWith(":widget-operator")`),
-    'would-hang',
-    /freeze/,
   ],
   'a policy that refuses the update of one object by its label': [
     refusingUpdates('!has(oldObject.metadata.labels) || !("keep" in oldObject.metadata.labels)', [
@@ -381,17 +298,6 @@ export const HANGS: Record<string, Hang> = {
     ]),
     'would-hang',
     /freeze/,
-  ],
-  'a webhook that does not answer for 20 s': [
-    async (world) => {
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        clientConfig: await startWebhook(world, () => 'never answers'),
-        timeoutSeconds: 20,
-      });
-    },
-    'would-hang',
-    /does not respond in time/,
   ],
   'a webhook that takes 3 s for each of many objects': [
     async (world) => {
@@ -417,96 +323,10 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /does not support dry run/,
   ],
-  'a policy that answers by an expression, in another language': [
-    inForce(async (world) => {
-      await twoConfigMaps(world);
-      await createPolicy(world, {
-        ...ASKED,
-        ...{ name: 'keep', message: 'unused', expression: 'oldObject.metadata.name != "zzz"' },
-        messageExpression:
-          '"「" + oldObject.metadata.name + "」は削除できません, admission webhook \\"x\\" denied the request: まだ使用中"',
-      });
-    }),
-    'would-hang',
-    /admission-denied ValidatingAdmissionPolicy \S+ denies DELETE of configmaps: 「zzz」は削除できません/,
-  ],
-  'more objects than are searched for the one that is refused': [
-    async (world) => {
-      await manyConfigMaps(5_050)(world);
-      await inForce(policy('oldObject.metadata.name != "zzz"'))(world);
-    },
-    'inconclusive',
-    /only the first 5000 are searched/,
-  ],
-  'two installations of which one is scaled to zero': [
-    async (world) => {
-      const one = { name: 'widget-operator', container: { args: ['--widget-class=blue'] } };
-      const operator = await elsewhere(world, one);
-      await install(world, {
-        ...{ namespace: operator.namespace, scope: 'cluster', type: false, replicas: 0 },
-        ...{ name: 'widget-operator-green', manager: 'widget-operator' },
-        container: { args: ['--widget-class=green'] },
-      });
-      await createGuarded(world, operator, 'a');
-    },
-    'inconclusive',
-    /widget-operator-green/,
-  ],
-  'a status that has said AccessDenied for an hour': [
-    (world) => complaining(world, 'AccessDenied: not authorized to perform s3:DeleteBucket'),
-    'inconclusive',
-    /AccessDenied/,
-  ],
-  'the same in a status without conditions': [
-    (world) => withStatus(world, { state: 'Error', message: 'AccessDenied: s3:DeleteBucket' }),
-    'inconclusive',
-    /AccessDenied/,
-  ],
-  'two installations of one name of which one is scaled to zero': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      const namespace = world.name('retired');
-      await world.createNamespace(namespace);
-      await install(world, { namespace, scope: 'cluster', type: false, replicas: 0 });
-      await createGuarded(world, operator, 'a');
-    },
-    'inconclusive',
-    /scaled to zero|is one of: Deployment/,
-  ],
-  'a load balancer of whose two cloud controllers none runs': [
-    async (world) => {
-      const name = 'cloud-controller-manager';
-      for (const place of ['cloud-a', 'cloud-b']) {
-        const namespace = world.name(place);
-        await world.ensureNamespace(namespace);
-        const rules = [rule('', ['services', 'services/status'], FULL)];
-        await install(world, {
-          name,
-          namespace,
-          rules,
-          replicas: 0,
-          type: false,
-          scope: 'cluster',
-        });
-      }
-      await balanced(name)(world);
-    },
-    'inconclusive',
-    /cloud-controller-manager/,
-  ],
   'a load balancer whose status only a person has written': [
     balanced('kubectl'),
     'inconclusive',
     /load-balancer-cleanup/,
-  ],
-  'an owner outside of the cluster that nobody has seen acting': [
-    async (world) => {
-      const operator = await elsewhere(world, { replicas: 0 });
-      await uninstall(world, operator);
-      await createGuarded(world, { ...operator, manager: 'acme-hosted' }, 'a');
-    },
-    'would-hang',
-    /acme-hosted|no controller/,
   ],
   'credentials one hop away, in the namespace': [
     behindConfig('Namespaced'),
@@ -518,91 +338,6 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /Secret creds/,
   ],
-  'a kubeconfig in a Secret': [
-    naming({ kubeConfig: { secretRef: { name: 'creds' } } }, (world) => [
-      secret(world.namespace, 'creds'),
-    ]),
-    'inconclusive',
-    /Secret creds/,
-  ],
-  'a ServiceAccount': [actingAs('runner', STUCK), 'inconclusive', /ServiceAccount runner/],
-  'the ServiceAccount that every namespace has, of an owner that acts with it': [
-    actingAs('default', STUCK),
-    'inconclusive',
-    /ServiceAccount default/,
-  ],
-  'credentials that an object of the cluster names without a namespace': [
-    behindConfig('Cluster', { secretRef: { name: 'creds', key: 'token' } }),
-    'inconclusive',
-    /Secret creds/,
-  ],
-  'namespaces selected by a variable': [
-    async (world) => {
-      const env = [{ name: 'WATCH_NAMESPACE_SELECTOR', value: 'environment: production' }];
-      await createGuarded(world, await elsewhere(world, { container: { env } }), 'a');
-    },
-    'would-hang',
-    /restrict it to other namespaces/,
-  ],
-  'a backup whose data a Job deletes, by the catalogue': [
-    async (world) => {
-      const operator = await elsewhere(world, TIDB);
-      await createGuarded(world, operator, 'a', world.namespace, { cleanPolicy: 'Delete' });
-    },
-    'would-hang',
-    /a Job \(deletes the data of the backup\)/,
-  ],
-  'a ConfigMap': [
-    naming({ configMapRef: { name: 'settings' } }, (world) => [
-      configMap(world.namespace, 'settings'),
-    ]),
-    'inconclusive',
-    /ConfigMap settings/,
-  ],
-  'a server by the address of its Service': [
-    naming({ servers: ['nats://nats:4222'] }, ({ namespace }) => [service(namespace)]),
-    'inconclusive',
-    /Service nats/,
-  ],
-  'a broker by the address of its pod, one of several': [
-    naming(
-      ({ namespace }) => ({
-        kafka: {
-          brokers: `kafka.example.com:9093,nats-0.nats.${namespace}.svc.cluster.local.:9093`,
-        },
-      }),
-      ({ namespace }) => [service(namespace)],
-    ),
-    'inconclusive',
-    /Service nats/,
-  ],
-  'parameters of a policy about changes of its objects': [
-    async (world) => {
-      const operator = await elsewhere(world, {}, { tells: false, isSlow: true });
-      await createGuarded(world, operator, 'a');
-      await world.create(configMap(world.namespace, 'limits'));
-      await createPolicy(world, {
-        ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
-        ...{ name: 'limits', expression: 'true', message: 'unused', params: { name: 'limits' } },
-      });
-    },
-    'inconclusive',
-    /ConfigMap limits/,
-  ],
-  'an Issuer of its own group': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      await kindOfGroup(world, operator, 'Issuer');
-      await world.create(
-        customObject(apiVersionOf(operator), 'Issuer', world.namespace, 'letsencrypt'),
-      );
-      await createGuarded(world, operator, 'a', world.namespace, {
-        issuerRef: { name: 'letsencrypt', kind: 'Issuer' },
-      });
-    },
-    'inconclusive',
-    /Issuer letsencrypt/,
-  ],
   'a runner that it has to start': [
     naming({ runnerPodTemplate: { spec: { image: 'example.com/runner' } } }),
     'inconclusive',
@@ -612,41 +347,6 @@ export const HANGS: Record<string, Hang> = {
     withTask('owner reference'),
     'inconclusive',
     /Job apply-a/,
-  ],
-  'a class that no installation serves': [
-    async (world) => {
-      const operator = await elsewhere(world, { container: { args: ['--widget-class=blue'] } });
-      await createGuarded(world, operator, 'a', world.namespace, { widgetClass: 'green' });
-    },
-    'would-hang',
-    /its arguments are for another class than the object names/,
-  ],
-  'a policy that refuses every update of a terminating object': [
-    refusingUpdates('!has(oldObject.metadata.deletionTimestamp)'),
-    'would-hang',
-    /freeze/,
-  ],
-  'a policy about terminating objects that cannot be evaluated': [
-    refusingUpdates(
-      '!has(oldObject.metadata.deletionTimestamp) || string(oldObject.metadata.deletionTimestamp).size() == 0',
-    ),
-    'inconclusive',
-    /freeze\S* .*looks at whether something is being deleted, and its expressions could not/,
-  ],
-  'a policy that lets only dry runs pass': [
-    policy('request.dryRun == true'),
-    'would-hang',
-    /this one is kept/,
-  ],
-  'a policy about the options of the namespace controller': [
-    inForce(
-      policy(
-        '!has(request.options.propagationPolicy) || request.options.propagationPolicy != "Background"',
-      ),
-      '&propagationPolicy=Background',
-    ),
-    'would-hang',
-    /this one is kept/,
   ],
   'a policy about one label, by a variable': [
     inForce(
@@ -663,14 +363,6 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /keep\S* lets all configmaps be deleted.*1 of \d were tried/,
   ],
-  'a right that its controller does not have': [
-    async (world) => {
-      const operator = await elsewhere(world, { verbs: ['get', 'list', 'watch'] }, {});
-      await createGuarded(world, operator, 'a');
-    },
-    'would-hang',
-    /neither update nor patch/,
-  ],
   'an operator in the namespace, behind a pod that is held': [
     async (world) => {
       await createGuarded(world, await inside(world), 'a');
@@ -680,18 +372,6 @@ export const HANGS: Record<string, Hang> = {
     },
     'inconclusive',
     /example\.com\/hold/,
-  ],
-  'a dead webhook for one object by its label': [
-    async (world) => {
-      await twoConfigMaps(world);
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        objectSelector: { matchLabels: { keep: 'yes' } },
-        clientConfig: dead(world),
-      });
-    },
-    'would-hang',
-    /admission-webhook-failing/,
   ],
   'a webhook that denies one object by its label': [
     inForce(async (world) => {
@@ -710,26 +390,6 @@ export const HANGS: Record<string, Hang> = {
     'would-hang',
     /this one is kept/,
   ],
-  'a policy about one annotation': [
-    inForce(
-      policy(
-        'false',
-        'has(oldObject.metadata.annotations) && "keep" in oldObject.metadata.annotations && oldObject.metadata.annotations["keep"] == "yes"',
-      ),
-    ),
-    'would-hang',
-    /this one is kept/,
-  ],
-  'a policy that denies only the namespace controller': [
-    policy('false', `${USER} == "${CONTROLLER}"`),
-    'would-hang',
-    /keep/,
-  ],
-  'a policy that exempts whoever is not a controller': [
-    policy(`!${USER}.startsWith("system:serviceaccount:kube-system:")`),
-    'would-hang',
-    /keep/,
-  ],
   'a dead webhook that is called for service accounts': [
     async (world) => {
       await twoConfigMaps(world);
@@ -743,19 +403,9 @@ export const HANGS: Record<string, Hang> = {
     /admission-webhook-failing/,
   ],
 };
-
-// The catalogue knows them by their kinds, in any group: tests that run at the same time define their own types.
-const TIDB = {
-  kind: 'Backup',
-  ...{ name: 'tidb-controller-manager', finalizer: 'tidb.pingcap.com/backup-protection' },
-};
 const PUSH_SECRET = {
   kind: 'PushSecret',
   ...{ name: 'external-secrets', finalizer: 'pushsecret.externalsecrets.io/finalizer' },
-};
-const BROKER = {
-  ...{ kind: 'Broker', name: 'mt-broker-controller' },
-  finalizer: 'brokers.eventing.knative.dev',
 };
 
 /** An object of a well-known product, whose operator runs elsewhere and works, beside a Secret and a ConfigMap. */
@@ -933,17 +583,6 @@ export const QUESTIONS: Record<string, [build: Build, says: string]> = {
     },
     'it has settings that this gate does not read: ConfigMap operator-config',
   ],
-  'an operator whose Lease somebody renews from outside of the cluster': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      const [, ...parent] = operator.group.split('.');
-      const name = `270bec8c.${parent.join('.')}`;
-      const { namespace } = operator;
-      await createLease(world, { namespace, name, holder: 'laptop.local_8c1f42b0' });
-      await createGuarded(world, operator, 'a');
-    },
-    'may not lead: Lease',
-  ],
   ...Object.fromEntries(
     Object.entries(PROTECTED).map(([field, spec]) => [
       `an object protected by ${field}`,
@@ -959,65 +598,10 @@ export const QUESTIONS: Record<string, [build: Build, says: string]> = {
     },
     'allow-delete: false',
   ],
-  'a health that is degraded': [
-    (world) => withStatus(world, { health: { status: 'Degraded', message: 'our key is too old' } }),
-    'health.status: Degraded (our key is too old)',
-  ],
-  'a state without a message': [
-    (world) => withStatus(world, { state: 'Unreachable' }),
-    'state: Unreachable',
-  ],
-  'an operator that crashes again and again': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      await createGuarded(world, operator, 'a');
-      const { namespace } = operator;
-      const [one] = await world.client.list('v1', 'Pod', namespace);
-      const finishedAt = new Date(Date.now() - 60_000).toISOString().replace(/\.\d+/, '');
-      const terminated = { exitCode: 1, reason: 'Error', startedAt: finishedAt, finishedAt };
-      const state = { running: { startedAt: finishedAt } };
-      const main = { name: 'main', image: 'i', imageID: '', ready: true, restartCount: 250 };
-      const containerStatuses = [{ ...main, state, lastState: { terminated } }];
-      const ref = { apiVersion: 'v1', kind: 'Pod', namespace, name: one?.metadata.name ?? '' };
-      await world.client.patchStatus(ref, { containerStatuses });
-    },
-    'restarted 250 times',
-  ],
-  'a Broker that only a label names': [
-    async (world) => {
-      const operator = await elsewhere(world);
-      await kindOfGroup(world, operator, 'Broker');
-      await world.create(customObject(apiVersionOf(operator), 'Broker', world.namespace, 'main'));
-      await createGuarded(world, operator, 'orders');
-      const labels = { [`${operator.group}/broker`]: 'main' };
-      await world.client.patch(guardedRef(world, operator, 'orders'), { metadata: { labels } });
-    },
-    'Broker main',
-  ],
 };
-
-/** A webhook that lets nobody but the namespace controller delete, and says this to others. */
-const letsControllerDelete = (deny: string): Build =>
-  inForce(async (world) => {
-    await twoConfigMaps(world);
-    await createWebhook(world, {
-      ...guardingConfigMaps,
-      clientConfig: await startWebhook(world, (review) =>
-        stringAt(review, 'request', 'userInfo', 'username') === CONTROLLER ? 'allow' : { deny },
-      ),
-    });
-  });
 
 /** Refusals that end during the deletion: a forecast may ask about them, but does not call them a hang. */
 export const TEMPORARY: Record<string, [build: Build, says: RegExp]> = {
-  'a webhook that lets only the namespace controller delete': [
-    letsControllerDelete('delete the namespace instead'),
-    /names the namespace, which would be deleted as well/,
-  ],
-  'a webhook that lets only controllers delete': [
-    letsControllerDelete('this user may not delete them'),
-    /its message is about who asks/,
-  ],
   'a webhook that refuses to delete a parent while it has children': [
     async (world) => {
       const group = world.domain('vault.example.com');
@@ -1055,41 +639,6 @@ function whileItLasts(world: World, work: () => Promise<unknown>): void {
       await sleep(250, undefined, { signal: stop.signal }).catch(() => undefined);
     }
   })();
-}
-
-/** A tenant of Flux, whose controllers run in a namespace of their own. */
-async function fluxTenant(world: World): Promise<void> {
-  const { namespace } = world;
-  const controller = (area: string, version: string, kind: string) =>
-    elsewhere(
-      world,
-      {
-        ...{ group: `${area}.toolkit.fluxcd.io`, ownGroup: false, version, kind },
-        ...{ name: `${area}-controller`, namespace: world.name('flux-system') },
-        finalizer: 'finalizers.fluxcd.io',
-      },
-      {},
-    );
-  const source = await controller('source', 'v1', 'GitRepository');
-  const kustomize = await controller('kustomize', 'v1', 'Kustomization');
-  const helm = await controller('helm', 'v2', 'HelmRelease');
-  await kindOfGroup(world, source, 'HelmRepository');
-  await world.create(secret(namespace, 'git-creds'));
-  await world.create(customObject(apiVersionOf(source), 'HelmRepository', namespace, 'charts'));
-  const sourceRef = { kind: 'GitRepository', name: 'app' };
-  const charts = { kind: 'HelmRepository', name: 'charts' };
-  const objects: [Operator, JsonObject][] = [
-    [source, { url: 'https://git.example.com/app', secretRef: { name: 'git-creds' } }],
-    [kustomize, { path: './deploy', prune: true, sourceRef, targetNamespace: namespace }],
-    [helm, { chart: { spec: { chart: 'redis', sourceRef: charts } } }],
-  ];
-  for (const [operator, spec] of objects) {
-    await createGuarded(world, operator, 'app', namespace, spec);
-    const conditions = [sinceAnHour({ type: 'Ready', status: 'True', reason: 'Succeeded' })];
-    const { manager: fieldManager } = operator;
-    const ref = guardedRef(world, operator, 'app');
-    await world.client.patchStatus(ref, { conditions }, { fieldManager });
-  }
 }
 
 /** A database with the objects that its operator made for it, among them a pod. */
@@ -1139,54 +688,6 @@ const DENIED = 'AccessDenied: not authorized to perform s3:CreateBucket';
 
 /** Nothing of these holds the namespace, and a forecast says so. */
 export const CALM: Record<string, Build> = {
-  'a ServiceAccount of pods that the operator has others create': async (world) => {
-    const { namespace } = world;
-    const operator = await elsewhere(world, {}, {});
-    await world.create(serviceAccount(namespace, 'runner'));
-    const spec = { predictor: { serviceAccountName: 'runner', image: 'model' } };
-    await createGuarded(world, operator, 'a', namespace, spec);
-  },
-  'a webhook that allows what the owner does': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a');
-    await createWebhook(world, {
-      ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
-      clientConfig: await startWebhook(world, () => 'allow'),
-    });
-  },
-  'a class that is a size of machines': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a', world.namespace, { widgetClass: 't4g.micro' });
-  },
-  'an operator with another name than its controller of the type': async (world) => {
-    const own = { name: 'pgo', manager: 'widget-controller' };
-    await createGuarded(world, await elsewhere(world, own, {}), 'a');
-  },
-  'settings in a ConfigMap, of an operator that works': async (world) => {
-    const operator = await elsewhere(world, { settings: 'operator-config' }, {});
-    await createGuarded(world, operator, 'a');
-    await world.client.patchStatus(
-      {
-        apiVersion: apiVersionOf(operator),
-        kind: operator.kind,
-        namespace: world.namespace,
-        name: 'a',
-      },
-      { ready: true },
-      { fieldManager: operator.manager },
-    );
-  },
-  'a configuration that is named and ready': configured(
-    { conditions: [sinceAnHour({ type: 'Ready', status: 'True', reason: 'Valid', message: '' })] },
-    {},
-  ),
-  'permissions of the pods of a Deployment': withPermissions(
-    {},
-    {
-      runsPods: true,
-      user: ({ namespace }) => deployment(namespace, 'db', { serviceAccountName: 'run-a' }),
-    },
-  ),
   'permissions of a pod that the operator runs': withPermissions(
     {},
     {
@@ -1194,29 +695,6 @@ export const CALM: Record<string, Build> = {
       user: ({ namespace }) => ({ ...pod(namespace, 'db-0'), spec: podSpec('run-a') }),
     },
   ),
-  'permissions for somebody outside of the cluster': withPermissions({}, { runsPods: false }),
-  'a policy that lets objects be deleted only with their namespace': inForce(
-    policy('has(namespaceObject.metadata.deletionTimestamp)'),
-  ),
-  'a policy that is not about terminating objects': refusingUpdates(
-    'has(oldObject.metadata.deletionTimestamp) || false',
-  ),
-  'a dead webhook that is not called for terminating objects': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a');
-    await createWebhook(world, {
-      ...{ operations: ['UPDATE'], apiGroup: operator.group, resource: '*' },
-      condition: '!has(object.metadata.deletionTimestamp)',
-      clientConfig: dead(world),
-    });
-  },
-  'a policy that looks at the new object, which a deletion does not have': async (world) => {
-    await twoConfigMaps(world);
-    await createPolicy(world, {
-      ...ASKED,
-      ...{ name: 'keep', expression: 'object.data.x == "y"', failurePolicy: 'Ignore' },
-    });
-  },
   'fields that permit a deletion, and conditions that are no failure': async (world) => {
     const operator = await elsewhere(world, {}, {});
     await createGuarded(world, operator, 'a', world.namespace, {
@@ -1232,30 +710,6 @@ export const CALM: Record<string, Build> = {
       fieldManager: operator.manager,
     });
   },
-  'an operator whose arguments disable other types and dry runs': async (world) => {
-    const args = ['--dry-run=false', '--disabled-controllers=gadget'];
-    const container = { args, env: [{ name: 'DEFAULT_NAMESPACE', valueFrom: fromConfig }] };
-    await createGuarded(world, await elsewhere(world, { container }, {}), 'a');
-  },
-  'a Secret that the operator made itself': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a', world.namespace, { secretName: 'made' });
-    await world.create(secret(world.namespace, 'made'), { fieldManager: operator.manager });
-  },
-  'a reference to something elsewhere': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    const secretRef = { name: 'creds', namespace: operator.namespace };
-    await world.create(secret(operator.namespace, 'creds'));
-    await createGuarded(world, operator, 'a', world.namespace, { secretRef });
-  },
-  'addresses elsewhere, and of a Service that the operator made': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await world.create(service(world.namespace), { fieldManager: operator.manager });
-    await createGuarded(world, operator, 'a', world.namespace, {
-      servers: [`nats://nats.${operator.namespace}.svc:4222`, 'nats.example.com', 'nats'],
-    });
-  },
-  'a tenant of Flux': fluxTenant,
   'a database with a pod that its operator made': database,
   'words that name nothing that an operator reads': async (world) => {
     const operator = await elsewhere(world, {}, {});
@@ -1271,53 +725,11 @@ export const CALM: Record<string, Build> = {
     secretStoreRefs: [{ kind: 'ClusterSecretStore', name: 'vault' }],
     selector: { secret: { name: 'web-tls' } },
   }),
-  'a Broker of channels': ofProduct(
-    BROKER,
-    { config: { apiVersion: 'v1', kind: 'ConfigMap', name: 'settings', namespace: 'knative' } },
-    { annotations: { 'eventing.knative.dev/broker.class': 'MTChannelBasedBroker' } },
-  ),
-  'a backup whose data stays': ofProduct(TIDB, { cleanPolicy: 'Retain' }),
-  'work that has ended, with the template of its pods': async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a', world.namespace, {
-      runnerPodTemplate: { spec: { image: 'example.com/runner' } },
-    });
-    const status = { completionTime: '2026-01-01T00:00:00Z' };
-    const fieldManager = operator.manager;
-    await world.client.patchStatus(guardedRef(world, operator, 'a'), status, { fieldManager });
-  },
-  'an option that cannot be used, beside Ready=True': recovered([
-    { type: 'Ready', status: 'True', reason: 'Available', message: '' },
-    {
-      ...{ type: 'LiveMigratable', status: 'False', reason: 'DisksNotLiveMigratable' },
-      message: 'cannot migrate: the claim is not shared',
-    },
-  ]),
   'a pod whose finalizer a running controller removes': queuedPod,
-  'a refusal before the object became ready': recovered(
-    [{ type: 'Ready', status: 'True', reason: 'Available', message: 'bucket is in sync' }],
-    {
-      lastError: DENIED,
-      history: [{ result: 'Failed', message: DENIED }, { result: 'Succeeded' }],
-    },
-  ),
   'Degraded=False with a message about a refusal': recovered([
     { type: 'Degraded', status: 'False', message: `recovered from ${DENIED}` },
     { type: 'Ready', status: 'True', reason: 'AsExpected', message: '' },
   ]),
-  'a policy that exempts the namespace controller': policy('false', `${USER} != "${CONTROLLER}"`),
-  'a policy that lets nobody but the operator update its objects': refusingUpdates(
-    `${USER}.endsWith(":widget-operator")`,
-  ),
-  'a policy about a name that nothing has': policy('oldObject.metadata.name != "nobody"'),
-  'a dead webhook that is not called for service accounts': async (world) => {
-    await twoConfigMaps(world);
-    await createWebhook(world, {
-      ...guardingConfigMaps,
-      condition: '!("system:serviceaccounts" in request.userInfo.groups)',
-      clientConfig: dead(world),
-    });
-  },
 };
 
 /** A situation and its forecast. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
+import { type JsonObject, stringAt } from '../../src/base/json.ts';
 import { byService, createWebhook } from './admission.ts';
 import { refOf } from './client.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
@@ -11,14 +11,13 @@ import {
   apiServiceRef,
   configMap,
   customObject,
-  customType,
   deployment,
   secret,
   service,
   volumeClaim,
 } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
-import { createGuarded, install, type Operator } from './scenarios/operator.ts';
+import { createGuarded, type Operator } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
 import {
   available,
@@ -191,29 +190,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('deletes an object before one of the same product whose name is a text of its spec', async () => {
-      await within('realms', async (world) => {
-        const client = await inside(world, { kind: 'Client' });
-        const realm = await inside(world, { kind: 'Realm' });
-        await createGuarded(world, realm, 'main');
-        await createGuarded(world, client, 'shop', world.namespace, { targetRealm: 'main' });
-        expect(await typesInOrder(world)).toEqual(['clients', 'realms']);
-      });
-    });
-
-    test('leaves an object whose controller deploys into another namespace to a person', async () => {
-      await within('chart', async (world) => {
-        const chart = await inside(world, { kind: 'Chart' });
-        const spec = { targetNamespace: 'monitoring' };
-        await createGuarded(world, chart, 'prometheus', world.namespace, spec);
-        const { result, log } = await gate(world, { delete: 'ordered', timeout: DELETING_TIMEOUT });
-        expect(result.deletions).toEqual([]);
-        expect(log).toMatch(
-          /not done, because it may reach beyond this namespace: kubectl delete charts/,
-        );
-      });
-    });
-
     test('says that a webhook in the namespace has to be deleted first if it guards its own backend', async () => {
       await within('self-guarded', async (world) => {
         const { namespace } = world;
@@ -229,20 +205,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
           /not done, because it is cluster-scoped: kubectl delete validatingwebhookconfiguration \S+ \(.*all its webhooks stop/,
         );
         expect(writes.map(({ resource }) => resource)).toEqual(['namespaces']);
-      });
-    });
-
-    test('deletes the objects that a GitOps tool applies after the object that configures it', async () => {
-      await within('gitops', async (world) => {
-        const child = await inside(world);
-        const group = world.domain('kustomize.toolkit.fluxcd.io');
-        await world.createType(customType({ group, kind: 'Kustomization' }));
-        await world.create(customObject(`${group}/v1`, 'Kustomization', world.namespace, 'apps'));
-        keepMaking(world, { ...child, group, version: 'v1', kind: 'Kustomization' }, 'apps', child);
-        await seen(world, child, 'db');
-        const { result } = await gate(world, { delete: 'ordered', timeout: '90s' });
-        expect(result.deletions?.map(({ kind }) => kind)).toEqual(['Kustomization', 'Widget']);
-        expect(result.outcome).toBe('deleted');
       });
     });
 
@@ -371,27 +333,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       });
     });
 
-    test('says that a webhook whose Service is in another namespace of the run has to be deleted first', async () => {
-      await within('two-guards', async (world) => {
-        const namespace = world.name('two-hooks');
-        await world.createNamespace(namespace);
-        const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
-        await world.create(service(namespace, 'guard'));
-        await connect(world, { namespace, name: 'guard' }, server);
-        await createWebhook(world, {
-          ...{ operations: ['DELETE'], resource: 'configmaps' },
-          clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
-        });
-        const both = { namespace: `${world.namespace},${namespace}` };
-        const { text } = await gate(world, { ...both, forecast: 'true' });
-        expect(text).toContain(`is in namespace ${namespace}, which would be deleted`);
-        expect(text).toMatch(
-          /Delete ValidatingWebhookConfiguration \S+ before the namespace that serves it/,
-        );
-        expect(text).not.toMatch(/Install the software|If this software was removed/);
-      });
-    });
-
     test('does not wait for what this identity may not delete, and says so', {
       tags: 'core',
     }, async () => {
@@ -407,27 +348,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         );
         expect(log).not.toContain('could not be deleted in time');
         expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ name: 'a' }] });
-      });
-    });
-
-    test('does not call an operator that sleeps deleted, nor the owner of a strange finalizer', async () => {
-      const times = { delete: 'ordered', 'order-timeout': '5s', timeout: '25s' };
-      await within('asleep', async (world) => {
-        await createGuarded(world, await install(world, { replicas: 0 }), 'a');
-        expect((await gate(world, { forecast: 'true' })).text).toContain('has to be started first');
-        const { log } = await gate(world, times);
-        expect(log).toMatch(
-          /Widget a could not be deleted in time: .*is scaled to zero; the teardown continues/,
-        );
-      });
-      await within('strange', async (world) => {
-        const operator = await inside(world);
-        await createGuarded(world, operator, 'a');
-        await world.client.patch(guardedRef(world, operator, 'a'), {
-          metadata: { finalizers: [operator.finalizer, 'archive.example.org/copy'] },
-        });
-        const { result } = await gate(world, times);
-        expect(rootsOf(result)).toEqual([expect.stringMatching(/^owner-unknown Widget a /)]);
       });
     });
 
@@ -465,37 +385,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
     }
     const _namesOf = (writes: readonly { name?: string | undefined }[], world: World) =>
       new Set(writes.flatMap(({ name }) => (name === world.namespace ? [] : (name ?? []))));
-
-    test('of a namespace that is annotated many times a second', async () => {
-      await within('restless', async (world) => {
-        await createGuarded(world, await inside(world), 'a');
-        let isOver = false;
-        const restless = (async () => {
-          for (let count = 0; !isOver; count++) {
-            const annotations = { count: `${count}` };
-            const patch = { metadata: { annotations } };
-            await world.client.patch(namespaceRef(world.namespace), patch).catch(() => undefined);
-          }
-        })();
-        const { result } = await gate(world, { delete: 'ordered' });
-        isOver = true;
-        await restless;
-        expect(result.outcome).toBe('deleted');
-      });
-    });
-
-    test('of a namespace without objects to delete first is an ordinary one', async () => {
-      await within('plain', async (world) => {
-        const outside = await inside(world, {
-          namespace: world.name('operators'),
-          scope: 'cluster',
-        });
-        await createGuarded(world, outside, 'a');
-        const { result, log } = await gate(world, { delete: 'ordered' });
-        expect(log).toContain('no object in it has to be deleted first');
-        expect(result).toMatchObject({ outcome: 'deleted', deletions: [] });
-      });
-    });
 
     test(
       'refuses protected namespaces; a forecast may look at them, and the server does not let them go',
@@ -632,31 +521,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         );
         const { result } = await gate(world, { forecast: 'true' });
         expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
-      }));
-
-    test('the view of a user who may not try a deletion', () =>
-      within('reader', async (world) => {
-        await world.create(configMap(world.namespace, 'settings'));
-        const { result } = await gate(world, { forecast: 'true' }, { identity: 'teardown-reader' });
-        expect([result.outcome, rootsOf(result)]).toEqual(['clear', []]);
-      }));
-
-    test('a webhook without dry runs is not called, which is reported', () =>
-      within('no-dry-runs', async (world) => {
-        await world.create(configMap(world.namespace, 'settings'));
-        const words = 'it has side effects: dry runs are not supported';
-        const clientConfig = await startWebhook(world, (review) =>
-          valueAt(review, 'request', 'dryRun') === true ? { deny: words } : 'allow',
-        );
-        await createWebhook(world, {
-          operations: ['DELETE'],
-          resource: 'configmaps',
-          clientConfig,
-        });
-        const { result, text } = await gate(world, { forecast: 'true' });
-        expect([result.outcome, rootsOf(result)]).toEqual(['inconclusive', []]);
-        expect(text).toContain('whether admission lets configmaps be deleted');
-        expect((await gate(world, { delete: 'true' })).result.outcome).toBe('deleted');
       }));
 
     test('an object that is deleted just before its deletion is tried', () =>

@@ -9,7 +9,6 @@ import { type OperatorOptions, operatorOf } from './operator.ts';
 import {
   GUARDED,
   guardedRef,
-  HANGS,
   heldBy,
   type Situation,
   scaleUp,
@@ -102,44 +101,8 @@ export const behind: readonly Scenario[] = [
     metadata: ({ namespace }) => parentOf(namespace)(),
     behaviour: waitsFor((_, name) => name),
   }),
-  beside(
-    'behind-namesake',
-    'an anchor hangs, and a terminating namespace of its name belongs to another',
-    {
-      own: true,
-      kind: 'Anchor',
-      name: GUARDED,
-      metadata: () => ({ ...parentOf('another-parent')(), labels: { app: GUARDED } }),
-      behaviour: HANGS,
-      owner: 'owner-running',
-    },
-  ),
   beside('behind-manifest', 'the manifest of an object is a namespace, where an object is held', {
     naming: (name) => ({ target: name, forProvider: { manifest: manifestOf(name) } }),
-    behaviour: waitsFor(target),
-  }),
-  beside(
-    'behind-orphan',
-    'the manifest of an object is a terminating namespace that it does not delete',
-    {
-      naming: (name) => ({ deletionPolicy: 'Orphan', forProvider: { manifest: manifestOf(name) } }),
-      behaviour: HANGS,
-      owner: 'owner-running',
-    },
-  ),
-  beside('behind-clusters', 'a status names a namespace, whose label names the object', {
-    isInStatus: true,
-    naming: (name) => ({ clusterNamespace: name, target: name }),
-    metadata: (world) => ({
-      labels: { [`${world.domain('tenancy.example.com')}/environment`]: GUARDED },
-    }),
-    behaviour: waitsFor(target),
-  }),
-  beside('behind-list', 'a list in the spec names a namespace, whose annotation names the object', {
-    naming: (name) => ({ namespaces: [name], target: name }),
-    metadata: (world) => ({
-      annotations: { [`${world.domain('tenancy.example.com')}/environment`]: GUARDED },
-    }),
     behaviour: waitsFor(target),
   }),
   beside('behind-status', 'a status names the namespace that is waited for', {
@@ -147,16 +110,4 @@ export const behind: readonly Scenario[] = [
     behaviour: { ...waitsFor(target), tells: true },
     complains: true,
   }),
-  beside(
-    'behind-named',
-    'an object names the terminating namespace in which its controller works',
-    {
-      naming: (name) => ({ targetNamespace: name }),
-      metadata: (world) => ({
-        labels: { [`${world.domain('tenancy.example.com')}/team`]: 'blue' },
-      }),
-      behaviour: HANGS,
-      owner: 'owner-running',
-    },
-  ),
 ];

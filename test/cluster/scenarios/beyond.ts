@@ -1,15 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import {
-  createPolicy,
-  createWebhook,
-  policyRef,
-  refusesDeletion,
-  webhookRef,
-} from '../admission.ts';
+import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, pod, typeRef } from '../objects.ts';
-import type { Link, RunningGate, Scenario } from '../scenario.ts';
+import { configMap, customObject, pod } from '../objects.ts';
+import type { Link, Scenario } from '../scenario.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -22,7 +16,6 @@ import {
   ownerUnknown,
   podRef,
   ref,
-  resourceType,
   stuck,
 } from './links.ts';
 import {
@@ -113,26 +106,6 @@ async function startControllers({ plane }: World): Promise<void> {
   await plane?.controllerManager.stop();
   await plane?.controllerManager.start(['*']);
 }
-
-const s75Other: Scenario = {
-  id: 'S75-other',
-  title: 'kube-controller-manager runs, without the controller that releases claims',
-  own: { controllers: ['*', '-persistentvolumeclaim-protection-controller'] },
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.create(claim(world));
-  },
-  settle: settledByFinalizer,
-  expect: (world) => ({
-    ...stuck([
-      objectFinalizer(claimRef(world), PROTECTION),
-      { code: ['owner-running', 'owner-failing', 'owner-unknown'], subject: 'any' },
-    ]),
-    never: [{ code: 'namespace-controller-inactive' }, { code: 'owner-missing' }],
-  }),
-  cure: startControllers,
-  beyondCommands: 'kube-controller-manager has to be started with all its controllers',
-};
 
 const tenants = (replicas: number): OperatorOptions => ({
   kind: 'Tenant',
@@ -321,150 +294,6 @@ const s77: Scenario = {
   beyondCommands: 'the owner of the webhook has to let it through',
 };
 
-const PRIMARY = 'keep-primaries';
-
-const s77Policy: Scenario = {
-  ...s77,
-  id: 'S77-policy',
-  title: 'the same, denied by a policy that only looks at pods with claims',
-  setUp: async (world) => {
-    await createClaimInUse(world, true);
-    await createPolicy(world, {
-      name: PRIMARY,
-      operations: ['DELETE'],
-      apiGroup: '',
-      resource: 'pods',
-      condition: 'oldObject.spec.volumes.exists(v, has(v.persistentVolumeClaim))',
-      expression: 'false',
-      message: 'db-0 is the primary',
-    });
-    await refusesDeletion(world, podRef(world.namespace, 'db-0'));
-  },
-  expect: (world) => ({
-    outcome: 'stuck',
-    ...keepsProtection,
-    rootCauses: [{ code: 'admission-denied', subject: policyRef(world, PRIMARY) }],
-  }),
-  cure: (world) =>
-    world.client.delete({
-      ...policyRef(world, PRIMARY),
-      kind: 'ValidatingAdmissionPolicyBinding',
-    }),
-};
-
-const INVENTED = 'some.random/finalizer';
-
-/** Things disappear while the gate waits, and none of that brings the namespace nearer to its end. */
-function vanishing(
-  id: string,
-  title: string,
-  make: (index: number) => (world: World) => JsonObject,
-) {
-  const held = (world: World): Ref => podRef(world.namespace, 'worker-0');
-  return {
-    id,
-    title,
-    versions: ['1.36.3'], // before 1.33 everything is asked to go at once
-    setUp: async (world) => {
-      await world.createNamespace();
-      await world.create(
-        pod(world.namespace, 'worker-0', { metadata: { finalizers: [INVENTED] } }),
-      );
-      for (let index = 0; index < 30; index++) await world.create(make(index)(world));
-    },
-    settle: settledWithPod,
-    meanwhile: async (world: World, gate: RunningGate) => {
-      await gate.says(new RegExp(world.namespace));
-      for (let index = 0; index < 30; index++, await sleep(250)) {
-        const { apiVersion, kind, metadata } = make(index)(world) as JsonObject & {
-          apiVersion: string;
-          kind: string;
-          metadata: { name: string };
-        };
-        await world.client.delete(ref(apiVersion, kind, world.namespace, metadata.name));
-      }
-    },
-    expect: (world) =>
-      stuck([objectFinalizer(held(world), INVENTED), ownerUnknown(held(world), INVENTED)]),
-    cure: (world) => release(world, held(world)),
-  } satisfies Scenario;
-}
-
-const s78 = vanishing(
-  'S78',
-  'a pod holds everything, and old Events expire while the gate waits',
-  (index) => (world) => ({
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { namespace: world.namespace, name: `worker-0.${index}` },
-    involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: world.namespace, name: 'worker-0' },
-    type: 'Normal',
-    reason: 'Pulled',
-    message: 'image is present',
-    source: { component: 'kubelet' },
-  }),
-);
-const s78Queue = vanishing(
-  'S78-queue',
-  'a pod holds everything, and somebody deletes what is queued behind it',
-  (index) => (world) => configMap(world.namespace, `settings-${index}`),
-);
-
-const GADGETS = 'example.com';
-
-/** Migrated by hand: the stored version was forgotten in the objects. */
-async function dropStoredVersion(world: World, namespace: string): Promise<void> {
-  const { client } = world;
-  const crd = typeRef(GADGETS, 'Gadget');
-  await world.createType(customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1'] }));
-  await world.create(customObject(`${GADGETS}/v1alpha1`, 'Gadget', namespace, GUARDED));
-  const both = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1', 'v1'] });
-  await client.patch(crd, { spec: both['spec'] ?? null });
-  await client.patchStatus(crd, { storedVersions: ['v1'] });
-  const one = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1'] });
-  await client.patch(crd, { spec: one['spec'] ?? null });
-  const list = `/apis/${GADGETS}/v1/gadgets`;
-  await world.answers(list, (status) => status >= 400 && status !== 404);
-}
-
-/** Known again, and served to nobody: then the API server can read what is stored in it. */
-async function knowVersionAgain({ client }: World): Promise<void> {
-  const both = customType({ group: GADGETS, kind: 'Gadget', versions: ['v1alpha1', 'v1'] });
-  const { versions } = both['spec'] as { versions: JsonObject[] };
-  const known = versions.map((version) =>
-    version['name'] === 'v1alpha1' ? { ...version, served: false } : version,
-  );
-  await client.patch(typeRef(GADGETS, 'Gadget'), { spec: { versions: known } });
-}
-
-const UNREAD = { says: [/v1alpha1/] };
-const gadgetsFail: Link[] = [
-  {
-    code: 'api-failing',
-    subject: resourceType(`${GADGETS}/v1`, `gadgets.${GADGETS}`),
-    ...UNREAD,
-  },
-  { code: 'conversion-webhook-failing', subject: typeRef(GADGETS, 'Gadget'), ...UNREAD },
-];
-
-const s79: Scenario = {
-  id: 'S79',
-  title: 'a version was removed from a CRD while an object is stored in it',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await dropStoredVersion(world, world.namespace);
-  },
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /./] }),
-  expect: () => ({
-    outcome: 'stuck',
-    notInspected: [`gadgets.${GADGETS}`],
-    anyOf: gadgetsFail.map((link) => ({ chains: [[link]] })),
-  }),
-  cure: knowVersionAgain,
-  mayChange: () => [{ kind: 'CustomResourceDefinition', name: `gadgets.${GADGETS}` }],
-};
-
 const SNAPSHOTS = 'snapshot.storage.k8s.io';
 const BOUND = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
 const CONTENT_BOUND = 'snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection';
@@ -628,25 +457,6 @@ const s83Asleep: Scenario = {
   cure: (world) => scaleUp(world, operatorOf(world, driver())),
 };
 
-const s83Controller: Scenario = {
-  ...s83,
-  id: 'S83-controller',
-  title: 'the driver runs; it is the snapshot-controller that has 0 replicas',
-  setUp: (world) => createSnapshot(world, snapshotController(0)),
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const controller = operatorOf(world, snapshotController());
-    return {
-      ...stuck([
-        objectFinalizer(snapshotRef(world), BOUND),
-        owner(controller, 'owner-scaled-to-zero'),
-      ]),
-      never: [{ kind: 'Deployment', namespace: 'disk-csi', name: 'disk-csi-controller' }],
-    };
-  },
-  cure: (world) => scaleUp(world, operatorOf(world, snapshotController())),
-};
-
 const SOURCE = 'snapshot.storage.kubernetes.io/pvc-as-source-protection';
 const dataClaim = (world: World): Ref =>
   ref('v1', 'PersistentVolumeClaim', world.namespace, 'data');
@@ -715,15 +525,6 @@ const several = (id: string, title: string, finalizers: readonly string[]): Scen
 });
 
 const s84 = several('S84', 'two finalizers on one object, and nobody knows either', TWO);
-const s84Twice = several('S84-twice', 'one finalizer stands twice in the list of one object', [
-  INVENTED,
-  INVENTED,
-]);
-const s84Three = several('S84-three', 'two finalizers, and one of them twice, on one object', [
-  'one.example.org/hold',
-  'two.example.net/hold',
-  'one.example.org/hold',
-]);
 
 const HOLD = 'hold.example.net/by-hand';
 
@@ -754,18 +555,12 @@ const s84Half = situation({
 
 export const beyond = [
   s75,
-  s75Other,
   s76,
   s76Alive,
   s76Children,
   s77,
-  s77Policy,
-  s78,
-  s78Queue,
-  s79,
   s83,
   s83Asleep,
-  s83Controller,
   snapshotted(
     'claim-snapshotted',
     'a claim is the source of a snapshot that is not taken yet',
@@ -773,7 +568,5 @@ export const beyond = [
   ),
   snapshotted('claim-of-a-snapshot', 'a claim was the source of a snapshot that is taken', true),
   s84,
-  s84Twice,
-  s84Three,
   s84Half,
 ];

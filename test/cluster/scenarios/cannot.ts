@@ -2,12 +2,10 @@ import { stringAt } from '../../../src/base/json.ts';
 import { configMap, customType } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
-import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { type OperatorOptions, operatorRules, rule } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
-  GUARDED,
   guardedRef,
   HANGS,
   KEPT,
@@ -89,27 +87,6 @@ export const cannot: Scenario[] = [
     expect: () => ({ deadlock: true }),
   }),
   situation({
-    id: 'may-not-report',
-    title: 'the operator hangs, and all that is refused is an Event that it wants to write',
-    operator: mayCreate('events'),
-    settle: async (world, operator) => {
-      await settledByFinalizer(world);
-      const refused = await world.client.call(
-        'POST',
-        `/api/v1/namespaces/${world.namespace}/events`,
-        {
-          apiVersion: 'v1',
-          kind: 'Event',
-          metadata: { name: `${GUARDED}.1`, namespace: world.namespace },
-          involvedObject: { kind: 'Widget', namespace: world.namespace, name: GUARDED },
-        },
-      );
-      await says(`cannot write Event: ${stringAt(refused.body, 'message')}`)(world, operator);
-    },
-    owner: 'owner-running',
-    expect: () => ({ also: notHopeless }),
-  }),
-  situation({
     id: 'gone-in-words',
     title: 'the status says in its own words that a Secret of the namespace is missing',
     behaviour: HANGS,
@@ -119,50 +96,9 @@ export const cannot: Scenario[] = [
     expect: () => ({ deadlock: true }),
   }),
   situation({
-    id: 'gone-behind-a-store',
-    title: 'the status says that a Secret is missing, which a store names that the object names',
-    behaviour: HANGS,
-    before: async (world, { group }) => {
-      await world.createType(customType({ group, kind: 'Store', scope: 'Cluster' }));
-      const secretRef = { namespace: world.namespace, name: 'db-login' };
-      const metadata = { name: world.name('vault') };
-      await world.create({
-        ...{ apiVersion: `${group}/v1`, kind: 'Store', metadata },
-        spec: { auth: { secretRef } },
-      });
-    },
-    afterwards: (world, operator) =>
-      world.client.patch(guardedRef(world, operator), {
-        spec: { storeRef: { kind: 'Store', name: world.name('vault') } },
-      }),
-    settle: says('giving up: the login in secret db-login is missing'),
-    owner: HOPELESS,
-    expect: () => ({ deadlock: true }),
-  }),
-  situation({
-    id: 'gone-by-place',
-    title: 'the status names what is missing with its namespace, which is this one',
-    behaviour: HANGS,
-    settle: (world, operator) =>
-      says(`namespaced credential "${world.namespace}/db-login" was not found`)(world, operator),
-    owner: HOPELESS,
-    expect: () => ({ deadlock: true }),
-  }),
-  situation({
-    id: 'gone-by-cluster',
-    title: 'a Secret is missing that has the name of a cluster to which the object refers',
-    behaviour: HANGS,
-    before: async (world, { group }) => {
-      await world.createType(customType({ group, kind: 'WidgetCluster' }));
-    },
-    spec: { widgetClusterReference: { name: 'rabbit' } },
-    settle: says('failed to retrieve cluster: Secret "rabbit-default-user" not found'),
-    owner: HOPELESS,
-    expect: () => ({ deadlock: true }),
-  }),
-  situation({
     id: 'gone-elsewhere',
-    title: 'the same words about a Secret of another namespace',
+    title:
+      'a Secret of another namespace is missing that has the name of a cluster to which the object refers',
     behaviour: HANGS,
     spec: { credentialsRef: { kind: 'Secret', namespace: 'vault', name: 'db-login' } },
     settle: says('giving up: the login in secret db-login is missing'),
@@ -182,22 +118,6 @@ export const cannot: Scenario[] = [
       certainty: ['likely'],
       says: [/may need Tier gold \(spec.tierRef\), which does not exist/],
       advises: [/Create Tier gold .* again/],
-    },
-  }),
-  situation({
-    id: 'job-by-catalogue',
-    title: 'the operator says nothing, and is known to create a Job in the namespace',
-    own: true,
-    operator: {
-      ...{ group: 'ray.io', ownGroup: false, kind: 'RayCluster', name: 'kuberay-operator' },
-      finalizer: 'ray.io/gcs-ft-redis-cleanup-finalizer',
-    },
-    behaviour: HANGS,
-    owner: {
-      code: 'owner-failing',
-      certainty: ['likely'],
-      says: [/may need to create a Job/],
-      advises: [/Remove this one finalizer/],
     },
   }),
   situation({
@@ -226,53 +146,5 @@ export const cannot: Scenario[] = [
       await writesStatus(status, operator.manager)(world, operator);
     },
     owner: { code: 'owner-failing', says: [/topic shop is in use|DependencyViolation/] },
-  }),
-  situation({
-    id: 'harmless-words',
-    title: 'a healthy phase and conditions that are well, with words of failure',
-    settle: async (world, operator) => {
-      await settledByFinalizer(world);
-      const lastTransitionTime = new Date().toISOString();
-      const reason = 'AsExpected';
-      const status = {
-        phase: 'Running',
-        message: 'last backup failed over to zone b',
-        lastError: '',
-        conditions: [
-          { type: 'Degraded', status: 'False', message: 'nothing has failed' },
-          { type: 'Available', status: 'True', message: 'no failures' },
-        ].map((condition) => ({ ...condition, reason, lastTransitionTime })),
-      };
-      await writesStatus(status, operator.manager)(world, operator);
-    },
-    owner: 'owner-running',
-  }),
-  situation({
-    id: 'own-field',
-    title: 'the status says in a field of its own, in another language, what failed',
-    settle: async (world, operator) => {
-      await world.terminating(guardedRef(world, operator));
-      await laterSecond();
-      const meldung = 'Löschen fehlgeschlagen: Zugriff auf Mandant 4711 verweigert';
-      await writesStatus({ phase: 'Fehler', meldung }, operator.manager)(world, operator);
-      await settledByFinalizer(world);
-    },
-    owner: { code: 'owner-running', says: [/says: Löschen fehlgeschlagen/] },
-  }),
-  situation({
-    id: 'error-before',
-    title: 'the status has an error from before the deletion, and nobody has written it since',
-    afterwards: async (world, operator) => {
-      const error = { message: 'rpc error: code = DeadlineExceeded desc = deadline exceeded' };
-      await writesStatus({ error }, operator.manager)(world, operator);
-      await laterSecond();
-    },
-    owner: { code: 'owner-running', says: [/before the deletion, says: rpc error/] },
-  }),
-  situation({
-    id: 'other-language',
-    title: 'the status says in another language what goes on',
-    settle: says('バケットを空にしています', 'Emptying'),
-    owner: { code: 'owner-running', says: [/says: バケット/] },
   }),
 ];

@@ -84,22 +84,6 @@ const pods: Situation = {
   mayChange: () => [{ kind: 'Pod' }],
 };
 
-const podsOfOthers: Situation = {
-  ...pods,
-  id: 'chain-pods-others',
-  title: 'the same, and the pod does not belong to the held object',
-  behaviour: { hangs: true },
-  afterwards: withPod(false),
-  expect: (world, operator) => ({
-    chains: [[heldBy(world, operator), owner(operator, 'owner-running')], [lostNode(world)]],
-  }),
-  cure: async (world, operator) => {
-    await world.client.delete(nodeOf(world));
-    await release(world, guardedRef(world, operator));
-  },
-  beyondCommands: 'the stand-in of the operator hangs',
-};
-
 export const parts = (world: World): OperatorOptions => ({
   group: 'parts.example.org',
   kind: 'Part',
@@ -166,18 +150,6 @@ const sibling: Situation = {
 
 /** The controller writes no sentence, only which objects are left. */
 const { complains: _, ...silent } = sibling;
-const siblingListed: Situation = {
-  ...silent,
-  id: 'chain-sibling-listed',
-  title: 'a status lists the held sibling by kind and name that its controller waits for',
-  behaviour: { ...saysOfPart('waits'), tells: false },
-  settle: async (world, operator) => {
-    await settledByFinalizer(world);
-    const left = { dependants: [{ kind: 'Part', name: `${GUARDED}-data` }] };
-    const guarded = guardedRef(world, operator);
-    await world.client.patchStatus(guarded, left, { fieldManager: operator.manager });
-  },
-};
 
 /** Either of two installations may be the owner, and whoever it is waits for what the object owns. */
 const childOfUnknown: Situation = {
@@ -204,15 +176,6 @@ const childOfUnknown: Situation = {
     await scaleUp(world, operator);
   },
   beyondCommands: 'the second cause is that of the next report',
-};
-
-/** The words name no object, only the kind of the one to which the spec refers. */
-const siblingReferred: Situation = {
-  ...sibling,
-  id: 'chain-sibling-referred',
-  title: 'a status names the kind of a held sibling to which the object refers',
-  behaviour: saysOfPart('Part is marked for deletion'),
-  spec: { partRef: { kind: 'Part', name: `${GUARDED}-data` } },
 };
 
 /** The words name the sibling, and the controller does not wait for it: its request fails. */
@@ -403,47 +366,6 @@ const shared: Situation = {
   cure: restart,
 };
 
-const clusterScoped: Situation = {
-  id: 'chain-cluster-scoped',
-  title: 'a status names the cluster-scoped object that its controller waits for',
-  operator: (world) => ({
-    rules: [
-      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
-      { apiGroups: [world.domain('ends.example.org')], resources: ['*'], verbs: ['list'] },
-    ],
-  }),
-  behaviour: {
-    cleanUp: async (_, client, { group }) => {
-      const version = `${group.replace('example.com', 'ends.example.org')}/v1`;
-      const [left] = await client.list(version, 'End');
-      return left === undefined ? undefined : `waiting for End ${left.metadata.name} to be deleted`;
-    },
-  },
-  complains: true,
-  afterwards: async (world) => {
-    await world.createNamespace(world.name('end-system'));
-    const whose = await install(world, ends(world));
-    const { name, ...type } = sharedRef(world);
-    await start(world, whose, { alsoAfter: [type] });
-    const metadata = { name, finalizers: [whose.finalizer] };
-    await world.create({ ...type, metadata }, { fieldManager: whose.manager });
-    await world.client.delete(sharedRef(world));
-  },
-  expect: (world, operator) => {
-    const whose = operatorOf(world, ends(world));
-    return {
-      chains: [
-        [
-          heldBy(world, operator),
-          objectFinalizer(sharedRef(world), whose.finalizer),
-          owner(whose, 'owner-scaled-to-zero'),
-        ],
-      ],
-    };
-  },
-  cure: (world) => scaleUp(world, operatorOf(world, ends(world))),
-};
-
 /** What was deleted in the foreground waits for what it owns, wherever that is. */
 const foreground: Situation = {
   id: 'chain-foreground',
@@ -557,13 +479,9 @@ const sharedRef = (world: World): Ref => ({
 
 export const chains: readonly Scenario[] = [
   pods,
-  podsOfOthers,
   sibling,
-  siblingListed,
   siblingFails,
-  siblingReferred,
   childOfUnknown,
-  clusterScoped,
   circle,
   otherFinalizer,
   long,

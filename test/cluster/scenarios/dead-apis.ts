@@ -5,22 +5,14 @@ import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import {
   CONTENT_FAILURE,
-  configMapRef,
   DISCOVERY,
-  FINALIZERS,
   namespaceFinalizer,
-  objectFinalizer,
   ownerMissing,
-  ownerUnknown,
   statusSays,
   stuck,
 } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
 import { advisesNot } from './situation.ts';
-
-/** One API group that does not answer holds every namespace of the cluster. */
-
-const INVENTED = 'example.invented/never-removed';
 export const METRICS = 'metrics.k8s.io';
 
 const unavailable = (group: string, version: string, reason: RegExp): Link => ({
@@ -237,31 +229,4 @@ const webhookOfApi: Scenario = {
   }),
 };
 
-/** What can be read is read: it holds the namespace as well. */
-const seed3d: Scenario = {
-  id: 'SEED-3d',
-  title: 'discovery is partial: some types readable, one group in error',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.create(configMap(world.namespace, 'precious', { finalizers: [INVENTED] }));
-    await registerDead(world, 'custom.metrics.k8s.io', {
-      namespace: 'monitoring',
-      name: 'custom-metrics',
-    });
-  },
-  settle: (world) =>
-    world.settled({ [DISCOVERY]: ['True', /custom\.metrics/], [FINALIZERS]: ['True', /invented/] }),
-  expect: (world) => {
-    const held = configMapRef(world.namespace, 'precious');
-    return {
-      ...stuck(
-        [unavailable('custom.metrics.k8s.io', 'v1beta1', /ServiceNotFound|not present|not exist/)],
-        [objectFinalizer(held, INVENTED), ownerUnknown(held, INVENTED)],
-      ),
-      notInspected: ['custom.metrics.k8s.io'],
-    };
-  },
-};
-
-export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, webhookOfApi, seed3d];
+export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, webhookOfApi];

@@ -1,15 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Scenario } from '../scenario.ts';
-import { FULL, type Operator, READ, rule } from './operator.ts';
-import {
-  GUARDED,
-  guardedRef,
-  HANGS,
-  NOBODY_IS_MISSING,
-  type Step,
-  settledByFinalizer,
-  situation,
-} from './situation.ts';
+import type { Operator } from './operator.ts';
+import { guardedRef, HANGS, type Step, settledByFinalizer, situation } from './situation.ts';
 
 /** Beside what counts there is something similar that does not. */
 
@@ -101,81 +93,5 @@ export const decoys: Scenario[] = [
       ],
     })),
     owner: { code: 'owner-failing', says: [/AccessDenied/] },
-  }),
-  situation({
-    id: 'paused-condition',
-    title: 'a condition of the object says that its operator has paused',
-    behaviour: HANGS,
-    settle: reports(() => ({
-      conditions: [
-        {
-          type: 'Paused',
-          status: 'True',
-          reason: 'Maintenance',
-          message: '',
-          lastTransitionTime: now(),
-        },
-      ],
-    })),
-    owner: { code: 'owner-not-acting', says: [/status condition Paused=True/] },
-  }),
-  situation({
-    id: 'in-use-since',
-    title: 'a condition that is no failure says since the deletion what the object waits for',
-    behaviour: HANGS,
-    settle: reports(() => ({
-      conditions: [
-        {
-          type: 'Attached',
-          status: 'True',
-          reason: 'Attached',
-          message: 'still used by the old machine',
-          lastTransitionTime: '2026-01-01T00:00:00Z',
-        },
-        {
-          type: 'InUse',
-          status: 'True',
-          reason: 'InUse',
-          message: 'still used by two machines',
-          lastTransitionTime: now(),
-        },
-      ],
-    })),
-    owner: { code: 'owner-running', says: [/still used by two machines/] },
-  }),
-  situation({
-    id: 'outside-namesake',
-    title:
-      'the status says that something outside of the cluster with the name of the object is not found',
-    behaviour: HANGS,
-    settle: reports((namespace) => ({
-      conditions: [
-        {
-          type: 'Ready',
-          status: 'False',
-          reason: 'CleanupFailed',
-          message: `cannot drop it: database ${namespace}/${GUARDED} was not found`,
-          lastTransitionTime: now(),
-        },
-      ],
-    })),
-    owner: { code: 'owner-failing', says: [/but status condition .* says: "?cannot drop it/] },
-  }),
-  situation({
-    id: 'lost-one-type',
-    title:
-      'an operator of two products may no longer change the objects of one, of which another may',
-    operator: (world) => ({
-      rules: [
-        rule(world.domain('example.com'), ['widgets'], READ),
-        rule('gadgets.example.net', ['gadgets'], FULL),
-      ],
-    }),
-    behaviour: HANGS,
-    bystanders: [{ name: 'reporting', namespace: 'reporting' }],
-    owner: { code: 'owner-failing', says: [/RBAC lets it neither update nor patch/] },
-    expect: () => ({ never: [NOBODY_IS_MISSING] }),
-    cure: (world, operator) =>
-      world.client.patch(guardedRef(world, operator), { metadata: { finalizers: null } }),
   }),
 ];

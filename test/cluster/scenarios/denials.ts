@@ -68,38 +68,6 @@ const deniedByPolicy: Scenario = {
   ],
 };
 
-/** It decides nothing, it fails: on DELETE there is no object. */
-const failingPolicy: Scenario = {
-  id: 'policy-fails',
-  title: 'a ValidatingAdmissionPolicy has an expression that fails on every deletion',
-  setUp: async (world) => {
-    const kept = ref('v1', 'Secret', world.namespace, 'credentials');
-    await world.createNamespace();
-    await world.create(secret(world.namespace, kept.name));
-    await createPolicy(world, {
-      name: KEEP_SECRETS,
-      operations: ['UPDATE', 'DELETE'],
-      apiGroup: '',
-      resource: 'secrets',
-      expression: "object.metadata.labels.team == 'blue'",
-      message: 'secrets have a team',
-    });
-    await refusesDeletion(world, kept);
-  },
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /resulted in error/] }),
-  expect: (world) => ({
-    ...stuck([
-      {
-        code: 'admission-denied',
-        subject: policyRef(world, KEEP_SECRETS),
-        says: [/resulted in error/],
-        advises: [/Fix the error of/, /Exempt this namespace/],
-      },
-    ]),
-    queued: { kinds: ['Secret'], exactly: true },
-  }),
-};
-
 /** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
 const s50b: Scenario = {
   id: 'S50b',
@@ -358,4 +326,4 @@ const whoIsAsked: Scenario = {
     })),
 };
 
-export const denials = [deniedByWebhook, deniedByPolicy, failingPolicy, s50b, whoIsAsked];
+export const denials = [deniedByWebhook, deniedByPolicy, s50b, whoIsAsked];

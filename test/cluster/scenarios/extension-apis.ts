@@ -1,4 +1,4 @@
-import { apiServiceRef, configMap, deployment, service } from '../objects.ts';
+import { apiServiceRef, configMap, deployment } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import {
   available,
@@ -10,13 +10,11 @@ import {
   startExtensionApi,
 } from '../servers/extension-api.ts';
 import { startHttpsServer } from '../servers/https.ts';
-import { startStandIn } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
 import { settledByDiscovery } from './dead-apis.ts';
 import {
   CONTENT_FAILURE,
   configMapRef,
-  DISCOVERY,
   objectFinalizer,
   ownerUnknown,
   resourceType,
@@ -250,40 +248,6 @@ const uninjected: Scenario = {
   }),
 };
 
-/** Its pods are fine, and are not what has to be looked at. */
-const notServed: Scenario = {
-  ...untrusted,
-  id: 'api-not-served',
-  title: 'the backend of an extension API answers 404 for its version',
-  setUp: async (world) => {
-    const api: ExtensionApi = {
-      group: GROUP,
-      namespace: BACKEND,
-      fault: (_method, path) =>
-        path.startsWith(`/apis/${GROUP}`) ? { status: 404, message: 'not found' } : undefined,
-    };
-    await world.createNamespace();
-    await world.createNamespace(BACKEND);
-    const server = await startExtensionApi(world, api);
-    await connect(world, api, server);
-    await register(world, api, server);
-    await available(world, GROUP, 'False');
-  },
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'apiservice-unavailable',
-        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-        says: [/^is not available: .* responds, but does not serve what the API server asks for/],
-        advises: [/^Let the backend of Service \S+ respond/m],
-      },
-    ]),
-    scope: 'cluster',
-    notInspected: [GROUP],
-    also: advisesNot(/endpointslices/),
-  }),
-};
-
 /** The backend comes back while the gate waits: nobody has to touch the namespace. */
 const seed3e: Scenario = {
   id: 'SEED-3e',
@@ -314,69 +278,10 @@ const seed3e: Scenario = {
 };
 const comeBack = new WeakMap<World, () => Promise<void>>();
 
-/** The backend of a cluster-wide API goes with the namespace; its registration stays. */
-const s10: Scenario = {
-  id: 'S10',
-  title: 'the backend of an APIService was in the namespace',
-  own: 'new',
-  setUp: async (world) => {
-    const { namespace } = world;
-    const api: ExtensionApi = { group: GROUP, namespace };
-    await world.createNamespace();
-    const server = await startHttpsServer(
-      world,
-      [`extension-api.${namespace}.svc`],
-      (request, answer) => {
-        const isVersion = request.url?.startsWith(`/apis/${GROUP}`) ?? false;
-        answer.writeHead(isVersion ? 200 : 404, { 'content-type': 'application/json' }).end(
-          JSON.stringify({
-            kind: 'APIResourceList',
-            apiVersion: 'v1',
-            groupVersion: `${GROUP}/v1`,
-            resources: [],
-          }),
-        );
-      },
-    );
-    // A pod of a Deployment, found by the Service's selector: as charts install it.
-    // It outlives the controller's first pass: in one pass, nothing would be left to hang.
-    await startStandIn(world, {
-      node: 'node-1',
-      namespaces: [namespace],
-      podIP: server.address,
-      stopsAfterMs: 3_000,
-    });
-    await world.create(deployment(namespace, 'extension-api'));
-    const ports = [{ port: 443, targetPort: server.port }];
-    const selector = { app: 'extension-api' };
-    await world.create(service(namespace, 'extension-api', { selector, ports }));
-    await register(world, api, server);
-    await available(world, GROUP);
-  },
-  settle: async (world) => {
-    await available(world, GROUP, 'False');
-    await world.settled({ [DISCOVERY]: ['True', /ledger\.example\.com/] });
-  },
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'apiservice-unavailable',
-        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-        advises: [/delete apiservice/],
-      },
-    ]),
-    deadlock: true,
-    scope: 'cluster',
-    notInspected: [GROUP],
-  }),
-};
-
 export const extensionApis = [
-  s10,
   s11,
   s11Hangs,
   uninjected,
-  notServed,
   seed3e,
   seed4d500,
   seed4d403,

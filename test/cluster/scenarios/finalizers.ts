@@ -14,7 +14,6 @@ import {
   resourceType,
   stuck,
 } from './links.ts';
-import { situation } from './situation.ts';
 
 /** Objects of which nobody removes the finalizer. */
 
@@ -125,28 +124,6 @@ const s43Kinds: Scenario = {
   expect: () => ({ outcome: 'progressing', chains: 'any', never: [{ code: 'owner-unknown' }] }),
 };
 
-/** Several controllers of a product share a finalizer: that one of them works says nothing of the one that sleeps. */
-const s43Shared = situation({
-  id: 'S43-shared',
-  title: 'the operator sleeps; another product goes on removing a finalizer of the same name',
-  operator: (world) => ({ finalizer: `finalizers.${world.domain('example.com')}`, replicas: 0 }),
-  afterwards: async (world, { finalizer }) => {
-    await createKinds(world, cloud(world), finalizer);
-    const held = ref(`${cloud(world)}/v1`, 'Zone', world.namespace, 'shop');
-    await world.client.patch(held, { metadata: { finalizers: null } });
-  },
-  inputs: { timeout: '20s' },
-  meanwhile: async (world) => {
-    await sleep(4_000);
-    for (const kind of WIDGET_KINDS.slice(0, 4)) {
-      await sleep(3_000);
-      const held = ref(`${cloud(world)}/v1`, kind, world.namespace, 'shop');
-      await world.client.patch(held, { metadata: { finalizers: null } });
-    }
-  },
-  owner: 'owner-scaled-to-zero',
-});
-
 /** What is left when an add-on was uninstalled before its objects were. */
 export const KIALI_FINALIZER = 'kiali.io/finalizer';
 export const kialiRef = (world: World): Ref =>
@@ -184,34 +161,8 @@ export const seed1c: Scenario = {
     ]),
 };
 
-const seed4b: Scenario = {
-  id: 'SEED-4b',
-  title: '"kubectl get all" shows nothing, a custom resource with a finalizer remains',
-  setUp: async (world) => {
-    const group = world.domain('backups.example.com');
-    await world.createNamespace();
-    await world.createType(customType({ group, kind: 'Backup' }));
-    await world.create(
-      customObject(`${group}/v1`, 'Backup', world.namespace, 'nightly', {
-        finalizers: [`${group}/cleanup`],
-      }),
-      { fieldManager: 'backup-controller' },
-    );
-  },
-  settle: (world) =>
-    world.settled({ [FINALIZERS]: ['True', /backups\.example\.com\/cleanup in 1 resource/] }),
-  expect: (world) => {
-    const group = world.domain('backups.example.com');
-    const finalizer = `${group}/cleanup`;
-    return stuck([
-      objectFinalizer(ref(`${group}/v1`, 'Backup', world.namespace, 'nightly'), finalizer),
-      ownerMissing(typeRef(group, 'Backup'), finalizer, { says: [/backup-controller/] }),
-    ]);
-  },
-};
-
 function nthName(index: number): string {
   return `item-${String(index).padStart(3, '0')}`;
 }
 
-export const finalizers = [s1, seed5d, s43, s43Kinds, s43Shared, seed1c, seed4b];
+export const finalizers = [s1, seed5d, s43, s43Kinds, seed1c];

@@ -1,20 +1,18 @@
 import { stringsAt } from '../../../src/base/json.ts';
 import type { ForceRecord } from '../../../src/model/result.ts';
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
-import { configMap, customObject, customType, deployment, pod, typeRef } from '../objects.ts';
+import { customObject, customType, deployment, pod, typeRef } from '../objects.ts';
 import type { Scenario, Seen } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { METRICS, seed2c } from './dead-apis.ts';
 import { KIALI_FINALIZER, kialiRef, seed1c } from './finalizers.ts';
 import {
-  configMapRef,
   objectFinalizer,
   ownerMissing,
   ownerUnknown,
   podRef,
   ref,
   specFinalizer,
-  stuck,
 } from './links.ts';
 import { addSpecFinalizers } from './namespace-finalizers.ts';
 import { settledWithPod } from './pods.ts';
@@ -233,39 +231,4 @@ const seed4e: Scenario = {
   }),
 };
 
-/** What circulating recipes do, and what the API server makes of it. */
-const futile: Scenario = {
-  id: 'SEED-4f',
-  title: 'a write to the namespace that empties spec.finalizers has no effect',
-  setUp: async (world) => {
-    await world.createNamespace();
-    const finalizers = ['some.random/finalizer'];
-    await world.create(configMap(world.namespace, 'precious', { finalizers }));
-  },
-  meanwhile: async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
-    const written = await world.client.patch(world.namespaceRef, { spec: { finalizers: [] } });
-    const kept = stringsAt(written, 'spec', 'finalizers');
-    if (kept.join() !== 'kubernetes') throw new Error(`spec.finalizers: ${kept.join()}`);
-    // Another name in the URL than in the body: refused, nothing changed.
-    const path = await world.client.pathOf({ ...world.namespaceRef, name: 'default' }, 'finalize');
-    const answer = await world.client.call('PUT', path, written);
-    if (answer.status !== 400) throw new Error(`PUT /finalize elsewhere: ${answer.status}`);
-  },
-  expect: (world) => {
-    const held = configMapRef(world.namespace, 'precious');
-    const finalizer = 'some.random/finalizer';
-    return stuck([objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]);
-  },
-};
-
-export const forced = [
-  s47,
-  s52Refuse,
-  s52Accept,
-  seed1eRefuse,
-  seed1eAccept,
-  seed2d,
-  seed4e,
-  futile,
-];
+export const forced = [s47, s52Refuse, s52Accept, seed1eRefuse, seed1eAccept, seed2d, seed4e];

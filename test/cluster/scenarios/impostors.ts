@@ -1,30 +1,19 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
-import { readyPods } from '../servers/operator-process.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { namespaceFinalizer, ownerUnknown, stuck } from './links.ts';
 import {
-  ADMIN,
   clusterName,
   FULL,
-  install,
   NAMELESS,
   type OperatorOptions,
-  operatorOf,
   operatorRules,
   READ,
   rule,
-  runPods,
-  uninstall,
 } from './operator.ts';
-import { settledWithPod } from './pods.ts';
 import {
   guardedRef,
   HANGS,
-  heldBy,
-  KEPT,
-  keeper,
   NOBODY_IS_MISSING,
   releaseGuarded,
   type Situation,
@@ -32,7 +21,6 @@ import {
   settledByFinalizer,
   situation,
 } from './situation.ts';
-import { createEvent } from './traces.ts';
 
 /** Innocent programs that leave a trace on the object, while its owner leaves none that names it. */
 
@@ -70,65 +58,11 @@ const notReady = (reason: string, message: string): JsonObject => ({
 const impostor = (told: Situation): Scenario =>
   situation({ own: true, operator: SILENT, behaviour: HANGS, expect: notThem, ...told });
 
-const AGENT = { kind: 'Deployment', namespace: 'cattle-system', name: 'cattle-cluster-agent' };
-const OF_RANCHER = 'controller.cattle.io/namespace-auth';
-
 export const impostors: Scenario[] = [
   impostor({
-    ...KEPT,
-    id: 'exporter-reports',
-    title: 'an exporter with a word of the finalizer in its name reports an Event about the object',
-    operator: (world) => ({ ...keeper(world), ...NAMELESS }),
-    bystanders: [
-      { name: 'drain-exporter', namespace: 'monitoring', rules: [rule('', ['pods'], FULL)] },
-    ],
-    settle: settledWithPod,
-    afterwards: async (world, operator) => {
-      const exporter = operatorOf(world, { name: 'drain-exporter', namespace: 'monitoring' });
-      const [pod] = await readyPods(world.client, exporter);
-      await createEvent(world, {
-        about: guardedRef(world, operator),
-        component: exporter.name,
-        instance: pod?.metadata.name ?? '',
-        note: 'observed the pod',
-        type: 'Normal',
-        reason: 'Observed',
-      });
-    },
-  }),
-  impostor({
-    ...KEPT,
-    id: 'rights-on-pods',
-    title:
-      'what guards the pod is uninstalled; a controller with other work may watch and change pods',
-    operator: (world) => ({ ...keeper(world), ...NAMELESS }),
-    bystanders: [{ name: 'announcer', namespace: 'network', rules: [rule('', ['pods'], FULL)] }],
-    settle: settledWithPod,
-    afterwards: uninstall,
-    cure: releaseGuarded,
-    expect: (world, operator) => ({
-      chains: [
-        [
-          heldBy(world, operator),
-          ownerUnknown(guardedRef(world, operator), operator.finalizer, {
-            says: [/no clue points to a controller/],
-          }),
-        ],
-      ],
-    }),
-  }),
-  impostor({
-    id: 'health-writes-status',
-    title: 'a program that looks after the health of all types writes the status of the object',
-    operator: { ...SILENT, manager: 'Go-http-client' },
-    bystanders: (world) => [
-      { name: 'health-aggregator', namespace: 'platform', rules: asItself(world) },
-    ],
-    settle: statusBy('health-aggregator', { health: 'Progressing' }),
-  }),
-  impostor({
     id: 'status-of-the-powerless',
-    title: 'the same, and the operator has lost its rights; its type has its labels',
+    title:
+      'a program that looks after the health of all types writes the status; the operator has lost its rights, and its type has its labels',
     operator: { manager: 'widgets.example.com/labeller', rules: [rule('*', ['*'], READ)] },
     behaviour: { tells: false },
     bystanders: (world) => [
@@ -136,16 +70,6 @@ export const impostors: Scenario[] = [
     ],
     settle: statusBy('health-aggregator', { health: 'Progressing' }),
     cure: releaseGuarded,
-  }),
-  impostor({
-    id: 'account-mentioned',
-    title: 'the status mentions the account of somebody whose approval the operator waits for',
-    bystanders: (world) => [{ name: 'gatekeeper', namespace: 'policy', rules: asItself(world) }],
-    settle: (world, operator) =>
-      statusBy(
-        'manager',
-        notReady('Waiting', 'waiting for approval by system:serviceaccount:policy:gatekeeper'),
-      )(world, operator),
   }),
   impostor({
     id: 'refused-as-a-tenant',
@@ -169,19 +93,6 @@ export const impostors: Scenario[] = [
           'deployments.apps is forbidden: User "system:serviceaccount:team-apps:shop" cannot delete resource "deployments" in API group "apps" in the namespace "shop"',
         ),
       )(world, operator),
-  }),
-  impostor({
-    id: 'container-called-manager',
-    title: 'a bystander has a container called manager; the image of the operator starts /manager',
-    operator: { ...SILENT, container: { name: 'widget-operator' } },
-    bystanders: (world) => [
-      {
-        name: 'inventory',
-        namespace: 'platform',
-        container: { name: 'manager' },
-        rules: asItself(world),
-      },
-    ],
   }),
   impostor({
     id: 'writer-lost-permission',
@@ -213,23 +124,4 @@ export const impostors: Scenario[] = [
       },
     }),
   }),
-  {
-    id: 'agent-of-rancher',
-    title: 'a finalizer of Rancher on the namespace; here runs only the agent, as cluster-admin',
-    own: true,
-    setUp: async (world) => {
-      await world.createNamespace(undefined, { finalizers: [OF_RANCHER] });
-      await world.createNamespace(AGENT.namespace);
-      const { name, namespace } = AGENT;
-      const agent: OperatorOptions = { ...ADMIN, type: false, name, namespace, scope: 'cluster' };
-      await runPods(world, await install(world, agent));
-    },
-    expect: (world) => ({
-      ...stuck([
-        namespaceFinalizer(world.namespaceRef, OF_RANCHER),
-        ownerUnknown(world.namespaceRef, OF_RANCHER),
-      ]),
-      never: [AGENT],
-    }),
-  },
 ];

@@ -1,25 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { policyRef, refusesEnd, refusesUpdate, webhookRef } from '../admission.ts';
+import { policyRef, refusesEnd, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { customObject, customType, grant, pluralOf, podSpec, typeRef } from '../objects.ts';
+import { grant, pluralOf, podSpec } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
-import { startHttpsServer } from '../servers/https.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
+import { deploymentRef, objectFinalizer, podRef, ref, specFinalizer } from './links.ts';
 import {
-  CONTENT_FAILURE,
-  deploymentRef,
-  namespaceFinalizer,
-  objectFinalizer,
-  podRef,
-  ref,
-  specFinalizer,
-} from './links.ts';
-import {
-  ADMIN,
   FULL,
   install,
   NAMELESS,
@@ -32,7 +22,6 @@ import {
   start,
 } from './operator.ts';
 import {
-  asleepOrUnknown,
   guardedRef,
   HANGS,
   heldBy,
@@ -43,14 +32,9 @@ import {
   releaseGuarded,
   restart,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
-
-/** What nobody had thought of: each was told wrongly at first. */
-
-const now = () => new Date().toISOString().replace(/\.\d+/, '');
 
 /** Admission configuration takes a moment to be followed. */
 const FOLLOWED_MS = 2_500;
@@ -207,27 +191,6 @@ const admission: Scenario[] = [
     mayChange: (world) => [bindingRef(world)],
     beyondCommands: 'whether it is the policy cannot be asked without the right to',
   }),
-  situation({
-    id: 'spares-the-owner',
-    title: 'a dead webhook refuses updates by anybody but the operator, which hangs',
-    identity: 'teardown-force',
-    afterwards: async (world, operator) => {
-      const { group, kind, namespace, account } = operator;
-      const user = `system:serviceaccount:${namespace}:${account}`;
-      const expression = `request.userInfo.username != "${user}"`;
-      await guard(
-        world,
-        { apiGroups: [group], resources: [pluralOf(kind)] },
-        {
-          clientConfig: { service: { namespace: world.name('gone'), name: 'guard' } },
-          matchConditions: [{ name: 'others', expression }],
-        },
-      );
-      await refusesUpdate(world, guardedRef(world, operator));
-    },
-    owner: 'owner-running',
-    cure: restart,
-  }),
   endRefused(
     'end-refused',
     'a webhook denies the end of the namespace',
@@ -245,63 +208,6 @@ const admission: Scenario[] = [
       /unless webhook \S+ of ValidatingWebhookConfiguration guard.* refuses the last step of its deletion/,
     ],
   })),
-  {
-    id: 'conversion-refuses',
-    title: 'the conversion webhook of a type answers, and cannot convert',
-    own: 'new',
-    setUp: async (world) => {
-      await world.createNamespace();
-      const server = await startHttpsServer(world, [], async (request, answer) => {
-        let body = '';
-        for await (const chunk of request) body += chunk;
-        const uid = stringAt(JSON.parse(body), 'request', 'uid') ?? '';
-        const result = { status: 'Failure', message: 'field spec.size has no unit' };
-        const response = { uid, convertedObjects: [], result };
-        const review = {
-          apiVersion: 'apiextensions.k8s.io/v1',
-          kind: 'ConversionReview',
-          response,
-        };
-        answer.setHeader('content-type', 'application/json').end(JSON.stringify(review));
-      });
-      const url = `https://127.0.0.1:${server.port}/convert`;
-      const type = { group: 'example.com', kind: 'Widget' };
-      await world.createType(customType(type));
-      await world.create(customObject('example.com/v1', 'Widget', world.namespace, 'db'));
-      const { spec = {} } = customType({
-        ...type,
-        versions: ['v1', 'v2'],
-        conversion: {
-          strategy: 'Webhook',
-          webhook: {
-            conversionReviewVersions: ['v1'],
-            clientConfig: { url, caBundle: server.caBundle },
-          },
-        },
-      });
-      await world.client.patch(typeRef('example.com', 'Widget'), { spec });
-      await sleep(2 * FOLLOWED_MS);
-    },
-    settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /no unit/] }),
-    expect: () => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          {
-            code: 'conversion-webhook-failing',
-            subject: typeRef('example.com', 'Widget'),
-            says: [/refuses it: field spec.size has no unit/],
-            advises: [/Fix the error of its conversion webhook/],
-          },
-        ],
-      ],
-      notInspected: [/widgets/],
-    }),
-    cure: (world) =>
-      world.client.patch(typeRef('example.com', 'Widget'), {
-        spec: { conversion: { strategy: 'None', webhook: null } },
-      }),
-  },
 ];
 
 const claimRef = (world: World): Ref =>
@@ -391,38 +297,7 @@ const claims: Scenario[] = [
     },
     cure: (world) => release(world, podRef(world.namespace, 'train')),
   },
-  {
-    id: 'claim-of-a-queue',
-    title: 'a ResourceClaim is reserved for something that is no pod, which nobody releases',
-    own: true,
-    versions: ['1.36.3'],
-    setUp: async (world) => {
-      await world.createNamespace();
-      const uid = '5f0fd1fe-0000-4000-8000-000000000000';
-      const apiGroup = 'queue.example.com';
-      await createReserved(world, { apiGroup, resource: 'workloads', name: 'train-7', uid });
-    },
-    settle: settledByFinalizer,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          objectFinalizer(claimRef(world), PROTECTION),
-          {
-            code: 'owner-running',
-            subject: 'any',
-            says: [/status\.reservedFor names workloads train-7/],
-            advises: [/End what uses ResourceClaim gpu/],
-          },
-        ],
-      ],
-    }),
-    cure: (world) => release(world, claimRef(world)),
-    beyondCommands: 'only whoever reserved it knows how to end that',
-  },
 ];
-
-const CES = 'externalsecrets.external-secrets.io/ces-team';
 
 /** The namespace controller has dropped its own entry; others are left. */
 const controllerIsDone = (world: World): Promise<unknown> =>
@@ -449,47 +324,6 @@ const tenancy = (name: string, group: string, kind: string): OperatorOptions => 
 });
 
 const namespaces: Scenario[] = [
-  {
-    id: 'entry-of-who-runs',
-    title: 'an entry of External Secrets on the namespace, which it forgot; it runs',
-    own: true,
-    setUp: async (world) => {
-      await world.createNamespace();
-      await world.createNamespace('eso');
-      const operator = await install(world, {
-        group: 'external-secrets.io',
-        ownGroup: false,
-        kind: 'ExternalSecret',
-        name: 'external-secrets',
-        namespace: 'eso',
-        scope: 'cluster',
-        rules: [rule('', ['namespaces'], FULL), rule('external-secrets.io', ['*'], ['*'])],
-      });
-      await runPods(world, operator);
-      const metadata = { finalizers: [CES] };
-      await world.client.patch(
-        world.namespaceRef,
-        { metadata },
-        { fieldManager: 'external-secrets' },
-      );
-    },
-    settle: controllerIsDone,
-    expect: (world) => ({
-      outcome: 'stuck',
-      chains: [
-        [
-          namespaceFinalizer(world.namespaceRef, CES),
-          {
-            code: 'owner-running',
-            subject: deploymentRef('eso', 'external-secrets'),
-            finalizer: CES,
-          },
-        ],
-      ],
-    }),
-    cure: (world) => release(world, world.namespaceRef),
-    beyondCommands: 'the stand-in of the one that runs does nothing',
-  },
   {
     id: 'tenant-asleep',
     title:
@@ -554,17 +388,8 @@ const writes =
 
 const owners: Scenario[] = [
   situation({
-    id: 'failed-before',
-    title: 'a backup that had failed is deleted, and its status is touched; the operator hangs',
-    operator: backups,
-    afterwards: failed,
-    settle: writes(() => ({ lastSeen: now() })),
-    owner: 'owner-running',
-    cure: restart,
-  }),
-  situation({
     id: 'fails-to-go',
-    title: 'the same; its status now says why it cannot be deleted',
+    title: 'a backup that had failed is deleted; its status now says why it cannot be deleted',
     operator: backups,
     behaviour: HANGS,
     afterwards: failed,
@@ -572,33 +397,6 @@ const owners: Scenario[] = [
     owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/bucket is locked/] })],
     cure: restart,
     beyondCommands: 'only a person can unlock the bucket',
-  }),
-  situation({
-    id: 'waits-elsewhere',
-    title: 'the object says that it waits for a backup in another namespace',
-    behaviour: HANGS,
-    settle: writes(() => {
-      const message = 'waiting for Backup team-b/nightly to be deleted';
-      const reason = 'Deleting';
-      return {
-        conditions: [
-          { type: 'Ready', status: 'False', reason, message, lastTransitionTime: now() },
-        ],
-      };
-    }),
-    owner: (_, operator) => [
-      owner(operator, 'owner-running', { says: [/Widget db says: waiting for Backup team-b/] }),
-    ],
-    cure: restart,
-  }),
-  situation({
-    id: 'two-of-one-name',
-    title: 'the operator with 0 replicas is called as another product, which may do everything',
-    own: true,
-    operator: { name: 'agent', replicas: 0 },
-    bystanders: [{ ...ADMIN, name: 'agent', namespace: 'monitoring' }],
-    expect: asleepOrUnknown,
-    cure: scaleUp,
   }),
   situation({
     id: 'granted-here-nameless',

@@ -72,25 +72,6 @@ export const notTerminating: Scenario = {
   }),
 };
 
-/** No webhook and no policy is asked: the server itself refuses (NamespaceLifecycle). */
-export const immortal: Scenario = {
-  id: 'immortal',
-  title: 'a forecast about a namespace that the server never lets go',
-  namespace: 'default',
-  identity: 'teardown-forecaster',
-  own: 'new',
-  setUp: async () => {},
-  delete: false,
-  inputs: { forecast: 'true', timeout: '' },
-  expect: () => ({
-    outcome: 'inconclusive',
-    notInspected: [/namespaces be deleted: .*"default" is forbidden/],
-    also: ({ summary }) => {
-      if (/has not begun yet/.test(summary)) throw new Error('nobody has asked for anything');
-    },
-  }),
-};
-
 /**
  * The namespace controller is off; in its stead all five conditions are written green, as the
  * controller manager. Everything can be read, and nothing that can be read holds it.
@@ -147,6 +128,5 @@ export const lifecycle = [
   notFound,
   notFoundIsAnError,
   notTerminating,
-  immortal,
   unexplained,
 ];

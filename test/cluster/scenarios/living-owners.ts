@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { byService, createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
 import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { tell } from '../servers/operator-process.ts';
@@ -143,30 +142,6 @@ const seed5c = situation({
   beyondCommands: 'the database of the living operator is not in the cluster',
 });
 
-const MUTATING = 'MutatingWebhookConfiguration';
-
-/** Its own update is refused before it reaches the object. */
-const seed5e = situation({
-  id: 'SEED-5e',
-  title: 'a mutating webhook that an uninstall left behind refuses the removal of the finalizer',
-  complains: true,
-  afterwards: async (world, operator) => {
-    await createWebhook(world, {
-      kind: MUTATING,
-      operations: ['UPDATE'],
-      apiGroup: operator.group,
-      resource: 'widgets',
-      clientConfig: byService(world.name('uninstalled'), 'guard'),
-    });
-    await refusesUpdate(world, guardedRef(world, operator));
-  },
-  owner: (world, operator) => [
-    owner(operator, 'owner-failing'),
-    { code: 'admission-webhook-failing', subject: webhookRef(world, MUTATING) },
-  ],
-  cure: (world) => world.client.delete(webhookRef(world, MUTATING)),
-});
-
 /** Whoever uninstalled it deleted the type as well. The type waits for its object. */
 const crdTerminating: Scenario = {
   id: 'crd-terminating',
@@ -202,14 +177,4 @@ const crdTerminating: Scenario = {
   },
 };
 
-export const livingOwners = [
-  s40,
-  s42,
-  s42Patient,
-  queue,
-  s46,
-  notReady,
-  seed5c,
-  seed5e,
-  crdTerminating,
-];
+export const livingOwners = [s40, s42, s42Patient, queue, s46, notReady, seed5c, crdTerminating];

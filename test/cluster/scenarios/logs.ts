@@ -1,8 +1,8 @@
 import type { Expectation, Scenario } from '../scenario.ts';
 import { type ContainerLogs, logLine, serveContainerLogs } from '../servers/container-logs.ts';
 import type { World } from '../world.ts';
-import { NAMELESS, type Operator, type OperatorOptions, operatorRules } from './operator.ts';
-import { GUARDED, HANGS, heldBy, owner, type Situation, situation } from './situation.ts';
+import type { Operator } from './operator.ts';
+import { GUARDED, HANGS, type Situation, situation } from './situation.ts';
 
 /** Why the owner does not act is said in its log alone. */
 
@@ -53,28 +53,11 @@ const quotes =
 
 const HOSTILE = 'hunter2hunter2';
 
-/** Two controllers of the same rights: nothing but their logs tells who works on the object. */
-const TWIN: OperatorOptions = { ...NAMELESS, name: 'janitor', namespace: 'janitor-system' };
-
-const twins = (world: World): OperatorOptions[] => [
-  {
-    ...TWIN,
-    rules: operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
-  },
-];
-
 export const logs: Scenario[] = [
   situation({
-    id: 'S100',
-    title: 'why the owner fails is said in its log alone',
-    behaviour: HANGS,
-    ...logging((world, operator) => ({ [operator.name]: denied(world, operator) })),
-    owner: FAILING,
-    expect: () => ({ also: quotes(/AccessDenied/) }),
-  }),
-  situation({
     id: 'S100-hostile',
-    title: 'the same in a log that is huge, partly binary, and holds secrets and commands',
+    title:
+      'why the owner fails is said in a log that is huge, partly binary, and holds secrets and commands',
     behaviour: HANGS,
     ...logging((world, operator) => {
       const { namespace } = world;
@@ -93,18 +76,6 @@ export const logs: Scenario[] = [
       notInspected: [/more of the log of/],
       also: quotes(/AccessDenied/, new RegExp(HOSTILE)),
     }),
-  }),
-  situation({
-    id: 'S100-others',
-    title: 'its log has errors about other objects only',
-    behaviour: HANGS,
-    ...logging((world, operator) => ({
-      [operator.name]:
-        logLine(operator, 'error', 'Reconciler error', { ...about(world), name: 'other' }, DENIED) +
-        logLine({ ...operator, kind: 'Gadget' }, 'error', 'Error', about(world), DENIED),
-    })),
-    owner: 'owner-running',
-    expect: () => ({ never: [{ code: 'owner-failing' }] }),
   }),
   situation({
     id: 'S100-forbidden',
@@ -126,21 +97,5 @@ export const logs: Scenario[] = [
     })),
     owner: 'owner-running',
     expect: () => ({ also: quotes(/Waiting for the backup/) }),
-  }),
-  situation({
-    id: 'S101',
-    title:
-      'of two controllers with the same rights, one says in its log that it works on the object',
-    operator: NAMELESS,
-    behaviour: HANGS,
-    bystanders: twins,
-    ...logging((world, operator) => ({
-      [operator.name]: denied(world, operator),
-      janitor: logLine(operator, 'info', 'Ignoring: class mismatch', about(world)),
-    })),
-    expect: (world, operator) => ({
-      chains: [[heldBy(world, operator), owner(operator, 'owner-failing')]],
-      also: quotes(/AccessDenied/),
-    }),
   }),
 ];

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { configMap, pod } from '../objects.ts';
-import type { Scenario, Seen } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
 import { rule } from './operator.ts';
 
@@ -23,47 +22,6 @@ const s44: Scenario = {
   }),
   beyondCommands: 'kube-controller-manager has to be started where it runs',
   cure: async ({ plane }) => plane?.controllerManager.start(),
-};
-
-/** What a backlog of the namespace controller looks like from outside: everything else goes on. */
-const backlog: Scenario = {
-  id: 'backlog',
-  title: 'kube-controller-manager runs, and its namespace controller has not got there yet',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.create(configMap(world.namespace, 'settings'));
-    await world.plane?.controllerManager.stop();
-    await world.plane?.controllerManager.start(['*', '-namespace-controller']);
-  },
-  settle: async (world) => {
-    await world.leaderLeaseIsRenewed();
-    await sleep(16_000); // longer than its first pass has to wait
-  },
-  expect: (world) => ({
-    ...stuck([
-      {
-        code: 'namespace-controller-inactive',
-        subject: world.namespaceRef,
-        says: [/although kube-controller-manager runs/],
-      },
-    ]),
-    queued: { kinds: ['ConfigMap', 'ServiceAccount'], exactly: true },
-    also: accusesNobody,
-  }),
-  beyondCommands: 'a backlog takes its time',
-  cure: async ({ plane }) => {
-    await plane?.controllerManager.stop();
-    await plane?.controllerManager.start();
-  },
-};
-
-/** Nothing shows that kube-controller-manager has to be started. */
-const accusesNobody = ({ namespace }: Seen): void => {
-  const wrong = namespace.findings
-    .flatMap(({ remedies }) => remedies)
-    .filter(({ role, text }) => role === 'now' && /^Start/.test(text));
-  if (wrong.length > 0) throw new Error(`a duty without a reason: ${JSON.stringify(wrong)}`);
 };
 
 /** The namespace controller is there, but its rights were cut: seen after hand-made RBAC hardening. */
@@ -110,32 +68,4 @@ const deletionForbidden: Scenario = {
     ]),
 };
 
-/** All conditions are green, and it is empty: only its rights show why it is still there. */
-const endForbidden: Scenario = {
-  ...deletionForbidden,
-  id: 'end-forbidden',
-  title: 'the namespace controller may not end namespaces',
-  setUp: async (world) => {
-    await world.createNamespace();
-    const all = ['delete', 'deletecollection', 'get', 'list', 'watch'];
-    const role = 'system:controller:namespace-controller';
-    await world.client.patch(
-      { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: role },
-      { rules: [rule('', ['namespaces/status'], ['update']), rule('*', ['*'], all)] },
-    );
-  },
-  settle: async (world) => {
-    await world.settled();
-    await sleep(10_000);
-  },
-  expect: () =>
-    stuck([
-      {
-        code: 'deletion-forbidden',
-        subject: resourceType('v1', 'namespaces'),
-        says: [/no rule lets \S+ update namespaces\/finalize/],
-      },
-    ]),
-};
-
-export const namespaceController = [s44, backlog, deletionForbidden, endForbidden];
+export const namespaceController = [s44, deletionForbidden];

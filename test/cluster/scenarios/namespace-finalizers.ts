@@ -1,7 +1,6 @@
 import { arrayAt, stringsAt } from '../../../src/base/json.ts';
 import { KUBESPHERE, KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
 import { ApiError } from '../client.ts';
-import { deployment, serviceAccount } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { namespaceFinalizer, ownerMissing, ownerUnknown, specFinalizer, stuck } from './links.ts';
@@ -34,13 +33,6 @@ const s34: Scenario = ownFinalizer(
   ownerMissing,
 );
 
-const s35: Scenario = ownFinalizer(
-  'S35',
-  'a finalizer on the namespace, empty inside, all conditions green',
-  'externalsecrets.external-secrets.io/ces-x',
-  ownerUnknown,
-);
-
 function extraSpecFinalizer(id: string, title: string, finalizer: string): Scenario {
   return {
     id,
@@ -67,16 +59,6 @@ const s37a = extraSpecFinalizer(
   'spec.finalizers with openshift.io/origin besides kubernetes',
   'openshift.io/origin',
 );
-const s37b = extraSpecFinalizer(
-  'S37b',
-  'spec.finalizers with foregroundDeletion besides kubernetes',
-  'foregroundDeletion',
-);
-const seed4a = extraSpecFinalizer(
-  'SEED-4a',
-  'an extension controller added itself to spec.finalizers and is gone',
-  'extensions.example.org/protect',
-);
 
 /** As KubeSphere leaves it behind: the Workspace that it says it belongs to has no type any more. */
 const seed1a: Scenario = {
@@ -87,35 +69,6 @@ const seed1a: Scenario = {
     ownerMissing,
   ),
   setUp: (world) => createKubeSphereNamespace(world),
-};
-
-/** The installer runs again into a namespace that is still going. */
-const seed2a: Scenario = {
-  ...seed1a,
-  id: 'SEED-2a',
-  title: 'an installer is applied into the terminating namespace',
-  meanwhile: async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
-    const installed = [
-      serviceAccount(world.namespace, 'ks-installer'),
-      deployment(world.namespace, 'ks-installer'),
-    ];
-    for (const object of installed) {
-      await mustBeRefused(403, () => world.client.create(object));
-    }
-  },
-};
-
-const seed2b: Scenario = {
-  ...seed1a,
-  id: 'SEED-2b',
-  title: 'deleted again, and with grace period 0 and force: an answered DELETE is not "gone"',
-  meanwhile: async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
-    await world.client.delete(world.namespaceRef);
-    await world.client.delete(world.namespaceRef, { gracePeriodSeconds: 0 });
-    await world.client.get(world.namespaceRef); // still there
-  },
 };
 
 export async function createKubeSphereNamespace(world: World): Promise<void> {
@@ -139,14 +92,4 @@ export function controllerIsDone(world: World): Promise<unknown> {
   );
 }
 
-async function mustBeRefused(status: number, attempt: () => Promise<unknown>): Promise<void> {
-  const answer = await attempt().then(
-    () => 'was accepted',
-    (error: unknown) => error,
-  );
-  if (!(answer instanceof ApiError) || answer.status !== status) {
-    throw new Error(`expected ${status}, but it: ${answer}`);
-  }
-}
-
-export const namespaceFinalizers = [s34, s35, s37a, s37b, seed4a, seed1a, seed2a, seed2b];
+export const namespaceFinalizers = [s34, s37a, seed1a];

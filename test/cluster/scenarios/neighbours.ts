@@ -1,13 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, type JsonObject, valueAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
-import { accountSubject, customType, grant, service, serviceAccount, typeRef } from '../objects.ts';
+import { accountSubject, customType, grant, service, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   ADMIN,
-  argo,
   FULL,
   NAMELESS,
   type Operator,
@@ -20,43 +18,19 @@ import {
 } from './operator.ts';
 import {
   advisesNot,
-  asleepOrUnknown,
   either,
   guardedRef,
   HANGS,
-  missingOrUnknown,
   nobodyKnown,
   nobodyLeft,
   owner,
   RIGHTS,
-  restart,
   type Situation,
   scaleUp,
   settledByFinalizer,
   situation,
-  writesStatus,
 } from './situation.ts';
-import { createLease, createOwnLease, helm, serveHook } from './traces.ts';
-
-/** Somebody innocent is near, and looks like the one who is wanted. */
-
-/** One Helm release with a type, its nameless operator and a cluster-admin. */
-const umbrella = (
-  more: OperatorOptions = {},
-): Pick<Situation, 'own' | 'operator' | 'bystanders'> => {
-  const marked = (world: World, options: OperatorOptions): OperatorOptions => {
-    const annotations = helm('platform', world.name('platform'));
-    return { ...NAMELESS, namespace: 'platform', metadata: { annotations }, ...options };
-  };
-  return {
-    own: true,
-    operator: (world) => {
-      const made = marked(world, { name: 'brain', ...more });
-      return { ...made, type: { metadata: made.metadata ?? {} } };
-    },
-    bystanders: (world) => [marked(world, { ...ADMIN, name: 'gitops' })],
-  };
-};
+import { createOwnLease } from './traces.ts';
 
 /** Two products of one company, nameless both. */
 const CACHE: OperatorOptions = {
@@ -94,66 +68,6 @@ const COMPANY_LEASES: {
 ];
 
 const lookalikes: Scenario[] = [
-  situation({
-    id: 'near-status',
-    title: 'another ingress controller reports the status of an Ingress whose owner is uninstalled',
-    own: true,
-    operator: {
-      group: 'networking.k8s.io',
-      ownGroup: false,
-      kind: 'Ingress',
-      type: false,
-      name: 'aws-load-balancer-controller',
-      namespace: 'kube-system',
-      finalizer: 'ingress.k8s.aws/resources',
-      manager: 'controller',
-      rules: [rule('networking.k8s.io', ['ingresses', 'ingresses/status'], FULL)],
-    },
-    spec: { defaultBackend: { service: { name: 'web', port: { number: 80 } } } },
-    bystanders: [
-      {
-        group: 'networking.k8s.io',
-        ownGroup: false,
-        kind: 'Ingress',
-        name: 'ingress-nginx-controller',
-        namespace: 'ingress-nginx',
-        container: { name: 'controller', command: ['/nginx-ingress-controller'] },
-        rules: [
-          rule('networking.k8s.io', ['ingresses'], READ),
-          rule('networking.k8s.io', ['ingresses/status'], ['update']),
-        ],
-      },
-    ],
-    afterwards: async (world, operator) => {
-      await world.client.patchStatus(
-        guardedRef(world, operator),
-        { loadBalancer: { ingress: [{ ip: '203.0.113.7' }] } },
-        { fieldManager: 'nginx-ingress-controller' },
-      );
-      await uninstall(world, operator);
-    },
-    expect: either(
-      (world, operator) => ({
-        code: 'owner-missing',
-        subject: guardedRef(world, operator),
-        finalizer: operator.finalizer,
-      }),
-      nobodyKnown,
-    ),
-  }),
-  situation({
-    ...umbrella(),
-    id: 'umbrella-gone',
-    title: 'one Helm release brought the type and a cluster-admin; the operator is uninstalled',
-    afterwards: uninstall,
-    expect: missingOrUnknown,
-  }),
-  situation({
-    ...umbrella({ replicas: 0 }),
-    id: 'umbrella-asleep',
-    title: 'the same, and the operator is there, with 0 replicas',
-    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
-  }),
   ...COMPANY_LEASES.map(({ id, title, rights, missing }) =>
     situation({
       id,
@@ -171,80 +85,6 @@ const lookalikes: Scenario[] = [
       expect: missing ? either((_, operator) => nobodyLeft(operator)) : either(nobodyKnown),
     }),
   ),
-  situation({
-    id: 'company-gateway',
-    title: 'the gateway of a company checks only types of its groups; the operator is uninstalled',
-    own: true,
-    operator: CACHE,
-    bystanders: [{ ...BACKUP, ...ADMIN, name: 'gateway', namespace: 'platform' }],
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator);
-      await world.create(service('platform', 'gateway', { selector: { app: 'gateway' } }));
-      await createWebhook(world, {
-        operations: ['CREATE'],
-        apiGroups: ['cache.acme.example', 'backup.acme.example'],
-        resource: '*',
-        clientConfig: byService('platform', 'gateway'),
-      });
-    },
-    expect: either(nobodyKnown),
-  }),
-  situation({
-    id: 'name-with-prefix',
-    own: true, // who may change everything could be anybody's owner
-    title: 'the name of another product ends as that of the operator, which is uninstalled',
-    operator: { name: 'backup-operator', namespace: 'backup-system' },
-    bystanders: [{ ...ADMIN, name: 'etcd-backup-operator', namespace: 'etcd-system' }],
-    afterwards: uninstall,
-    expect: missingOrUnknown,
-  }),
-  situation({
-    id: 'group-above',
-    title: 'the domain of the finalizer is the group of another product, above that of the type',
-    own: true,
-    operator: (world) => ({
-      ...NAMELESS,
-      group: 'cache.example.com',
-      kind: 'Cache',
-      name: 'vault',
-      namespace: 'vault-system',
-      replicas: 0,
-      finalizer: `${world.domain('example.com')}/backup`,
-      rules: [
-        rule(world.domain('cache.example.com'), ['caches'], FULL),
-        rule(world.domain('example.com'), ['backups', 'backups/status'], FULL),
-      ],
-      type: {},
-    }),
-    before: async (world) => {
-      await world.createType(customType({ group: world.domain('example.com'), kind: 'Backup' }));
-    },
-    bystanders: [
-      {
-        ...NAMELESS,
-        group: 'cache.example.com',
-        kind: 'Cache',
-        name: 'cache-operator',
-        namespace: 'cache-system',
-      },
-    ],
-    expect: asleepOrUnknown,
-  }),
-  situation({
-    id: 'status-keeper',
-    title: 'the operator is nameless and has 0 replicas; another one keeps the status of its type',
-    operator: { ...NAMELESS, name: 'brain', namespace: 'platform', replicas: 0 },
-    bystanders: [
-      {
-        name: 'widget-syncer',
-        manager: 'widget-syncer',
-        namespace: 'tools',
-        container: { name: 'syncer' },
-      },
-    ],
-    afterwards: writesStatus({ phase: 'Synced' }, 'widget-syncer'),
-    expect: asleepOrUnknown,
-  }),
 ];
 
 const shard = (name: string, selector: string, more: OperatorOptions = {}): OperatorOptions => ({
@@ -294,28 +134,12 @@ const failed: Scenario[] = [
   situation({
     ...issuerGone,
     id: 'issuer-elsewhere',
-    title: 'the same, and the object is of another namespace',
+    title:
+      'the operator needs an object of another namespace that is gone, and names it by its kind',
     spec: { issuerRef: { kind: 'Issuer', name: 'ca', namespace: 'shared' } },
     owner: { code: 'owner-failing', says: [/issuer/], advises: [/^Create Issuer .* again/] },
     expect: () => ({ deadlock: false, also: advisesNot(/cannot be restored/) }),
     beyondCommands: 'nobody but its owner knows what was in it',
-  }),
-  situation({
-    id: 'says-what-it-waits-for',
-    title: 'the operator says that it waits for something that cannot be seen',
-    behaviour: { hangs: true },
-    settle: async (world, operator) => {
-      await settledByFinalizer(world);
-      const status = { message: 'waiting for the nightly backup to finish' };
-      await writesStatus(status, operator.manager)(world, operator);
-    },
-    owner: {
-      code: 'owner-running',
-      says: [/nightly backup/],
-      advises: [/Resolve what the status of Widget .* says, if that is why/],
-    },
-    expect: () => ({ also: advisesNot(/raise the timeout/) }),
-    cure: restart,
   }),
   situation({
     ...failing('cannot log in: secrets "creds" not found', /creds/, /cannot be restored/),
@@ -392,35 +216,6 @@ const chains: Scenario[] = [
 
 const rights: Scenario[] = [
   situation({
-    id: 'impersonates',
-    title: 'the operator acts by impersonating an account that may',
-    operator: {
-      name: 'tenant-operator',
-      namespace: 'tenant-system',
-      rules: [rule('', ['serviceaccounts'], ['impersonate'])],
-    },
-    before: async (world, { group }) => {
-      const namespace = world.name('tenants');
-      const name = world.name('deployer');
-      await world.createNamespace(namespace);
-      await world.createAll([
-        serviceAccount(namespace, 'deployer'),
-        ...grant(
-          { name },
-          [accountSubject(namespace, 'deployer')],
-          operatorRules({ group, kind: 'Widget' }),
-        ),
-      ]);
-    },
-    behaviour: { tells: false },
-    expect: either(
-      (_, one) => owner(one, 'owner-running'),
-      (_, one) => owner(one, 'owner-failing'),
-      nobodyKnown,
-    ),
-    beyondCommands: 'its work takes time',
-  }),
-  situation({
     id: 'rights-gone',
     own: true, // nobody else may be called so, without rights
     title:
@@ -450,40 +245,6 @@ const rights: Scenario[] = [
       await settledByFinalizer(world);
     },
     owner: 'owner-unknown',
-  }),
-  situation({
-    id: 'leader-hangs',
-    title: 'its own pod holds the Lease, and renews it no more',
-    afterwards: async (world, operator) => {
-      // What it holds it has taken since it is there.
-      await sleep(30_000);
-      await createOwnLease(world, operator, { silentForSeconds: 25 });
-    },
-    owner: { code: 'owner-not-acting', says: [/Lease.*does not renew it/] },
-  }),
-  situation({
-    id: 'late-clock',
-    title: 'its pod leads and renews its Lease, on a node whose clock is ten minutes late',
-    afterwards: (world, operator) => createOwnLease(world, operator, { lateBySeconds: 600 }),
-    owner: { code: 'owner-running', says: [/shows why/] },
-  }),
-  situation({
-    id: 'early-clock',
-    title: 'its pod holds the Lease and renews it no more, on a node whose clock is an hour ahead',
-    afterwards: async (world, operator) => {
-      await createOwnLease(world, operator, { lateBySeconds: -3_600, isOnce: true });
-      await sleep(30_000);
-    },
-    owner: { code: 'owner-not-acting', says: [/does not renew it/] },
-  }),
-  situation({
-    id: 'old-lease',
-    title:
-      'a StatefulSet that leads by no Lease any more; an old one names a pod that was called as its own is',
-    operator: { workload: 'StatefulSet' },
-    afterwards: (world, { namespace, name }) =>
-      createLease(world, { namespace, name, holder: `${name}-0_77aa`, silentForSeconds: 86_400 }),
-    owner: { code: 'owner-not-acting', says: [/runs, but may have no leader: Lease/] },
   }),
   situation({
     id: 'own-webhook-on-pods',
@@ -561,15 +322,6 @@ const more: Scenario[] = [
     beyondCommands: 'somebody has to let the account of the team do it',
   }),
   situation({
-    id: 'paused-for-flux',
-    title: 'an annotation tells Flux, not the operator, to leave the object alone',
-    afterwards: (world, operator) =>
-      world.client.patch(guardedRef(world, operator), {
-        metadata: { annotations: { 'kustomize.toolkit.fluxcd.io/reconcile': 'disabled' } },
-      }),
-    owner: { code: 'owner-running', says: [/shows why/] },
-  }),
-  situation({
     id: 'suspended-refused',
     title: 'the object is suspended, and what the operator does for its removal is refused',
     ...failing('cannot drop the schema: quota of the provider is used up', /used up/),
@@ -601,65 +353,6 @@ const more: Scenario[] = [
       says: [/before the deletion, says: cannot create the schema/],
     },
   }),
-  situation({
-    id: 'sibling-lease',
-    title: 'a workload beside the operator leads by a Lease of its own; the operator has none',
-    bystanders: [{ name: 'widget-operator-injector', namespace: 'widget-system', rules: [] }],
-    afterwards: async (world, { namespace }) => {
-      const name = 'widget-operator-injector';
-      const injector = operatorOf(world, { namespace, name });
-      await createOwnLease(world, injector, { name: `${name}-lock` });
-    },
-    owner: { code: 'owner-running', says: [/shows why/] },
-  }),
-  situation({
-    id: 'own-guard',
-    title: 'the webhook of the operator lets nobody else change its type; it runs and is slow',
-    identity: 'teardown-force',
-    unscheduled: true,
-    behaviour: { cleanUp: () => 'busy', tells: false },
-    before: async (world, { namespace, name, group }) => {
-      await world.ensureNamespace(namespace);
-      const { clientConfig } = await serveHook(world, { namespace, name }, 'node-own', (review) => {
-        const user = JSON.stringify(valueAt(review, 'request', 'userInfo'));
-        return /system:masters|kubeadm:cluster-admins|widget-operator/.test(user)
-          ? 'allow'
-          : { deny: 'not yours' };
-      });
-      await createWebhook(world, {
-        operations: ['UPDATE'],
-        apiGroup: group,
-        resource: 'widgets',
-        clientConfig,
-        failurePolicy: 'Ignore',
-      });
-    },
-    afterwards: async (world, { namespace }) => {
-      await waitUntil('the webhook to have endpoints', async () => {
-        const slices = await world.client.list('discovery.k8s.io/v1', 'EndpointSlice', namespace);
-        return /"ready":true/.test(JSON.stringify(slices));
-      });
-      await sleep(2_000);
-    },
-    owner: 'owner-running',
-    expect: (world) => ({ never: [webhookRef(world)] }),
-    beyondCommands: 'its work takes time',
-  }),
 ];
 
-const traces: Scenario[] = [
-  situation({
-    id: 'trace-of-a-viewer',
-    title: 'a binding that only lets look names an account of the product in this namespace',
-    own: true,
-    operator: { ...argo, namespace: 'argocd', workload: 'Deployment' },
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator, ['rights']);
-      const subject = accountSubject(world.namespace, 'argocd-application-controller');
-      await world.createAll(grant({ name: 'looks' }, [subject], 'view'));
-    },
-    expect: (world, operator) => ({ ...missingOrUnknown(world, operator), deadlock: false }),
-  }),
-];
-
-export const neighbours = [...lookalikes, ...failed, ...chains, ...rights, ...more, ...traces];
+export const neighbours = [...lookalikes, ...failed, ...chains, ...rights, ...more];

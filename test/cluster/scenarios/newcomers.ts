@@ -1,61 +1,41 @@
-import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { type Ref, refOf } from '../client.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
+import { refOf } from '../client.ts';
 import {
   apiService,
   apiServiceRef,
   customType,
   pod,
-  podSpec,
   service,
   typeRef,
   workload,
 } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { readyPods } from '../servers/operator-process.ts';
-import { bind, createDeadNode, startStandIn } from '../servers/stand-in.ts';
-import { laterSecond, waitUntil } from '../wait-until.ts';
+import { startStandIn } from '../servers/stand-in.ts';
+import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
+import { CONTENT_FAILURE, DISCOVERY, objectFinalizer, podRef, statusSays, stuck } from './links.ts';
 import {
-  CONTENT_FAILURE,
-  DISCOVERY,
-  objectFinalizer,
-  ownerMissing,
-  podRef,
-  ref,
-  statusSays,
-  stuck,
-} from './links.ts';
-import {
-  ADMIN,
   argo,
   FULL,
   firstPod,
   install,
   NAMELESS,
-  type Operator,
   type OperatorOptions,
   operatorOf,
   operatorRules,
   READ,
   rule,
   runPods,
-  uninstall,
   workloadRef,
 } from './operator.ts';
-import { settledWithPod } from './pods.ts';
 import { settledOverdue } from './pods-and-nodes.ts';
 import {
-  advises,
   advisesNot,
-  asleepOrUnknown,
   either,
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
-  KEPT,
-  keeper,
-  missingOrUnknown,
   nobodyKnown,
   owner,
   RIGHTS,
@@ -65,21 +45,12 @@ import {
   type Step,
   settledByFinalizer,
   situation,
-  writesStatus,
 } from './situation.ts';
 import { createEvent } from './traces.ts';
 
 /** What teams with preview environments meet, told by people who have read none of the others. */
 
 const now = () => new Date().toISOString().replace(/\.\d+/, '');
-
-const scaledBy =
-  (fieldManager: string): Step =>
-  async ({ client }, operator) => {
-    for (const replicas of [2, 0]) {
-      await client.patch(workloadRef(operator), { spec: { replicas } }, { fieldManager });
-    }
-  };
 
 /** This is the status once the deletion has begun. */
 const status =
@@ -92,101 +63,11 @@ const status =
     await settledByFinalizer(world);
   };
 
-const KRUISE = 'apps.kruise.io';
-const cloneSetRef = (world: World, { namespace, name }: Operator) =>
-  ref(`${world.domain(KRUISE)}/v1`, 'CloneSet', namespace, name);
-
-/** A type that scales as Deployments do. */
-function cloneSets(world: World): JsonObject {
-  const type = customType({ group: world.domain(KRUISE), kind: 'CloneSet' });
-  const { versions } = type['spec'] as { versions: { subresources: JsonObject }[] };
-  for (const { subresources } of versions) {
-    subresources['scale'] = {
-      specReplicasPath: '.spec.replicas',
-      statusReplicasPath: '.status.replicas',
-    };
-  }
-  return type;
-}
-
-const workloads: Scenario[] = [
-  situation({
-    id: 'clone-set-asleep',
-    title: 'the operator is a workload of a custom type, which has 0 replicas',
-    operator: { workload: 'Pod' },
-    afterwards: async (world, operator) => {
-      await world.createType(cloneSets(world));
-      const { apiVersion, kind, namespace = '', name } = cloneSetRef(world, operator);
-      const template = { metadata: { labels: { app: name } }, spec: podSpec(name) };
-      await world.create({
-        apiVersion,
-        kind,
-        metadata: { namespace, name },
-        spec: { replicas: 0, template },
-      });
-      await uninstall(world, operator, ['rights', 'account']);
-    },
-    owner: (world, operator) => [
-      {
-        code: 'owner-scaled-to-zero',
-        subject: cloneSetRef(world, operator),
-        finalizer: operator.finalizer,
-        advises: [/kubectl scale cloneset\./],
-      },
-    ],
-    beyondCommands: 'nobody here makes pods of such a workload',
-  }),
-  situation({
-    id: 'cleaned-up',
-    title: 'the operator is uninstalled; the Job that cleaned up after it is left, completed',
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator, ['rights', 'account']);
-      const { namespace, account } = operator;
-      const job = ref('batch/v1', 'Job', namespace, 'widget-operator-uninstall');
-      await world.create(workload('Job', namespace, job.name, { podSpec: podSpec(account) }));
-      const running = await waitUntil('its pod', async () =>
-        (await world.client.list('v1', 'Pod', namespace)).find(
-          (one) => stringAt(one, 'status', 'phase') === 'Running',
-        ),
-      );
-      await world.client.patchStatus(refOf(running), { phase: 'Succeeded' });
-      await statusSays(world, job, 'is complete', '"Complete"');
-    },
-    owner: 'owner-missing',
-  }),
-  situation({
-    id: 'ghost-pod',
-    own: true, // programs of the same name in other scenarios could have been the owner
-    title: 'the operator is uninstalled; its last pod is terminating on a lost node',
-    unscheduled: true,
-    afterwards: async (world, operator) => {
-      const node = world.name('lost');
-      await createDeadNode(world, node);
-      const last = await firstPod(world, operator.namespace);
-      await bind(world.client, refOf(last), node);
-      // As the node lifecycle controller leaves them (pkg/util/node, MarkPodsNotReady).
-      await world.client.patchStatus(refOf(last), {
-        phase: 'Running',
-        conditions: [{ type: 'Ready', status: 'False' }],
-      });
-      await world.client.delete(workloadRef(operator), { propagationPolicy: 'Background' });
-      await world.terminating(refOf(last));
-    },
-    owner: (_, operator) => [ownerMissing(workloadRef(operator), operator.finalizer)],
-  }),
-];
-
 const moved = (world: World): OperatorOptions => ({
   name: 'widget-controller',
   namespace: world.name('widgets-new'),
   scope: 'cluster',
   type: false,
-});
-
-const configRef = (world: World, { group }: Operator): Ref => ({
-  apiVersion: `${group}/v1`,
-  kind: 'Config',
-  name: world.name('shared'),
 });
 
 const bystanders: Scenario[] = [
@@ -209,84 +90,6 @@ const bystanders: Scenario[] = [
     cure: releaseGuarded,
     beyondCommands: 'the stand-in of the one that runs does nothing',
   }),
-  situation({
-    id: 'scaled-by-another',
-    title: 'a program that runs has taken the replicas of the operator, and may do so again',
-    operator: { replicas: 0 },
-    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
-    afterwards: scaledBy('idle-scaler'),
-    owner: 'owner-scaled-to-zero',
-    expect: () => ({
-      also: advises(/"idle-scaler" has set its replicas and may set that back/),
-    }),
-  }),
-  situation({
-    id: 'scaled-by-hand',
-    title: 'a person has taken the replicas of the operator; the same program runs',
-    operator: { replicas: 0 },
-    bystanders: [{ name: 'idle-scaler', namespace: 'idle-system', rules: [] }],
-    afterwards: scaledBy('kubectl'),
-    owner: 'owner-scaled-to-zero',
-    expect: () => ({ also: advisesNot(/set that back/) }),
-  }),
-  situation({
-    id: 'refused-another',
-    title: 'the operator is uninstalled; the object says what was refused to a GitOps agent',
-    bystanders: [
-      {
-        name: 'fleet-agent',
-        namespace: 'fleet-system',
-        rules: [rule('', ['configmaps'], FULL)],
-      },
-    ],
-    afterwards: (world, operator) => uninstall(world, operator),
-    settle: async (world, operator) => {
-      const { group } = operator;
-      const account = `system:serviceaccount:${world.name('fleet-system')}:fleet-agent`;
-      const message = `widgets.${group} "db" is forbidden: User "${account}" cannot patch resource "widgets" in API group "${group}" in the namespace "${world.namespace}"`;
-      const conditions = () => [
-        {
-          type: 'Synced',
-          status: 'False',
-          reason: 'ApplyFailed',
-          message,
-          lastTransitionTime: now(),
-        },
-      ];
-      await status(() => ({ conditions: conditions() }), 'fleet-agent')(world, operator);
-    },
-    expect: (world, operator) => ({
-      ...missingOrUnknown(world, operator),
-      also: advisesNot(/grant/i),
-    }),
-  }),
-  situation({
-    id: 'config-in-use',
-    title: 'what the object names is being deleted too, and waits for all that use it',
-    operator: (world) => ({ rules: [rule(world.domain('example.com'), ['*', '*/*'], ['*'])] }),
-    before: async (world, operator) => {
-      const { group, manager } = operator;
-      await world.createType(customType({ group, kind: 'Config', scope: 'Cluster' }));
-      const { apiVersion, kind, name } = configRef(world, operator);
-      await world.create({ apiVersion, kind, metadata: { name } });
-      await world.client.patch(
-        configRef(world, operator),
-        { metadata: { finalizers: [`in-use.${group}`] } },
-        { fieldManager: manager },
-      );
-    },
-    afterwards: async (world, operator) => {
-      const { kind, name } = configRef(world, operator);
-      const spec = { configRef: { kind, name } };
-      await world.client.patch(guardedRef(world, operator), { spec });
-      await world.client.delete(configRef(world, operator));
-    },
-    owner: 'owner-running',
-    cure: async (world, operator) => {
-      await restart(world, operator);
-      await release(world, configRef(world, operator));
-    },
-  }),
 ];
 
 const backup = (world: World): OperatorOptions => ({
@@ -303,40 +106,6 @@ const backup = (world: World): OperatorOptions => ({
 });
 
 const words: Scenario[] = [
-  situation({
-    ...KEPT,
-    id: 'event-of-others',
-    title: 'the kubelet and a policy engine complain about the held pod, not its owner, which runs',
-    operator: keeper,
-    behaviour: HANGS,
-    bystanders: (world) => [
-      { ...keeper(world), name: world.name('policy-engine'), rules: [rule('', ['pods'], READ)] },
-    ],
-    afterwards: async (world, operator) => {
-      const about = guardedRef(world, operator);
-      const engine = { ...operator, name: world.name('policy-engine') };
-      const [pod] = await readyPods(world.client, engine);
-      const agoSeconds = -600;
-      await createEvent(world, {
-        about,
-        component: 'kubelet',
-        instance: 'node-1',
-        reason: 'Unhealthy',
-        note: 'Readiness probe failed: connection refused',
-        agoSeconds,
-      });
-      await createEvent(world, {
-        about,
-        component: 'policies',
-        instance: pod?.metadata.name ?? '',
-        reason: 'PolicyViolation',
-        note: 'policy require-labels failed: label team is missing',
-        agoSeconds,
-      });
-    },
-    settle: settledWithPod,
-    owner: 'owner-running',
-  }),
   situation({
     id: 'two-on-one',
     title: 'two finalizers on one object: the owner of one complains, that of the other is silent',
@@ -486,71 +255,7 @@ const backends: Scenario[] = [
   }),
 ];
 
-/** Two nameless installs with the same rights, told by their arguments what they look at; ours has 0 replicas. */
-const patterns: Scenario = situation({
-  id: 'namespaces-by-pattern',
-  title: 'two installs look at namespaces by pattern; the one for previews has 0 replicas',
-  operator: {
-    ...NAMELESS,
-    container: { name: 'manager', args: ['--watch-namespaces=preview-.*'] },
-    replicas: 0,
-  },
-  bystanders: (world) => [
-    {
-      name: 'widget-operator-prod',
-      namespace: 'widgets-prod',
-      manager: 'manager',
-      rules: operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
-      container: { name: 'manager', args: ['--watch-namespaces=prod-.*'] },
-    },
-  ],
-  expect: asleepOrUnknown,
-});
-
 const scopes: Scenario[] = [
-  patterns,
-  situation({
-    id: 'watches-secrets-at-home',
-    title: 'a nameless cluster-admin runs, and is told in which namespace to watch Secrets',
-    own: true,
-    operator: (world) => ({
-      ...ADMIN,
-      ...NAMELESS,
-      container: {
-        name: 'manager',
-        env: [{ name: 'SECRETS_WATCH_NAMESPACE', value: world.name('widget-system') }],
-      },
-    }),
-    behaviour: HANGS,
-    expect: (world, operator) => either(nobodyKnown)(world, operator),
-    cure: releaseGuarded,
-  }),
-  situation({
-    id: 'put-on-by-hand',
-    title: 'a person has put a finalizer on the object with kubectl; the operator of the type runs',
-    operator: {
-      name: 'widget-operator',
-      manager: 'kubectl-edit',
-      finalizer: 'acme.example.net/hold',
-    },
-    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
-    behaviour: HANGS,
-    expect: (world, operator) => ({
-      chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
-      never: [{ kind: 'Deployment', name: 'widget-operator' }],
-      also: advisesNot(/restart/),
-    }),
-    cure: releaseGuarded,
-  }),
-  situation({
-    id: 'kept-by-hand',
-    title: 'the same with a finalizer without a domain; the operator has 0 replicas',
-    operator: { manager: 'kubectl-edit', finalizer: 'do-not-delete', replicas: 0 },
-    afterwards: writesStatus({ phase: 'Ready' }, 'widget-operator'),
-    owner: 'owner-unknown',
-    expect: () => ({ also: advisesNot(/kubectl scale/) }),
-    cure: releaseGuarded,
-  }),
   situation({
     id: 'deployed-as-a-team',
     title:
@@ -583,27 +288,6 @@ const scopes: Scenario[] = [
     cure: releaseGuarded,
     mayChange: () => RIGHTS,
     beyondCommands: 'somebody has to let the account of the team do it',
-  }),
-  situation({
-    id: 'refused-elsewhere',
-    title: 'the operator may not read a Secret of another namespace, as its status says',
-    behaviour: HANGS,
-    settle: async (world, operator) => {
-      const vault = world.name('vault');
-      const account = `system:serviceaccount:${operator.namespace}:${operator.name}`;
-      const message = `reading credentials: secrets "login" is forbidden: User "${account}" cannot get resource "secrets" in API group "" in the namespace "${vault}"`;
-      const failed = { type: 'Ready', status: 'False', reason: 'DeleteFailed', message };
-      const conditions = [{ ...failed, lastTransitionTime: now() }];
-      await status(() => ({ conditions }), operator.name)(world, operator);
-    },
-    owner: {
-      code: 'owner-failing',
-      says: [/cannot get/],
-      advises: [/a Role in Namespace vault/, /See whether .* has the permission now/],
-    },
-    cure: releaseGuarded,
-    mayChange: () => RIGHTS,
-    beyondCommands: 'whether the operator is meant to read that Secret, only a person knows',
   }),
 ];
 
@@ -701,7 +385,6 @@ const apis: Scenario[] = [
 ];
 
 export const newcomers = [
-  ...workloads,
   ...bystanders,
   ...words,
   ...backends,

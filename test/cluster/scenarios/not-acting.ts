@@ -1,4 +1,4 @@
-import { type JsonObject, numberAt, stringAt, valueAt } from '../../../src/base/json.ts';
+import { type JsonObject, numberAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
 import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
@@ -58,26 +58,6 @@ const pausedBeside = (
       await release(world, guardedRef(world, operator));
     },
     beyondCommands: 'the controller hangs',
-  });
-
-/** The operator obeys a label or a field of its object, and acts once a person has changed it. */
-const obeying = (
-  id: string,
-  title: string,
-  given: { spec?: JsonObject; label?: string; says: RegExp; acts: (object: KubeObject) => boolean },
-): Scenario =>
-  situation({
-    id,
-    title,
-    behaviour: { tells: false, cleanUp: (object) => (given.acts(object) ? undefined : 'ignored') },
-    ...(given.spec && { spec: given.spec }),
-    afterwards: async (world, operator) => {
-      if (given.label === undefined) return;
-      const labels = { [`${operator.group}/${given.label}`]: 'true' };
-      await world.client.patch(guardedRef(world, operator), { metadata: { labels } });
-    },
-    owner: { code: 'owner-not-acting', says: [given.says], advises: [/Let its controller act on/] },
-    cure: async (world, operator) => release(world, guardedRef(world, operator)),
   });
 
 const rackRef = (world: World, { group }: Operator): Ref =>
@@ -236,35 +216,6 @@ export const notActing: Scenario[] = [
     ({ metadata }) => ({ spec: { shelfName: metadata.name } }),
     { isPart: false },
   ),
-  pausedBeside(
-    'paused-referred',
-    'a Widget refers to its Rack, whose annotation for a pause has no value',
-    ({ metadata }) => ({ spec: { rackRef: { name: metadata.name } } }),
-    { pause: ({ group }) => ({ [`${group}/paused`]: '' }) },
-  ),
-  pausedBeside(
-    'paused-labelled',
-    'a label of a Widget names its Rack, which an annotation in other words pauses',
-    ({ metadata }, { group }) => ({
-      metadata: { labels: { [`${group}/rack-name`]: metadata.name } },
-    }),
-    { pause: ({ group }) => ({ [`${group}/reconcile-pause`]: 'true' }) },
-  ),
-  obeying('ignored-by-label', 'a label of the object tells its operator to ignore it', {
-    label: 'ignore',
-    says: /may be configured to ignore Widget db: label .*\/ignore=true/,
-    acts: ({ metadata }) => Object.keys((metadata['labels'] ?? {}) as JsonObject).length === 0,
-  }),
-  obeying('unmanaged', 'the object says that its operator does not manage it', {
-    spec: { managementState: 'Unmanaged' },
-    says: /spec\.managementState: Unmanaged/,
-    acts: (object) => stringAt(object, 'spec', 'managementState') === 'Managed',
-  }),
-  obeying('protected', 'the object is protected from its deletion by a field', {
-    spec: { deletionProtection: true },
-    says: /spec\.deletionProtection: true/,
-    acts: (object) => valueAt(object, 'spec', 'deletionProtection') === false,
-  }),
   situation({
     id: 'lease-of-another',
     title: 'a pod of another workload with the same account holds the Lease of the operator',
@@ -278,36 +229,9 @@ export const notActing: Scenario[] = [
     },
     owner: { code: 'owner-running', certainty: ['likely'], says: [/may not lead/] },
   }),
-  situation({
-    id: 'selector-of-its-own',
-    title:
-      'the operator, with 0 replicas, selects its own Secrets by a label that the object lacks',
-    operator: { replicas: 0, container: { args: ['--label-selector=app=widget-operator'] } },
-    owner: 'owner-scaled-to-zero',
-  }),
-  situation({
-    id: 'class-of-its-own',
-    title: 'the operator serves one class; whether the object is of that class is not known',
-    operator: { container: { args: ['--widget-class=gold'] } },
-    behaviour: HANGS,
-    owner: { code: 'owner-running', certainty: ['likely'], says: [/--widget-class=gold/] },
-  }),
-  situation({
-    id: 'class-of-storage',
-    title: 'the operator has a storage class for what it makes; the object names another one',
-    operator: { container: { args: ['--storage-class=gold'] } },
-    spec: { storageClass: 'silver', storageClassName: 'silver' },
-    behaviour: HANGS,
-    owner: 'owner-running',
-  }),
   typeDeleted(
     'type-deleted-before',
     'the type was deleted, and with it the object; its operator does nothing',
     true,
-  ),
-  typeDeleted(
-    'type-deleted-after',
-    'the type was deleted after the object; its operator hangs',
-    false,
   ),
 ];

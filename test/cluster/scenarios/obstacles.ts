@@ -8,12 +8,11 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, pluralOf } from '../objects.ts';
+import { customObject, customType, pluralOf } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { blindGate } from '../servers/blind-proxy.ts';
-import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, ref, stuck } from './links.ts';
+import { CONTENT_FAILURE, stuck } from './links.ts';
 import {
   createGuarded,
   install,
@@ -30,17 +29,15 @@ import {
   heldBy,
   missingOrUnknown,
   nobodyKnown,
-  nobodyLeft,
   owner,
   release,
   releaseGuarded,
-  type Situation,
   type Step,
   scaleUp,
   settledByFinalizer,
   situation,
 } from './situation.ts';
-import { serveHook, serveOwnWebhook } from './traces.ts';
+import { serveHook } from './traces.ts';
 
 /** Admission that refuses some and not others, many at once, and what could not be read. */
 
@@ -65,65 +62,6 @@ const onlyFor =
     await refusesUpdate(world, guardedRef(world, operator));
   };
 
-const bindingRef = (world: World): Ref => ({
-  ...policyRef(world, GUARD),
-  kind: 'ValidatingAdmissionPolicyBinding',
-});
-
-const MAP = 'MutatingAdmissionPolicy';
-
-/** It would add a label to whatever is changed, and divides by zero first. */
-const brokenMutation: Step = async (world, operator) => {
-  const { apiVersion, name } = policyRef(world, GUARD);
-  await world.create({
-    apiVersion,
-    kind: MAP,
-    metadata: { name },
-    spec: {
-      failurePolicy: 'Fail',
-      reinvocationPolicy: 'Never',
-      matchConstraints: {
-        resourceRules: [
-          {
-            operations: ['UPDATE'],
-            apiGroups: [operator.group],
-            apiVersions: ['*'],
-            resources: [pluralOf(operator.kind)],
-          },
-        ],
-      },
-      mutations: [
-        {
-          patchType: 'ApplyConfiguration',
-          applyConfiguration: {
-            expression:
-              'Object{metadata: Object.metadata{labels: {"share": string(100 / size(object.metadata.name.split("-")) / (size(object.metadata.name) - 2))}}}',
-          },
-        },
-      ],
-    },
-  });
-  await world.create({
-    apiVersion,
-    kind: `${MAP}Binding`,
-    metadata: { name },
-    spec: {
-      policyName: name,
-      matchResources: {
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
-      },
-    },
-  });
-  await refusesUpdate(world, guardedRef(world, operator));
-};
-
-const denied = (world: World, kind = 'ValidatingAdmissionPolicy'): Link => ({
-  code: 'admission-denied',
-  subject: { ...policyRef(world, GUARD), kind },
-});
-
-const PARAMETERS = { namespace: 'default', name: 'retention' };
-
 const policies: Scenario[] = [
   situation({
     id: 'S71',
@@ -133,66 +71,6 @@ const policies: Scenario[] = [
     owner: 'owner-running',
     expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
   }),
-  situation({
-    id: 'S71-asleep',
-    title: 'the same, by a condition of the policy; the operator has 0 replicas',
-    identity: 'teardown-force',
-    operator: { replicas: 0 },
-    afterwards: (world, operator) =>
-      onlyFor(() => 'nobody', `request.userInfo.username != '${account(operator)}'`)?.(
-        world,
-        operator,
-      ) ?? Promise.resolve(),
-    owner: 'owner-scaled-to-zero',
-    expect: (world) => ({ never: [{ kind: policyRef(world, GUARD).kind }] }),
-  }),
-  situation({
-    id: 'S71-moved',
-    title: 'the policy still names the account that the operator had before it moved',
-    identity: 'teardown-force',
-    complains: true,
-    afterwards: onlyFor(({ account: name }) => `system:serviceaccount:legacy:${name}`),
-    owner: (world, operator) => [owner(operator, 'owner-failing'), denied(world)],
-    cure: (world) => world.client.delete(bindingRef(world)),
-    mayChange: (world) => [bindingRef(world)],
-  }),
-  situation({
-    id: 'S71-mutating',
-    title: 'a mutating policy fails on every change of the type',
-    versions: ['1.36.3'],
-    identity: 'teardown-force',
-    complains: true,
-    afterwards: brokenMutation,
-    owner: (world, operator) => [owner(operator, 'owner-failing'), denied(world, MAP)],
-    cure: (world) => world.client.delete({ ...bindingRef(world), kind: `${MAP}Binding` }),
-    mayChange: (world) => [{ ...bindingRef(world), kind: `${MAP}Binding` }],
-    beyondCommands: 'the owner of the policy has to fix it',
-  }),
-  {
-    id: 'S71-parameter',
-    title: 'a policy on deletions has lost its parameters, without which it refuses',
-    setUp: async (world) => {
-      await world.createNamespace();
-      await world.create(configMap(world.namespace, 'books'));
-      await createPolicy(world, {
-        name: GUARD,
-        operations: ['DELETE'],
-        apiGroup: '',
-        resource: 'configmaps',
-        expression: 'true',
-        message: 'never said',
-        params: { ...PARAMETERS, name: world.name(PARAMETERS.name) },
-      });
-      await refusesDeletion(world, ref('v1', 'ConfigMap', world.namespace, 'books'));
-    },
-    settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /parameterNotFoundAction/] }),
-    expect: (world) => stuck([denied(world)]),
-    cure: (world) => world.create(configMap(PARAMETERS.namespace, world.name(PARAMETERS.name))),
-    mayChange: (world) => [
-      bindingRef(world),
-      { kind: 'ConfigMap', name: world.name(PARAMETERS.name) },
-    ],
-  },
 ];
 
 const HOLD = 'hold.example.net/by-hand';
@@ -215,33 +93,6 @@ const failing = (world: World, name: string): Link => ({
   code: 'admission-webhook-failing',
   subject: webhookRef(world, undefined, name),
 });
-
-/** A dead webhook that the API server does call, or does not. */
-function ledgerWebhook(
-  id: string,
-  title: string,
-  how: Partial<Parameters<typeof createWebhook>[1]>,
-): Scenario {
-  return {
-    id,
-    title,
-    setUp: async (world) => {
-      const { group } = await createLedger(world, []);
-      await createWebhook(world, {
-        name: 'matching',
-        operations: ['DELETE'],
-        apiGroup: group,
-        resource: 'ledgers',
-        clientConfig: uninstalled(world),
-        ...how,
-      });
-      await refusesDeletion(world, ledgerRef(world));
-    },
-    settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /not found/] }),
-    expect: (world) => stuck([failing(world, 'matching')]),
-    cure: (world) => world.client.delete(webhookRef(world, undefined, 'matching')),
-  };
-}
 
 const matching: Scenario[] = [
   {
@@ -271,23 +122,7 @@ const matching: Scenario[] = [
     }),
     cure: (world) => release(world, ledgerRef(world)),
   },
-  ledgerWebhook('S72-equivalent', 'a dead webhook about another version, which is equivalent', {
-    matchPolicy: 'Equivalent',
-    apiVersions: ['v1beta1'],
-  }),
-  ledgerWebhook('S72-namespaced', 'a dead webhook about what is in namespaces', {
-    scope: 'Namespaced',
-    resource: '*',
-  }),
-  twins('S73', 'two webhooks of one name; only the second sees this namespace, and is dead', {
-    first: 'sees another namespace',
-    dead: 'second',
-  }),
-  twins('S73-live', 'two webhooks of one name see this namespace; the first answers', {
-    first: 'answers',
-    dead: 'second',
-  }),
-  twins('S73-first', 'the same, and it is the first that is dead', {
+  twins('S73-first', 'two webhooks of one name see this namespace; the first is dead', {
     first: 'answers',
     dead: 'first',
   }),
@@ -338,77 +173,7 @@ async function liveService(world: World) {
   return hook.clientConfig;
 }
 
-/** Its own webhook on changes of its type. */
-const ownWebhook: typeof serveOwnWebhook = (world, operator, more = {}) =>
-  serveOwnWebhook(world, operator, {
-    operations: ['CREATE', 'UPDATE'],
-    timeoutSeconds: 2,
-    ...more,
-  });
-
-async function uninstallButWebhook(world: World, operator: Operator): Promise<void> {
-  const { namespace, name } = operator;
-  await uninstall(world, operator);
-  await world.client.delete(ref('v1', 'Service', namespace, name));
-}
-
-const innocentWebhook: NonNullable<Situation['expect']> = (world) => ({
-  never: [webhookRef(world)],
-});
-
 const leftWebhooks: Scenario[] = [
-  situation({
-    id: 'S74',
-    own: true, // programs of the same name in other scenarios could have been the owner
-    title: 'the operator is uninstalled; its webhook on changes of its type is left, and dead',
-    identity: 'teardown-force',
-    afterwards: async (world, operator) => {
-      await ownWebhook(world, operator);
-      await uninstallButWebhook(world, operator);
-      await refusesUpdate(world, guardedRef(world, operator));
-    },
-    expect: (world, operator) => ({
-      chains: [
-        [heldBy(world, operator), nobodyLeft(operator)],
-        [
-          heldBy(world, operator),
-          { code: 'admission-webhook-failing', subject: webhookRef(world) },
-        ],
-      ],
-    }),
-    cure: async (world, operator) => {
-      await world.client.delete(webhookRef(world));
-      await waitUntil('the webhook to be forgotten', () =>
-        releaseGuarded(world, operator).then(
-          () => true,
-          () => false,
-        ),
-      );
-    },
-  }),
-  situation({
-    id: 'S74-ignore',
-    own: true, // as above
-    title: 'the same, and the webhook that is left lets everything pass',
-    identity: 'teardown-force',
-    afterwards: async (world, operator) => {
-      await ownWebhook(world, operator, { failurePolicy: 'Ignore' });
-      await uninstallButWebhook(world, operator);
-    },
-    owner: 'owner-missing',
-    expect: innocentWebhook,
-  }),
-  situation({
-    id: 'S74-other-namespace',
-    title: 'the same, and the webhook that is left looks at another namespace only',
-    identity: 'teardown-force',
-    afterwards: async (world, operator) => {
-      await ownWebhook(world, operator, { sees: 'team-b' });
-      await uninstallButWebhook(world, operator);
-    },
-    owner: 'owner-missing',
-    expect: innocentWebhook,
-  }),
   situation({
     id: 'S74-asleep',
     title: 'the operator has 0 replicas, and so has the webhook that it serves itself',
@@ -563,10 +328,6 @@ const many: Scenario[] = [
   providers('S70-asleep', '13 kinds of one provider with 0 replicas', [
     { name: 'cloud', kinds: KINDS, state: 'asleep' },
   ]),
-  providers('S70-two', 'six kinds of a provider with 0 replicas, seven of one that is gone', [
-    { name: 'cloud', kinds: KINDS.slice(0, 6), state: 'asleep' },
-    { name: 'edge', kinds: KINDS.slice(6), state: 'uninstalled' },
-  ]),
 ];
 
 /** Nobody is certain about anything, and nothing is forced. */
@@ -602,21 +363,6 @@ const unread: Scenario[] = [
     }),
   }),
   situation({
-    id: 'S85-pods',
-    title: 'the operator is a bare Pod that runs; listing pods of the cluster answers 500',
-    operator: { workload: 'Pod' },
-    behaviour: HANGS,
-    afterwards: (world, { namespace }) =>
-      blindGate(world, 'teardown-reader', {
-        to: new RegExp(`^GET /api/v1/(namespaces/${namespace}/)?pods$`),
-        status: 500,
-      }),
-    expect: (world, operator) => ({
-      ...unsure(world, operator),
-      notInspected: [/pods/i],
-    }),
-  }),
-  situation({
     id: 'S85-bindings',
     title: 'the operator has 0 replicas; listing ClusterRoleBindings answers 500',
     operator: { replicas: 0 },
@@ -625,18 +371,6 @@ const unread: Scenario[] = [
     expect: (world, operator) => ({
       ...unsure(world, operator, owner(operator, 'owner-scaled-to-zero')),
       notInspected: [/clusterrolebindings/i],
-    }),
-  }),
-  situation({
-    id: 'S85-gone',
-    title: 'the operator is uninstalled; the gate may not list Leases',
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator);
-      await blindGate(world, 'teardown-reader', { to: /\/leases$/, status: 403 });
-    },
-    expect: (world, operator) => ({
-      ...unsure(world, operator),
-      notInspected: [/leases/i],
     }),
   }),
 ];

@@ -11,7 +11,6 @@ import {
   service,
 } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
-import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   deploymentRef,
@@ -132,39 +131,6 @@ function departed(world: World, certainty: Certainty, ...says: RegExp[]): Expect
   };
 }
 
-/** Whoever still writes the object, or another one of its type, may still remove the finalizer. */
-const s4WatchedWritten = (id: string, title: string, written: 'here' | 'elsewhere'): Scenario => {
-  const namespaceOf = (world: World): string =>
-    written === 'here' ? world.namespace : world.name('team');
-  const name = written === 'here' ? GUARDED : 'other';
-  return {
-    ...s4Watched,
-    id,
-    title,
-    setUp: async (world) => {
-      const { group, kind } = await setUpPreview(world, 'namespace');
-      if (written === 'here') return;
-      await world.createNamespace(namespaceOf(world));
-      await world.create(customObject(`${group}/v1`, kind, namespaceOf(world), name));
-    },
-    meanwhile: async (world) => {
-      const { group, kind } = operatorOf(world);
-      await world.terminating(ref(`${group}/v1`, kind, world.namespace, GUARDED));
-      await laterSecond();
-      await world.client.patch(
-        ref(`${group}/v1`, kind, namespaceOf(world), name),
-        { metadata: { annotations: { 'example.com/seen': 'yes' } } },
-        { fieldManager: 'hosted-agent' },
-      );
-    },
-    expect: (world) => departed(world, 'likely'),
-  };
-};
-
-const written = [
-  s4WatchedWritten('S4-watched-annotated', 'the same, and a stranger annotates the object', 'here'),
-];
-
 /** An agent of another cluster registers as a user with the prefix of Kubernetes' own users. */
 const s4WatchedAgent: Scenario = {
   ...s4Watched,
@@ -178,15 +144,6 @@ const s4WatchedAgent: Scenario = {
     await world.createAll(grant({ name: 'work-agent' }, [user], [rule(group, ['*'], FULL)]));
   },
   expect: (world) => departed(world, 'likely'),
-};
-
-/** Every preview has an operator of its own, with rights where it lives. */
-const s4Neighbours: Scenario = {
-  ...s4,
-  id: 'S4-neighbours',
-  own: true,
-  title: 'the same, and another preview has an operator of the same name',
-  setUp: (world) => setUpPreview(world, 'cluster').then(() => setUpNeighbour(world)),
 };
 
 const s4WatchedNeighbours: Scenario = {
@@ -242,12 +199,6 @@ const granted = [
     { name: 'shop', scope: 'cluster' },
     'owner-failing',
     'an operator elsewhere had its right here; an app that may do as much went with the namespace',
-  ),
-  grantedHere(
-    'granted-here-namesake',
-    { replicas: 0, scope: 'namespace' },
-    'owner-unknown',
-    'the same, and what went is an older one of the same name',
   ),
 ];
 
@@ -310,8 +261,6 @@ export const owners = [
   namesake,
   s4,
   s4Watched,
-  ...written,
-  s4Neighbours,
   s4WatchedNeighbours,
   s4WatchedAgent,
   ...granted,

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { JsonObject } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
 import { customType, service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
@@ -9,7 +8,6 @@ import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
 import {
   createGuarded,
   FULL,
-  firstPod,
   install,
   NAMELESS,
   type Operator,
@@ -29,9 +27,7 @@ import {
   nobodyKnown,
   settledByFinalizer,
   situation,
-  writesStatus,
 } from './situation.ts';
-import { createLease } from './traces.ts';
 
 /** What a controller was started with, by which Lease it leads, and which other program works beside it. */
 
@@ -50,10 +46,6 @@ const says =
       );
     }
   };
-
-/** Its Lease is named after a hash and the domain above its group, as operator-sdk names it. */
-const hashLease = ({ group }: Pick<Operator, 'group'>): string =>
-  `9f193cf8.${group.split('.').slice(1).join('.')}`;
 
 const readsEverything = situation({
   ...KEPT,
@@ -81,68 +73,6 @@ const readsEverything = situation({
   ),
 });
 
-const lostItsUpdate = situation({
-  id: 'lost-its-update',
-  title: 'a nameless controller leads by a Lease of the domain, and its role was cut to reading',
-  operator: (world) => ({ ...NAMELESS, group: 'net.example.com', verbs: READ, ...named(world) }),
-  behaviour: HANGS,
-  afterwards: async (world, operator) => {
-    const pod = await firstPod(world, operator.namespace);
-    const holder = `${pod.metadata.name}_1`;
-    await createLease(world, { namespace: operator.namespace, name: hashLease(operator), holder });
-  },
-  owner: 'owner-unknown',
-  expect: (_, operator) => ({
-    chains: 'any',
-    also: says(`it could be Deployment ${operator.namespace}/`),
-  }),
-});
-
-const named = (_: World): OperatorOptions => ({ name: 'net-operator', namespace: 'net-system' });
-
-const staleLease = situation({
-  id: 'suspect-without-lead',
-  title: 'the only suspect has not renewed its Lease for two hours',
-  operator: (world) => ({
-    ...{ manager: 'manager', group: 'net.example.com', ...named(world) },
-    ...{ finalizer: 'storage-finalizer' },
-  }),
-  behaviour: HANGS,
-  afterwards: (world, { namespace, name }) =>
-    createLease(world, { namespace, name, holder: `${name}-gone_1`, silentForSeconds: 7_200 }),
-  expect: (_, operator) => ({
-    chains: 'any',
-    also: says(`Lease ${operator.namespace}/${operator.name}`),
-  }),
-});
-
-const settingsIn = (id: string, title: string, container: JsonObject): Scenario =>
-  situation({
-    id,
-    title,
-    operator: { container },
-    behaviour: HANGS,
-    owner: {
-      code: 'owner-running',
-      certainty: ['proven'],
-      says: [/nothing that was read shows why/],
-      advises: [/raise the timeout/],
-    },
-  });
-
-const settingsElsewhere = [
-  settingsIn(
-    'settings-elsewhere',
-    'the settings of the controller are in a ConfigMap: it may watch other namespaces',
-    { env: [{ name: 'CONFIG_MAP_NAME', value: 'widget-settings' }] },
-  ),
-  settingsIn(
-    'settings-in-environment',
-    'all variables of the controller come from a ConfigMap: it may watch other namespaces',
-    { envFrom: [{ configMapRef: { name: 'widget-environment', optional: true } }] },
-  ),
-];
-
 const SHARD = 'sharding.example.com/key';
 
 const shardsBySet = situation({
@@ -163,20 +93,6 @@ const shardsBySet = situation({
     never: [{ kind: 'Deployment', namespace: operator.namespace, name: operator.name }],
     also: says('but its arguments select objects by other labels', `the object has ${SHARD}=two`),
   }),
-});
-
-const recordsInside = situation({
-  id: 'records-inside',
-  title: 'the error stands in a list of records inside of a list, from seconds before the deletion',
-  behaviour: HANGS,
-  afterwards: (world, operator) => {
-    const timestamp = new Date(Date.now() - 2_000).toISOString();
-    const message = 'rpc error: dial tcp 10.0.3.9:31767: connect: connection refused';
-    const events = [{ type: 'Failed', operation: 'Recover', message, timestamp }];
-    const records = [{ id: 'web-0', phase: 'Injected', events }];
-    return writesStatus({ experiment: { records } }, operator.manager)(world, operator);
-  },
-  owner: { code: 'owner-running', says: [/connection refused/] },
 });
 
 const addressedService = situation({
@@ -265,43 +181,17 @@ async function crashFirst({ client }: World, { namespace, name }: Operator): Pro
 
 const partners = [
   beside(
-    'partner-down',
-    'two workloads of a product work on the object: the controller runs, the agent crashes',
+    'partner-not-there',
+    'two workloads of a product work on the object: the agent has no pod on the node of the object',
     {
       agent: { workload: 'DaemonSet' },
-      isCrashing: true,
+      node: 'node-2',
       expected: {
         certainty: ['likely'],
-        says: [/DaemonSet kubevirt\/virt-handler works on such objects too and has no ready pod/],
-        advises: [/Find out whether this keeps .*virt-handler/],
+        says: [/virt-handler works on such objects too and has no ready pod/],
       },
     },
   ),
-  beside('partner-not-there', 'the same, and the agent has no pod on the node of the object', {
-    agent: { workload: 'DaemonSet' },
-    node: 'node-2',
-    expected: {
-      certainty: ['likely'],
-      says: [/virt-handler works on such objects too and has no ready pod/],
-    },
-  }),
-  beside('partner-partly-down', 'the same, and one of two pods of the other workload crashes', {
-    agent: { replicas: 2 },
-    isCrashing: true,
-    expected: {
-      says: [/nothing that was read shows why/],
-      advises: [/Give Deployment kubevirt\/virt-controller more time/],
-    },
-  }),
 ];
 
-export const parts: Scenario[] = [
-  readsEverything,
-  lostItsUpdate,
-  staleLease,
-  ...settingsElsewhere,
-  shardsBySet,
-  recordsInside,
-  addressedService,
-  ...partners,
-];
+export const parts: Scenario[] = [readsEverything, shardsBySet, addressedService, ...partners];

@@ -1,14 +1,11 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { customObject, customType, podSpec, secret, volumeClaim } from '../objects.ts';
-import type { Link, Scenario } from '../scenario.ts';
+import { customType, podSpec, secret, volumeClaim } from '../objects.ts';
+import type { Scenario } from '../scenario.ts';
 import { logLine } from '../servers/container-logs.ts';
-import { containerStatus, unready } from '../servers/stand-in.ts';
-import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerUnknown, ref } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
@@ -18,7 +15,6 @@ import {
   type Operator,
   type OperatorOptions,
   operatorRules,
-  READ,
   rule,
   uninstall,
 } from './operator.ts';
@@ -36,14 +32,9 @@ import {
   releaseGuarded,
   type Situation,
   type Step,
-  scaleUp,
   settledByFinalizer,
   situation,
-  writesStatus,
 } from './situation.ts';
-import { reported } from './strangers.ts';
-import { createLease, createOwnLease } from './traces.ts';
-import { contentFails } from './webhooks.ts';
 
 /** The reason, or whose the finalizer is, stands in plain sight, but in words that no convention gives. */
 
@@ -130,32 +121,10 @@ const topicRef = ({ namespace }: World) =>
   ref(`${PULSAR}/v1alpha1`, 'PulsarTopic', namespace, 'orders');
 
 const ORC = 'openstack.k-orc.cloud';
-const networkRef = ({ namespace }: World) => ref(`${ORC}/v1alpha1`, 'Network', namespace, 'app');
 const cloudsRef = ({ namespace }: World) => ref('v1', 'Secret', namespace, 'clouds');
-const OF_ORC = [`${ORC}/network`, `${ORC}/subnet`];
-
-const DNS = 'dns.gardener.cloud';
 const ARANGO = 'database.arangodb.com';
 const OF_CLAIM = `pvc.${ARANGO}/member-exists`;
 const claimRef = ({ namespace }: World) => ref('v1', 'PersistentVolumeClaim', namespace, 'db-1');
-
-const KUBEDB = 'kubedb.com';
-
-/** Its Lease has the name that Kubebuilder invents. */
-const splunk = product('enterprise.splunk.com', 'Standalone', {
-  ...{ name: 'splunk-operator-controller-manager', namespace: 'splunk-operator' },
-  ...{
-    manager: 'splunk-operator-controller-manager',
-    finalizer: 'enterprise.splunk.com/delete-pvc',
-  },
-});
-
-/** Somebody runs an operator of this company on a machine of their own. */
-const leadFromOutside: Step = (world, { namespace }) =>
-  createLease(world, {
-    ...{ namespace, name: '270bec8c.splunk.com' },
-    holder: 'laptop.local_8c1f42b0-6f0f-4a55-8d5f-0d4f4f1f0c7e',
-  });
 
 const reasons: Scenario[] = [
   inTheField({
@@ -204,59 +173,6 @@ const reasons: Scenario[] = [
     cure: releasing(topicRef),
   }),
   inTheField({
-    id: 'ports-in-use',
-    title:
-      'a failure is told under Progressing=True; a network and a Secret are held for what failed',
-    operator: product(ORC, 'Subnet', {
-      ...{ name: 'orc-controller-manager', type: { metadata: {} } },
-      finalizer: `${ORC}/subnet`,
-      manager: `${ORC}/subnetcontroller`,
-      rules: [
-        ...['Subnet', 'Network'].flatMap((kind) => operatorRules({ group: ORC, kind })),
-        rule('', ['secrets'], FULL),
-      ],
-    }),
-    spec: { cloudCredentialsRef: { secretName: 'clouds' }, resource: { networkRef: 'app' } },
-    before: createSecret('clouds'),
-    afterwards: async (world, { version }) => {
-      await world.createType(customType({ group: ORC, kind: 'Network', versions: [version] }));
-      const { apiVersion, kind, namespace = '', name } = networkRef(world);
-      const network = customObject(apiVersion, kind, namespace, name);
-      await world.create({ ...network, spec: { cloudCredentialsRef: { secretName: 'clouds' } } });
-      for (const one of [networkRef(world), cloudsRef(world)]) {
-        await hold(world, one, OF_ORC, `${ORC}/networkcontroller`);
-      }
-    },
-    settle: later(async (world, operator) => {
-      const text = 'got 409 instead: {"NeutronError": {"type": "SubnetInUse"}}';
-      await reports(() => condition('Progressing', 'True', 'TransientError', text))(
-        world,
-        operator,
-      );
-      const waits = 'Waiting for dependent Subnet objects to be deleted';
-      await world.client.patchStatus(
-        networkRef(world),
-        condition('Progressing', 'True', 'Progressing', waits),
-        { fieldManager: `${ORC}/networkcontroller` },
-      );
-    }),
-    expect: (world, operator) => {
-      const failed = [
-        heldBy(world, operator),
-        owner(operator, 'owner-failing', { says: [/\(TransientError\) .*SubnetInUse/] }),
-      ];
-      const network = OF_ORC.map((one) => [objectFinalizer(networkRef(world), one), ...failed]);
-      const held = (one: string, behind: Link[]) => [
-        objectFinalizer(cloudsRef(world), one),
-        ...behind,
-      ];
-      const clouds = OF_ORC.flatMap((one) => network.map((behind) => held(one, behind)));
-      return { chains: [failed, ...network, ...clouds, held(operator.finalizer, failed)] };
-    },
-    cure: releasing(networkRef, cloudsRef),
-    beyondCommands: 'somebody has to remove the ports from the subnet',
-  }),
-  inTheField({
     id: 'awaits-what-it-names',
     title:
       'an object waits for the Secret that it names, which is held by a finalizer of its group',
@@ -283,25 +199,6 @@ const reasons: Scenario[] = [
     },
     cure: releasing(cloudsRef),
   }),
-  inTheField({
-    id: 'class-elsewhere',
-    title: 'what the status calls missing belongs in a namespace that lives',
-    operator: product('platform.confluent.io', 'KafkaTopic', {
-      name: 'confluent-operator',
-      namespace: 'confluent',
-      finalizer: 'kafkatopic.finalizers.platform.confluent.io',
-    }),
-    spec: { kafkaRestClassRef: { name: 'preview-rest', namespace: 'confluent' } },
-    settle: notReady(
-      'Failed',
-      'reconciler failed: kafkarestclasses.platform.confluent.io "preview-rest" not found',
-    ),
-    owner: {
-      ...{ code: 'owner-failing', certainty: ['likely'], says: [/"preview-rest" not found/] },
-      advises: [/Resolve what is reported/],
-    },
-    beyondCommands: 'somebody has to create the class again',
-  }),
   inStore(
     'store-fails',
     'the store that the object names has reported since before that its credentials are refused',
@@ -316,17 +213,6 @@ const reasons: Scenario[] = [
     },
   ),
   inStore(
-    'store-awaits-it',
-    'the store that the object names waits for the object itself',
-    condition(
-      'Ready',
-      'False',
-      'DeletionFailed',
-      'PushSecret preview-store-awaits-it/db still exists',
-    ),
-    { owner: 'owner-running' },
-  ),
-  inStore(
     'store-works',
     'the store that the object names is ready, and a part of it that is not used is not',
     {
@@ -337,58 +223,6 @@ const reasons: Scenario[] = [
     },
     { owner: 'owner-running' },
   ),
-  inTheField({
-    id: 'lock-in-log',
-    title: 'a line at level info of the log says that the operator fails to get a lock',
-    operator: product('netbox.dev', 'IpAddress', {
-      name: 'netbox-operator',
-      finalizer: 'ipaddress.netbox.dev/finalizer',
-    }),
-    ...logging((world, operator) => ({
-      [operator.name]: logLine(operator, 'info', 'failed to lock parent prefix 10.0.0.0/24', {
-        namespace: world.namespace,
-        name: GUARDED,
-      }),
-    })),
-    owner: { code: 'owner-failing', says: [/says: failed to lock parent prefix/] },
-    beyondCommands: 'somebody has to free the lock',
-  }),
-  inTheField({
-    id: 'led-from-outside',
-    title: 'the Lease of its API group is renewed from outside of the cluster, so its pod waits',
-    operator: splunk,
-    afterwards: leadFromOutside,
-    owner: {
-      ...{
-        code: 'owner-running',
-        says: [/may not lead: Lease .*splunk\.com .* by laptop\.local_/],
-      },
-      advises: [/end the process that holds the Lease/],
-    },
-    beyondCommands: 'somebody has to end the process outside',
-  }),
-  inTheField({
-    id: 'leads-by-node',
-    title: 'its pod has the network of its node, and leads under the name of the node',
-    operator: splunk,
-    afterwards: async (world, { namespace, name }) => {
-      const holder = `${world.name('node-1')}_8c1f42b0-6f0f-4a55-8d5f-0d4f4f1f0c7e`;
-      for (const lock of ['270bec8c.splunk.com', `${name}-lock`]) {
-        await createLease(world, { namespace, name: lock, holder });
-      }
-    },
-    owner: { code: 'owner-running', says: [/shows why/] },
-  }),
-  inTheField({
-    id: 'leads-by-another',
-    title: 'another program outside has such a Lease; its own pod leads by one of another name',
-    operator: splunk,
-    afterwards: async (world, operator) => {
-      await leadFromOutside(world, operator);
-      await createOwnLease(world, operator, { name: 'enterprise-lock' });
-    },
-    owner: { code: 'owner-running', says: [/shows why/] },
-  }),
   inTheField({
     id: 'plain-secret',
     title: 'the log calls a Secret missing that a plain field of the spec names',
@@ -420,59 +254,7 @@ const reasons: Scenario[] = [
       deadlock: true,
     }),
   }),
-  inTheField({
-    id: 'nameless-crash',
-    title:
-      'the only program with rights on the type writes as any other does, and is told to crash',
-    operator: product('hydra.ory.sh', 'OAuth2Client', {
-      name: 'hydra-maester',
-      finalizer: 'finalizer.ory.hydra.sh',
-    }),
-    unscheduled: true,
-    afterwards: async (world, operator) => {
-      await writesStatus(condition('Ready', 'True', 'Registered', ''), 'manager')(world, operator);
-      await reported({
-        phase: 'Running',
-        conditions: unready('Ready', 'ContainersReady'),
-        containerStatuses: [
-          containerStatus(
-            { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed' } },
-            {
-              name: 'manager',
-              restartCount: 11,
-              lastState: { terminated: { exitCode: 2, reason: 'Error' } },
-            },
-          ),
-        ],
-      })(world, operator);
-    },
-    owner: { code: 'owner-not-ready', certainty: ['likely'], says: [/exit code 2/] },
-    beyondCommands: 'somebody has to correct the program',
-  }),
 ];
-
-/** Its class is the value of an annotation, and of an argument of who serves it. */
-const ofDnsClass = (name: string): OperatorOptions =>
-  product(DNS, 'DNSEntry', {
-    ...{ namespace: `dns-${name}`, name: 'dns-controller-manager', finalizer: `${DNS}/compound` },
-    ...{ manager: 'dns-controller-manager', container: { args: [`--dns-class=${name}`] } },
-  });
-
-/** What guards Services of load balancers, and is uninstalled. */
-const openelb: OperatorOptions = {
-  ...{ group: '', ownGroup: false, kind: 'Service', type: false, ...NAMELESS },
-  ...{ name: 'openelb-manager', namespace: 'openelb-system' },
-  finalizer: 'finalizer.lb.kubesphere.io/v1alpha1',
-  rules: [rule('', ['services'], FULL), rule('network.kubesphere.io', ['*'], ['*'])],
-};
-
-/** Cloud controllers that a tenant runs here, under the name of those that the cluster's own provider runs outside. */
-const cloudControllers = ({ namespace }: World): OperatorOptions => ({
-  ...{ group: '', ownGroup: false, kind: 'Service', type: false, namespace },
-  ...{ name: 'cloud-controller-manager', manager: 'cloud-controller-manager' },
-  finalizer: 'service.k8s.alibaba/resources',
-  rules: [rule('', ['services'], FULL), rule('kubevirt.io', ['virtualmachines'], READ)],
-});
 
 const admiralty: OperatorOptions = {
   ...{ group: '', ownGroup: false, kind: 'Pod', type: false, ...NAMELESS },
@@ -493,53 +275,6 @@ const bystander = (name: string, ...rules: JsonObject[]): OperatorOptions => ({
 const VELERO: OperatorOptions = { ...ADMIN, name: 'velero', namespace: 'velero' };
 
 const innocents: Scenario[] = [
-  inTheField({
-    id: 'balancer-replaced',
-    title: 'what guards the Service is uninstalled; its successor looks after Services as well',
-    operator: openelb,
-    bystanders: [bystander('metallb', rule('', ['services', 'services/status'], FULL))],
-    before: typeOf('network.kubesphere.io', 'Eip'),
-    spec: { type: 'LoadBalancer', ports: [{ port: 80 }], loadBalancerClass: 'openelb.io/openelb' },
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator);
-      await writesStatus({ loadBalancer: { ingress: [{ ip: '192.0.2.9' }] } }, 'metallb')(
-        world,
-        operator,
-      );
-    },
-    owner: (world, operator) => [noClue(world, operator)],
-  }),
-  inTheField({
-    id: 'managed-namesake',
-    title: 'a workload of the namespace has the name of what the provider runs outside',
-    operator: cloudControllers,
-    spec: { type: 'LoadBalancer', ports: [{ port: 80 }] },
-    owner: (world, operator) => [
-      {
-        ...nobodyKnown(world, operator),
-        advises: [/^Find out which .*: see whether Alibaba cloud/],
-      },
-    ],
-  }),
-  inTheField({
-    id: 'class-by-argument',
-    title: 'an annotation names the class of one of two installations, which has 0 replicas',
-    operator: { ...ofDnsClass('preview'), replicas: 0 },
-    bystanders: [
-      {
-        ...ofDnsClass('garden'),
-        type: false,
-        rules: operatorRules({ group: DNS, kind: 'DNSEntry' }),
-      },
-    ],
-    behaviour: {},
-    afterwards: (world, operator) =>
-      world.client.patch(guardedRef(world, operator), {
-        metadata: { annotations: { [`${DNS}/class`]: 'preview' } },
-      }),
-    owner: { code: 'owner-scaled-to-zero', certainty: ['likely'] },
-    cure: scaleUp,
-  }),
   inTheField({
     id: 'product-elsewhere',
     title: 'the finalizer is well known; the only workload of its product watches other namespaces',
@@ -614,30 +349,4 @@ const innocents: Scenario[] = [
   }),
 ];
 
-const pg = ({ namespace }: World) => ref(`${KUBEDB}/v1`, 'Postgres', namespace, 'pg');
-
-const doNotTerminate: Scenario = {
-  id: 'do-not-terminate',
-  title: 'a webhook denies the deletion for the sake of a field of the object, which it names',
-  own: true,
-  setUp: async (world) => {
-    const deny = `postgres "pg" can't be terminated. To delete, change spec.deletionPolicy`;
-    await world.createNamespace();
-    await world.createType(customType({ group: KUBEDB, kind: 'Postgres' }));
-    await world.create(customObject(`${KUBEDB}/v1`, 'Postgres', world.namespace, 'pg'));
-    await createWebhook(world, {
-      ...{ operations: ['DELETE'], apiGroup: KUBEDB, resource: 'postgress' },
-      clientConfig: await startWebhook(world, () => ({ deny })),
-    });
-    await refusesDeletion(world, pg(world));
-  },
-  settle: contentFails(/can't be terminated/),
-  expect: (world) => ({
-    ...stuck([{ code: 'admission-denied', subject: webhookRef(world), says: [/deletionPolicy/] }]),
-    ...{ scope: 'namespace', queued: { kinds: ['Postgres'], exactly: true } },
-  }),
-  cure: (world) => world.client.delete(webhookRef(world)),
-  beyondCommands: 'somebody has to decide what becomes of the database',
-};
-
-export const plainSight = [...reasons, ...innocents, doNotTerminate];
+export const plainSight = [...reasons, ...innocents];

@@ -62,21 +62,6 @@ function onDeadNode(id: string, title: string): Scenario {
 }
 
 const s28 = onDeadNode('S28', 'an overdue pod on a node that is not ready');
-const seed5b = onDeadNode('SEED-5b', 'the kubelet is dead, or its node cut off');
-
-/** Its grace runs on, and nobody uses it to stop anything. */
-const silentNode: Scenario = {
-  ...s28,
-  id: 'silent-node',
-  title: 'a pod with an hour of grace on a node of which nothing is heard any more',
-  setUp: async (world) => {
-    const node = world.name('node-dead');
-    await world.createNamespace();
-    await createDeadNode(world, node);
-    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 3_600 }));
-  },
-  settle: settledWithPod,
-};
 
 /** Nobody shuts it down, and nobody will. */
 const noNode: Scenario = {
@@ -122,7 +107,7 @@ const s29: Scenario = {
 const s29Held: Scenario = {
   ...s29,
   id: 'S29-held',
-  title: 'the same, and nobody collects such pods',
+  title: 'an overdue pod whose Node object was deleted, and nobody collects such pods',
   own: { controllers: ['*', '-pod-garbage-collector-controller'] },
 };
 
@@ -190,21 +175,6 @@ const terminatingNode: Scenario = {
   cure: (world) => release(world, nodeRef(world, 'node-ending')),
 };
 
-/** Its machine runs: to delete its Node, or to mark it as out of service, would leave containers running. */
-const runtimeDown: Scenario = {
-  id: 'S93',
-  title: 'an overdue pod, and the kubelet of its node reports that the container runtime is down',
-  setUp: async (world) => {
-    const node = world.name('node-numb');
-    await world.createNamespace();
-    const stand = { node, namespaces: [world.namespace], confirms: false, ready: 'False' } as const;
-    await startStandIn(world, stand);
-    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
-  },
-  settle: settledOverdue,
-  expect: (world) => reportsRuntime(nodeRef(world, 'node-numb')),
-};
-
 export const reportsRuntime = (subject: Ref): Expectation => ({
   ...stuck([
     {
@@ -217,14 +187,4 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [
-  s28,
-  seed5b,
-  silentNode,
-  noNode,
-  s29,
-  s29Held,
-  seed5a,
-  runtimeDown,
-  terminatingNode,
-];
+export const podsAndNodes = [s28, noNode, s29, s29Held, seed5a, terminatingNode];

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import { byService, createWebhook } from '../admission.ts';
+import { createWebhook } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
-import { customType, pluralOf, service } from '../objects.ts';
+import { customType, service } from '../objects.ts';
 import { type Operator as Process, readyPods } from '../servers/operator-process.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
@@ -136,22 +136,6 @@ export function helm(release: string, namespace: string): JsonObject {
     'meta.helm.sh/release-name': release,
     'meta.helm.sh/release-namespace': namespace,
   };
-}
-
-/** The webhook of an operator on its own type, as many have it; nobody answers behind its Service. */
-export async function serveOwnWebhook(
-  world: World,
-  { namespace, name, group, kind }: Pick<Operator, 'namespace' | 'name' | 'group' | 'kind'>,
-  more: Partial<Parameters<typeof createWebhook>[1]> = {},
-): Promise<void> {
-  await world.create(service(namespace, name, { selector: { app: name } }));
-  await createWebhook(world, {
-    operations: ['CREATE'],
-    apiGroup: group,
-    resource: pluralOf(kind),
-    clientConfig: byService(namespace, name),
-    ...more,
-  });
 }
 
 /** A webhook that answers, behind a Service whose pods run on a node of their own. */

@@ -56,28 +56,6 @@ const s13: Scenario = {
   }),
 };
 
-/** One object anywhere is enough: the whole type cannot be listed any more. */
-// The gate's paged LIST of the namespace succeeds, for nothing there needs conversion.
-const s14: Scenario = {
-  id: 'S14',
-  title: 'the same with the Service in a deleted namespace and the object in a third one',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace('hooks');
-    await world.createNamespace('elsewhere');
-    await world.createNamespace();
-    await createUnconvertible(world, { namespace: 'hooks', name: 'conv' }, 'elsewhere');
-    await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: 'hooks' });
-  },
-  // 1.32.2 says no more than this.
-  settle: (world) =>
-    world.settled({ [CONTENT_FAILURE]: ['True', /storage is \(re\)initializing/] }),
-  expect: () => ({
-    ...stuck([unconvertible([/hooks/])]),
-    scope: 'cluster',
-  }),
-};
-
 /** Encrypted with a key that is gone. Only etcd can show it: the API has no way to make one. */
 const storageUnreadable: Scenario = {
   id: 'storage-unreadable',
@@ -115,4 +93,4 @@ const storageGarbage: Scenario = {
   }),
 };
 
-export const unreadableTypes = [s13, s14, storageUnreadable, storageGarbage];
+export const unreadableTypes = [s13, storageUnreadable, storageGarbage];

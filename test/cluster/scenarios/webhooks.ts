@@ -9,13 +9,12 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, deployment, service, workload } from '../objects.ts';
+import { configMap, customObject, customType, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
 import { CONTENT_FAILURE, ref, stuck } from './links.ts';
-import { advisesNot } from './situation.ts';
 
 /** Webhooks and policies that refuse what the namespace controller wants to delete. */
 
@@ -124,13 +123,6 @@ const s19 = noReadyEndpoint(
   },
 );
 
-const onNoNode = noReadyEndpoint(
-  'webhook-on-no-node',
-  'a webhook whose DaemonSet fits no node',
-  (world, hooks) => world.create(workload('DaemonSet', hooks, 'guard', { replicas: 0 })),
-  /DaemonSet \S+\/guard is scaled to zero/,
-);
-
 export function liveWebhook(
   id: string,
   title: string,
@@ -154,29 +146,6 @@ export function liveWebhook(
     cure: (world) => world.client.delete(webhookRef(world)),
   };
 }
-
-const s20 = liveWebhook(
-  'S20',
-  'a webhook that is slower than its timeoutSeconds',
-  'never answers',
-  /context deadline exceeded|did not complete within requested timeout/,
-  (world) => failing(world, /deadline|time-?out|timed out|does not answer/i),
-);
-
-/** Nothing of it is in the namespace: it was uninstalled, its configuration was forgotten. */
-const seed4c: Scenario = {
-  id: 'SEED-4c',
-  title: 'a webhook whose backend is gone rejects the deletion of a type with one object',
-  setUp: async (world) => {
-    await createLedger(world);
-    await guardLedger(world, byService(world.name('uninstalled'), 'guard'));
-  },
-  settle: contentFails(/service "guard" not found/),
-  expect: (world) => ({
-    ...stuck([failing(world, /not found|does not exist|gone|missing/)]),
-    queued: LEDGER_QUEUED,
-  }),
-};
 
 /** A dead webhook on a type of which there is no object is never called, so it holds nothing. */
 const bystander: Scenario = {
@@ -258,26 +227,6 @@ const shared: Scenario = {
   }),
 };
 
-/** The API server does not ask the cluster's DNS, which would know the name: nothing is wrong with the Service. */
-const byUrl: Scenario = {
-  id: 'webhook-by-url',
-  title: 'a webhook at the DNS name of a Service that exists, which the API server cannot resolve',
-  setUp: async (world) => {
-    const backend = await world.createNamespace(world.name('platform'));
-    const namespace = backend.metadata.name;
-    await world.create(service(namespace, 'guard'));
-    await createLedger(world);
-    await guardLedger(world, { url: `https://guard.${namespace}.svc/validate` });
-  },
-  settle: contentFails(/no such host|server misbehaving/),
-  expect: (world) => ({
-    ...stuck([failing(world, /no such host|server misbehaving/)]),
-    never: [{ kind: 'Service' }],
-    queued: LEDGER_QUEUED,
-    also: advisesNot(/Service/),
-  }),
-};
-
 /** On DELETE there is no object, so conditions about it fail; the answer does not say whose they are. */
 const conditionFails: Scenario = {
   id: 'condition-fails',
@@ -302,32 +251,4 @@ const conditionFails: Scenario = {
   cure: (world) => world.client.delete(webhookRef(world)),
 };
 
-/** It refuses people, the gate that tries among them, and not the namespace controller. */
-const sparesController: Scenario = {
-  ...bystander,
-  id: 'spares-the-controller',
-  title: 'a dead webhook on deletions does not look at those of Kubernetes itself',
-  setUp: async (world) => {
-    const condition = '!request.userInfo.username.startsWith("system:serviceaccount:kube-system:")';
-    await createLedger(world);
-    await guardLedger(world, byService(world.name('uninstalled'), 'guard'), { condition });
-    await world.create(
-      configMap(world.namespace, 'precious', { finalizers: ['some.random/finalizer'] }),
-    );
-  },
-};
-
-export const webhooks = [
-  s15,
-  s17,
-  s19,
-  onNoNode,
-  s20,
-  seed4c,
-  bystander,
-  twoDead,
-  shared,
-  byUrl,
-  conditionFails,
-  sparesController,
-];
+export const webhooks = [s15, s17, s19, bystander, twoDead, shared, conditionFails];

@@ -1,19 +1,17 @@
 import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { byService, createWebhook, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { accountSubject, grant, podSpec, secret, serviceAccount } from '../objects.ts';
+import { accountSubject, grant, podSpec, secret } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { ref, statusSays } from './links.ts';
+import { ref } from './links.ts';
 import {
-  firstPod,
   type Operator,
   type OperatorOptions,
   operatorRules,
   READ,
-  rule,
   workloadRef,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
@@ -73,20 +71,6 @@ const MAY_NOT = {
 const rights: Scenario[] = [
   situation({
     ...MAY_NOT,
-    id: 'S66',
-    title: 'the operator runs and may no longer change its objects; it tells nobody',
-    operator: (world) => ({
-      rules: [rule(world.domain('example.com'), ['widgets'], READ)],
-    }),
-  }),
-  situation({
-    ...MAY_NOT,
-    id: 'S66-finalizers',
-    title: 'the same; `widgets/finalizers` it may change, which is no right on the objects',
-    operator: { verbs: READ },
-  }),
-  situation({
-    ...MAY_NOT,
     id: 'S66-other-object',
     title: 'its right to change is about an object of another name',
     operator: (world) => named(world, 'cache'),
@@ -96,13 +80,6 @@ const rights: Scenario[] = [
     title: 'its right to change is about just this object',
     operator: (world) => named(world, GUARDED),
     owner: 'owner-running',
-  }),
-  situation({
-    ...MAY_NOT,
-    id: 'S66-other-namespace',
-    title: 'its right to change is in another namespace',
-    operator: { verbs: READ },
-    afterwards: (world, operator) => grantIn(world, operator, world.name('team-b')),
   }),
 ];
 
@@ -136,23 +113,6 @@ const HEALTHY = {
 
 const statuses: Scenario[] = [
   situation({
-    id: 'S67',
-    title: 'the status says Ready=True, "3 ready, 0 failed"; the operator runs',
-    afterwards: report(HEALTHY),
-    owner: 'owner-running',
-  }),
-  situation({
-    id: 'S67-polarity',
-    title: 'the status says Degraded=False and Failed=False with words of errors',
-    settle: afterDeletion(
-      report(
-        { type: 'Degraded', status: 'False', reason: 'NoError', message: 'no failures' },
-        { type: 'Failed', status: 'False', reason: 'NotFailed', message: 'errors: 0' },
-      ),
-    ),
-    owner: 'owner-running',
-  }),
-  situation({
     id: 'S67-degraded',
     title: 'the status says Degraded=True since the deletion',
     behaviour: HANGS,
@@ -165,19 +125,6 @@ const statuses: Scenario[] = [
       }),
     ),
     owner: { code: 'owner-failing', says: [/quota service answers 503/] },
-  }),
-  situation({
-    id: 'S67-stale',
-    title: 'the status says Ready=False about the generation before the deletion',
-    afterwards: report({
-      type: 'Ready',
-      status: 'False',
-      reason: 'Installing',
-      message: 'install failed: image not found',
-      observedGeneration: 1,
-      lastTransitionTime: '2024-05-01T10:00:00Z',
-    }),
-    owner: 'owner-running',
   }),
 ];
 
@@ -198,16 +145,8 @@ const heldPod = { ...KEPT, operator: keeper, behaviour: HANGS };
 const events: Scenario[] = [
   situation({
     ...heldPod,
-    id: 'S68',
-    title: 'a Warning Event about the object, long before the deletion; the operator runs',
-    afterwards: complaint,
-    settle: settledWithPod,
-    owner: 'owner-running',
-  }),
-  situation({
-    ...heldPod,
     id: 'S68-again',
-    title: 'the same Event, and it has happened again since the deletion',
+    title: 'a Warning Event about the object from before the deletion has happened again since',
     afterwards: complaint,
     settle: async (world, operator) => {
       await settledWithPod(world);
@@ -272,53 +211,7 @@ const labelEnforce = (world: World, { namespace: name }: Operator, value: string
     { metadata: { labels: { 'pod-security.kubernetes.io/enforce': value } } },
   );
 
-const quotaRef = ({ namespace }: Operator): Ref => ref('v1', 'ResourceQuota', namespace, 'none');
-
 const podless: Scenario[] = [
-  situation({
-    id: 'S69',
-    title: 'no pod of the operator can be made: a dead mutating webhook refuses',
-    unscheduled: true,
-    before: deadInjector('Fail'),
-    afterwards: async (world, operator) => {
-      await runPodsIn(world, operator.namespace);
-      await noPod(/injector/)(world, operator);
-    },
-    owner: (world, operator) => [
-      owner(operator, 'owner-not-ready'),
-      { code: 'admission-webhook-failing', subject: injector(world) },
-    ],
-    cure: async (world, operator) => {
-      await world.client.delete(injector(world));
-      await tryAgain(world, operator);
-    },
-  }),
-  situation({
-    id: 'S69-quota',
-    title: 'no pod of the operator can be made: a quota refuses',
-    unscheduled: true,
-    before: async (world, operator) => {
-      await world.ensureNamespace(operator.namespace);
-      const { apiVersion, kind, namespace = '', name } = quotaRef(operator);
-      await world.create({
-        apiVersion,
-        kind,
-        metadata: { namespace, name },
-        spec: { hard: { pods: '0' } },
-      });
-      await statusSays(world, quotaRef(operator), 'is counted', 'used');
-    },
-    afterwards: async (world, operator) => {
-      await runPodsIn(world, operator.namespace);
-      await noPod(/quota/)(world, operator);
-    },
-    owner: { code: 'owner-not-ready', says: [/quota/] },
-    cure: async (world, operator) => {
-      await world.client.delete(quotaRef(operator));
-      await tryAgain(world, operator);
-    },
-    mayChange: (_, operator) => [quotaRef(operator)],
-  }),
   situation({
     id: 'S69-pod-security',
     title: 'no pod of the operator can be made: a Pod Security Standard refuses',
@@ -342,48 +235,6 @@ const podless: Scenario[] = [
       await tryAgain(world, operator);
     },
     mayChange: (_, { namespace }) => [{ kind: 'Namespace', name: namespace }],
-  }),
-  situation({
-    id: 'S69-account',
-    title: 'no pod of the operator can be made: its ServiceAccount is gone',
-    afterwards: async (world, operator) => {
-      const { namespace, account: name } = operator;
-      await world.client.delete({ apiVersion: 'v1', kind: 'ServiceAccount', namespace, name });
-      await restart(world, operator);
-      await noPod(/serviceaccount/)(world, operator);
-    },
-    owner: { code: 'owner-not-ready', says: [/service ?account/i] },
-    cure: async (world, operator) => {
-      const { namespace, account: name } = operator;
-      await world.create(serviceAccount(namespace, name));
-      await tryAgain(world, operator);
-    },
-    mayChange: (_, { namespace, account }) => [
-      { kind: 'ServiceAccount', namespace, name: account },
-    ],
-  }),
-  situation({
-    id: 'S69-unschedulable',
-    title: 'the pod of the operator finds no node; the dead webhook lets everything pass',
-    unscheduled: true,
-    before: deadInjector('Ignore'),
-    afterwards: async (world, { namespace }) => {
-      const pod = await firstPod(world, namespace);
-      const condition = {
-        type: 'PodScheduled',
-        status: 'False',
-        reason: 'Unschedulable',
-        message: '0/3 nodes are available: 3 Insufficient memory.',
-      };
-      const name = pod.metadata.name;
-      await world.client.patchStatus(ref('v1', 'Pod', namespace, name), {
-        conditions: [condition],
-      });
-    },
-    owner: { code: 'owner-not-ready', says: [/Insufficient memory/] },
-    expect: (world) => ({ never: [injector(world)] }),
-    cure: (world, operator) => runPodsIn(world, operator.namespace),
-    beyondCommands: 'somebody has to make room on the nodes',
   }),
 ];
 
@@ -428,20 +279,6 @@ const needs: Scenario[] = [
     afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
     owner: { ...withoutSecret, advises: [/Remove this one finalizer/] },
     expect: () => ({ deadlock: true, also: offersNoRestoring }),
-  }),
-  situation({
-    id: 'S82-silent',
-    title: 'the same, and the operator says nothing',
-    ...needsSecret('here'),
-    behaviour: HANGS,
-    spec: { credentials: { secretName: CREDENTIALS } },
-    afterwards: (world) => world.create(secret(world.namespace, CREDENTIALS)),
-    owner: {
-      code: 'owner-failing',
-      certainty: ['likely'],
-      says: [/may need Secret db-credentials .*, which does not exist here/],
-      advises: [/Remove this one finalizer/],
-    },
   }),
   situation({
     id: 'S82-right',
@@ -501,9 +338,6 @@ const told: Scenario[] = [
     owner: (_, operator) => [
       owner(operator, 'owner-not-acting', { says: [/paus/i], advises: [/again/] }),
     ],
-  }),
-  paused('paused-no-more', 'the same annotation says "false"', 'false', {
-    owner: 'owner-running',
   }),
 ];
 
