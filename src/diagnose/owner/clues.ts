@@ -5,7 +5,7 @@ import {
   isWorkloadOf,
 } from '../../model/catalogue.ts';
 import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
-import { type Actor, isEndingNamespace } from '../actors.ts';
+import { type Actor, actorText, isEndingNamespace } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -58,20 +58,13 @@ import {
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
-import type { OwnerQuestion, Pointer } from './suspects.ts';
-
-/** One kind of evidence about who owns a finalizer. */
-export interface ClueRow {
-  kind: string;
-  /**
-   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: two, one of them a permission, lead
-   * where nobody has the marks.
-   */
-  weight: 'decides' | 'marks' | 'supports';
-  /** The sentence that the report shows about the suspect. */
-  text: string;
-  pointsTo: (question: OwnerQuestion) => Pointer[];
-}
+import {
+  type ClueRow,
+  type OwnerQuestion,
+  type Pointer,
+  rightsOfSuspect,
+  type Suspect,
+} from './suspects.ts';
 
 /** Every clue, in the order in which suspects are listed. Reasons for a suspect to stand back are EXCLUSIONS. */
 export const CLUES = [
@@ -161,7 +154,38 @@ export const CLUES = [
   },
 ] as const satisfies readonly ClueRow[];
 
-export type ClueKind = (typeof CLUES)[number]['kind'];
+type ClueKind = (typeof CLUES)[number]['kind'];
+
+/** Returns all suspects to which a clue points, with their clues, best first. */
+export function suspectsFor(question: OwnerQuestion): Suspect[] {
+  const found = new Map<string, Suspect>();
+  for (const { pointsTo, ...row } of CLUES) {
+    for (const { actor, account, program, detail } of pointsTo(question)) {
+      const key = actor
+        ? `${actorText(actor)} ${actor.isGone}`
+        : JSON.stringify([account, program]);
+      const suspect = found.get(key) ?? {
+        ...{ actor, account, program },
+        clues: [],
+        rights: rightsOfSuspect(question, actor, account),
+      };
+      found.set(key, suspect);
+      if (hasClue(suspect, row.kind)) continue;
+      suspect.clues.push({ ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` });
+    }
+  }
+  return [...found.values()].toSorted(compareSuspects);
+}
+
+/** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
+function compareSuspects(a: Suspect, b: Suspect): number {
+  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
+  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
+}
+
+export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
+  return clues.some(({ kind }) => kinds.some((one) => one === kind));
+}
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
@@ -258,7 +282,10 @@ export function marked(question: OwnerQuestion): Pointer[] {
       type === held.type ? own : rightsOf(context, one.account, type, []),
     );
     // A group of which it has some types only is shared by several products.
-    const isMarked = all.every((rights) => rights.isMarked && !rights.isOfKubernetes);
+    const isMarked = all.every(
+      ({ isMarked, isOfGroup, isOfKubernetes }) =>
+        !isOfKubernetes && (isMarked || (isOfGroup && one.actor === undefined)),
+    );
     const because = all.flatMap((rights) => rights.because);
     return isMarked && all.length > 0
       ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]

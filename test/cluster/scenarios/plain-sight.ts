@@ -8,7 +8,7 @@ import { containerStatus, unready } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
@@ -601,7 +601,7 @@ const innocents: Scenario[] = [
         [heldBy(world, operator), nobodyLeft(operator)],
         [
           objectFinalizer(claimRef(world), OF_CLAIM),
-          ownerUnknown(claimRef(world), OF_CLAIM, {
+          ownerMissing(claimRef(world), OF_CLAIM, {
             says: [/wrote the finalizer .*, and no workload has this name/],
           }),
         ],
