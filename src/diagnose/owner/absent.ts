@@ -17,7 +17,14 @@ import {
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
 import { type Excluded, restrictionText } from './exclusions.ts';
-import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
+import {
+  type Held,
+  isProviderManaged,
+  isSetByHand,
+  knownFinalizer,
+  specificFieldManager,
+  writerOf,
+} from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { type Pause, pausedBy } from './pauses.ts';
@@ -197,7 +204,9 @@ export function unknownOwner(
       ? []
       : [`if it is ${listNames(stopped.map(suspectText))}, make it ready`]),
   ];
-  const text = `Find out which controller removes ${finalizer}: ${ways.join('; ')}`;
+  const search = { text: `Find out which controller removes ${finalizer}: ${ways.join('; ')}` };
+  const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
+  const find = isAway ? installRemedy(held, undefined, '') : search;
   // Facts that the object itself shows do not depend on its owner.
   const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
@@ -236,7 +245,7 @@ export function unknownOwner(
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     remedies: [
       ...facing,
-      ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', { text })]),
+      ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', find)]),
       ...knownRemedies(held),
       ...removal,
     ],
