@@ -179,7 +179,7 @@ export function unansweredCall(
     ...finding,
     message: says(server),
     servedBy: backend?.actor && actorText(backend.actor),
-    waitsForNamespace: isHere ? `${serviceText(backend.service)} ${fateText(context)}` : undefined,
+    waitsForNamespace: isHere,
     remedies: remediesOf(context, call, backend),
   };
 }

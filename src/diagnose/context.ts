@@ -70,12 +70,6 @@ export function behindId(namespace: string): string {
 
 export type Rule = (context: Context) => RuleResult[];
 
-/** The finding that is waited for, and why. */
-export interface Link {
-  id: string;
-  because: string;
-}
-
 /**
  * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it
  * is about the whole cluster.
@@ -88,12 +82,12 @@ type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undef
 
 /** The links of a finding to others. */
 interface Ties {
-  /** Why the namespace itself waits for this; absent for links further down a chain. */
-  blocksNamespace: string;
-  /** Findings that this one waits for. Ids without a finding are dropped. */
-  waitsFor: Link[];
-  /** Why it can proceed only after the namespace was deleted, which closes a circle. */
-  waitsForNamespace: string;
+  /** The namespace itself waits for this; absent for links further down a chain. */
+  blocksNamespace: boolean;
+  /** Ids of findings that this one waits for. Those without a finding are dropped. */
+  waitsFor: string[];
+  /** It can proceed only after the namespace was deleted, which closes a circle. */
+  waitsForNamespace: boolean;
   /** The workload that should serve the subject, as `actorText` writes it. */
   servedBy: string;
   /** Remedies for a finding that waits for itself through others: no fix is at the end of the chain. */
@@ -114,17 +108,12 @@ export function resultId({
   return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
 }
 
-export function linksTo(results: readonly RuleResult[], because: string): Link[] {
-  return results.map((result) => ({ id: resultId(result), because }));
-}
-
-/** Returns links to the findings about the finalizers of an object. */
-export function linksToHeld(object: ObjectFacts, because: string): Link[] {
+/** Returns the ids of the findings about the finalizers of an object. */
+export function idsOfHeld(object: ObjectFacts): string[] {
   const subject = subjectOf(object);
-  return object.finalizers.map((finalizer) => ({
-    id: resultId({ code: 'object-finalizer', subject, finalizer }),
-    because,
-  }));
+  return object.finalizers.map((finalizer) =>
+    resultId({ code: 'object-finalizer', subject, finalizer }),
+  );
 }
 
 /** Returns the texts of an object beyond its metadata, if they were read. */

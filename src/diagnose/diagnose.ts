@@ -92,8 +92,8 @@ function explain(context: Context): Explained {
   return { context, results: isUnexplained ? [...results, rest(context)] : results, movement };
 }
 
-function blocks({ blocksNamespace }: RuleResult): boolean {
-  return blocksNamespace !== undefined;
+function blocks({ blocksNamespace = false }: RuleResult): boolean {
+  return blocksNamespace;
 }
 
 /** Links a finding to the owner that serves it, if that owner does not run: its start ends both. */
@@ -102,8 +102,7 @@ function withServers(results: readonly RuleResult[]): RuleResult[] {
   return results.map((result) => {
     const server = asleep.find(({ subject }) => actorText(subject) === result.servedBy);
     if (server === undefined) return result;
-    const link = { id: resultId(server), because: `${server.subject.name} serves it as well` };
-    return { ...result, waitsFor: [...(result.waitsFor ?? []), link] };
+    return { ...result, waitsFor: [...(result.waitsFor ?? []), resultId(server)] };
   });
 }
 
@@ -122,14 +121,7 @@ function linkToOtherNamespace(
   }));
   return [...results, ...inner].map((result) => ({
     ...result,
-    waitsFor: result.waitsFor?.flatMap((link) =>
-      link.id !== placeholder
-        ? [link]
-        : ends.map((end) => ({
-            id: resultId(end),
-            because: `${link.because}; there, ${end.blocksNamespace}`,
-          })),
-    ),
+    waitsFor: result.waitsFor?.flatMap((id) => (id === placeholder ? ends.map(resultId) : [id])),
   }));
 }
 

@@ -30,7 +30,7 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const next = adjacency(edges);
   const reachable = reachableFrom(NAMESPACE_NODE, next);
   const rootCauses = rootCausesOf(ids, next).filter(
-    (id) => reachable.has(id) && byId.get(id)?.isCut !== true,
+    (id) => reachable.has(id) && !byId.get(id)?.isCut,
   );
   const deadlocks = deadlocksOf(ids, next).filter((circle) =>
     circle.some((id) => reachable.has(id)),
@@ -38,29 +38,28 @@ export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const findings = [...byId].map(([id, result]) => {
     const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
     const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
-    return toFinding(id, { ...result, remedies }, targets(next, id));
+    return toFinding(id, targets(next, id), { ...result, remedies });
   });
   return { findings, edges, blockers: targets(next, NAMESPACE_NODE), rootCauses, deadlocks };
 }
 
 function edgesOf(byId: ReadonlyMap<string, RuleResult>): Edge[] {
   const edges = new Map<string, Edge>();
-  const add = (from: string, to: string, because: string): void => {
-    const key = `${from}\n${to}`;
-    // A finding never waits for itself, and two rules may have found the same link.
-    if (from !== to && !edges.has(key)) edges.set(key, { from, to, because });
+  // A finding never waits for itself, and two rules may have found the same link.
+  const add = (from: string, to: string): void => {
+    if (from !== to) edges.set(`${from}\n${to}`, { from, to });
   };
   for (const [id, result] of byId) {
-    if (result.blocksNamespace !== undefined) add(NAMESPACE_NODE, id, result.blocksNamespace);
-    for (const { id: to, because } of result.waitsFor ?? []) {
-      if (byId.has(to)) add(id, to, because);
+    if (result.blocksNamespace) add(NAMESPACE_NODE, id);
+    for (const to of result.waitsFor ?? []) {
+      if (byId.has(to)) add(id, to);
     }
-    if (result.waitsForNamespace !== undefined) add(id, NAMESPACE_NODE, result.waitsForNamespace);
+    if (result.waitsForNamespace) add(id, NAMESPACE_NODE);
   }
   return [...edges.values()];
 }
 
-function adjacency(edges: readonly Pick<Edge, 'from' | 'to'>[]): Map<string, string[]> {
+function adjacency(edges: readonly Edge[]): Map<string, string[]> {
   const byStart = Map.groupBy(edges, ({ from }) => from);
   return new Map([...byStart].map(([from, list]) => [from, list.map(({ to }) => to)]));
 }
@@ -84,20 +83,22 @@ function reachableFrom(start: string, next: ReadonlyMap<string, string[]>): Set<
 }
 
 /**
- * Finds the ends of chains. A chain ends at a finding that waits for nothing else. Findings that wait only for each
- * other are one end, represented by the first by rank. Links back to the namespace are not followed: an owner that
- * was deleted with it is where a deadlock can be broken. `ids` are sorted by rank.
+ * Finds the ends of chains, sorted by rank as `ids` are. A chain ends at a finding that waits for nothing else. Findings
+ * that wait only for each other are one end, represented by the first. Links back to the namespace are not followed: an
+ * owner that was deleted with it is where a deadlock can be broken.
  */
 function rootCausesOf(ids: readonly string[], next: ReadonlyMap<string, string[]>): string[] {
   const inner = new Map(ids.map((id) => [id, targets(next, id)]));
-  const ends = componentsOf(ids, inner).filter((members) => {
-    const within = new Set(members);
-    return members.every((id) => inner.get(id)?.every((to) => within.has(to)));
+  const ends = componentsOf(ids, inner)
+    .map((members) => new Set(members))
+    .filter((end) => [...end].every((id) => inner.get(id)?.every((to) => end.has(to))));
+  const endOf = new Map(ends.flatMap((end) => [...end].map((id) => [id, end] as const)));
+  const represented = new Set<ReturnType<typeof endOf.get>>([undefined]);
+  return ids.filter((id) => {
+    const isFirst = !represented.has(endOf.get(id));
+    represented.add(endOf.get(id));
+    return isFirst;
   });
-  const endOf = new Map(ends.flatMap((members) => members.map((id) => [id, members])));
-  const byEnd = Map.groupBy(ids, (id) => endOf.get(id));
-  byEnd.delete(undefined);
-  return [...byEnd.values()].flatMap(([first]) => first ?? []);
 }
 
 /**
@@ -178,7 +179,7 @@ interface Visit {
 }
 
 /** Omits undefined properties and the links, which are in the graph. */
-function toFinding(id: string, result: RuleResult, waitsFor: string[]): Finding {
+function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding {
   const {
     blocksNamespace,
     waitsForNamespace,
@@ -211,8 +212,8 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
     evidence: [...new Set([...a.evidence, ...b.evidence])],
     remedies: a.remedies.toSpliced(last, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
-    blocksNamespace: a.blocksNamespace ?? b.blocksNamespace,
-    waitsForNamespace: a.waitsForNamespace ?? b.waitsForNamespace,
+    blocksNamespace: a.blocksNamespace || b.blocksNamespace,
+    waitsForNamespace: a.waitsForNamespace || b.waitsForNamespace,
   };
 }
 

@@ -16,13 +16,12 @@ import {
   detailOf,
   groupOf,
   groupsOf,
+  idsOfHeld,
   isBuiltIn,
   isInside,
   isKind,
-  type Link,
-  linksTo,
-  linksToHeld,
   otherTerminating,
+  resultId,
   servedType,
   typesOf,
   valueIn,
@@ -32,7 +31,7 @@ import { currentLogLines } from './owner/logs.ts';
 import { isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
-import { findingsOfPod, linksToObject, terminatingPods } from './rules/pods.ts';
+import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
 // What a held object waits for: other terminating objects, its pods, another of its finalizers, namespaces.
 
@@ -40,113 +39,84 @@ import { findingsOfPod, linksToObject, terminatingPods } from './rules/pods.ts';
 interface Waiting {
   context: Context;
   held: Held;
-  texts: readonly Said[];
+  texts: readonly string[];
 }
 
-interface Said {
-  text: string;
-  because: string;
-}
-
-/** Why a held object waits for another terminating one. */
+/** When a held object waits for another terminating one. */
 const EDGES = {
   /**
    * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
    * only outside of the namespace, and if its own spec names the held object.
    */
-  named({ context, held }, to) {
+  named: ({ context, held }, to) => {
     const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
-    const reference = held.objects
-      .flatMap((from) => referencesTo(context, from, to))
-      .find(({ field }) => field.startsWith('status.') || isMutual);
-    const isByUid = held.objects.some((one) => hasUidInStatus(context, one, to));
-    const field = reference?.field ?? (isByUid && 'its status');
-    return field && `${field} names it, and it ${fateOf(context)}`;
-  },
-  owned({ held }, part) {
-    const isOwner = part.ownerReferences.some(({ uid }) =>
-      held.objects.some((one) => one.uid === uid),
+    return held.objects.some(
+      (from) =>
+        hasUidInStatus(context, from, to) ||
+        referencesTo(context, from, to).some(
+          ({ field }) => field.startsWith('status.') || isMutual,
+        ),
     );
-    return isOwner && 'it owns it, and waits until it is deleted';
   },
+  /** It owns it. */
+  owned: ({ held }, part) =>
+    part.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)),
   /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
-  part({ context, held }, part) {
-    const [tie] = held.objects.flatMap((one) => labelTie(held, one, part) ?? []);
-    return tie && `${tie}, and it ${fateOf(context)}`;
-  },
+  part: ({ held }, part) => held.objects.some((one) => isLabelled(held, one, part)),
   /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
-  used({ context, held }, user) {
+  used: ({ context, held }, user) => {
     const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
     return (
       (PROTECTION.test(held.finalizer) || isShared) &&
       isInSpecOf(context, user, held) &&
-      detailOf(context, user)?.endedAt === undefined &&
-      'it uses it, and has not finished'
+      detailOf(context, user)?.endedAt === undefined
     );
   },
   /** Its status, or the log of its controller, says so. */
-  told({ context, held, texts }, other) {
-    return texts.find(({ text }) => isAwaited(context, held, text, other))?.because;
-  },
-} satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => string | false | undefined>;
-
-function fateOf({ now }: Context): string {
-  return now.forecast === undefined ? 'is being deleted, too' : 'would be deleted with it';
-}
+  told: ({ context, held, texts }, other) =>
+    texts.some((text) => isAwaited(context, held, text, other)),
+} satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => boolean>;
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;
-const NAMED = 'its status names it as what it waits for';
-const NAMED_IN_LOG = "its controller's log names it as what it waits for";
 
-/** A terminating object that a held one waits for: the first of its group, under which its finding stands. */
-interface Wait {
-  object: ObjectFacts;
-  because: string;
-}
-
-/** Returns the terminating objects that a held one waits for, by these edges. */
+/** Returns the terminating objects that a held one waits for: the first of each group, under which its finding stands. */
 export function objectsAwaited(
   context: Context,
   held: Held,
   edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
-  texts: readonly Said[] = waitTexts(context, held),
-): Wait[] {
+  texts: readonly string[] = waitTexts(context, held),
+): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
-  return edges.flatMap((edge) =>
-    all.flatMap(({ object, head }) => {
-      const because = EDGES[edge]({ context, held, texts }, object);
-      return because ? [{ object: head, because }] : [];
-    }),
+  const found = edges.flatMap((edge) =>
+    all.filter(({ object }) => EDGES[edge]({ context, held, texts }, object)),
   );
+  return [...new Set(found.map(({ head }) => head))];
 }
 
-/** Returns links to everything that a held object waits for; `owner`: the one that is known to do so. */
-export function linksOfWaits(context: Context, held: Held, owner?: Actor): Link[] {
+/** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
+export function idsAwaited(context: Context, held: Held, owner?: Actor): string[] {
   const texts = [
     ...waitTexts(context, held, owner),
     ...(owner === undefined ? [] : waitsInLog(context, held, owner)),
   ];
   return [
-    ...objectsAwaited(context, held, undefined, texts).flatMap(({ object, because }) =>
-      linksToObject(context, object, because),
+    ...objectsAwaited(context, held, undefined, texts).flatMap((object) =>
+      idsOfObject(context, object),
     ),
-    ...linksToPods(context, held),
-    ...texts.flatMap((said) => finalizerAwaited(held, said)),
-    ...namespaceLinks(context, held, texts),
+    ...idsOfPods(context, held),
+    ...texts.flatMap((text) => finalizerAwaited(held, text)),
+    ...idsBehind(context, held, texts),
   ];
 }
 
-/** Returns links to what a text names as awaited. */
-export function linksOfText(context: Context, held: Held, text: string): Link[] {
-  const said = { text, because: NAMED };
+/** Returns the ids of the findings about what a text names as awaited. */
+export function idsInText(context: Context, held: Held, text: string): string[] {
   if (!isWaitText(text)) return [];
   return [
-    ...objectsAwaited(context, held, ['told'], [said]).flatMap(({ object }) =>
-      linksToHeld(object, NAMED),
-    ),
-    ...finalizerAwaited(held, said),
-    ...namespaceLinks(context, held, [said]),
+    ...objectsAwaited(context, held, ['told'], [text]).flatMap(idsOfHeld),
+    ...finalizerAwaited(held, text),
+    ...idsBehind(context, held, [text]),
   ];
 }
 
@@ -190,20 +160,20 @@ export function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Hel
 }
 
 /** Returns the texts of the status that say what is waited for. */
-function waitTexts(context: Context, held: Held, owner?: Actor): Said[] {
+function waitTexts(context: Context, held: Held, owner?: Actor): string[] {
   return statusTexts(context, held, owner)
-    .map(({ words }) => ({ text: words, because: NAMED }))
-    .filter(({ text }) => isWaitText(text));
+    .map(({ words }) => words)
+    .filter(isWaitText);
 }
 
 /** `"Waiting for the Gadget" Widget="team-1/db" Gadget="team-1/cache"`: the text has the kind, a field the name. */
-function waitsInLog(context: Context, held: Held, owner: Actor): Said[] {
+function waitsInLog(context: Context, held: Held, owner: Actor): string[] {
   return currentLogLines(context, held, owner)
     .map(({ text, beside }) => {
       const named = beside.filter((one) => isKindNamed(text, one.split(' ', 1)[0] ?? ''));
-      return { text: [text, ...named].join(' '), because: NAMED_IN_LOG };
+      return [text, ...named].join(' ');
     })
-    .filter(({ text }) => isWaitText(text));
+    .filter(isWaitText);
 }
 
 /** The end of a whole word, which is not the beginning of a longer name. */
@@ -241,8 +211,8 @@ function isTied(context: Context, a: ObjectFacts, b: ObjectFacts): boolean {
   return referencesTo(context, a, b).length + referencesTo(context, b, a).length > 0;
 }
 
-/** Returns a link to another finalizer of the object that a text names first: "waiting for B to remove A". */
-function finalizerAwaited({ objects, finalizer }: Held, { text, because }: Said): Link[] {
+/** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
+function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] {
   const [object] = objects;
   const placeOf = (one: string): number =>
     text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`));
@@ -251,31 +221,27 @@ function finalizerAwaited({ objects, finalizer }: Held, { text, because }: Said)
     .sort((a, b) => placeOf(a) - placeOf(b));
   return object === undefined || first === undefined || first === finalizer
     ? []
-    : linksToHeld({ ...object, finalizers: [first] }, because);
+    : idsOfHeld({ ...object, finalizers: [first] });
 }
 
 /** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
 export function namespacesAwaited(
   context: Context,
   held: Held,
-  texts: readonly Said[] = waitTexts(context, held),
-): { namespace: NamespaceFacts; because: string }[] {
-  return otherTerminating(context).flatMap((namespace) => {
-    const { name } = namespace;
-    const said = texts.find(({ text }) => isNamespaceNamed(text, name));
-    const [tie] = held.objects.flatMap((one) => namespaceTie(context, held, one, namespace) ?? []);
-    const reason = said?.because ?? tie;
-    const because = `it waits until Namespace ${name} is deleted (${reason})`;
-    return reason === undefined ? [] : [{ namespace, because }];
-  });
+  texts: readonly string[] = waitTexts(context, held),
+): NamespaceFacts[] {
+  return otherTerminating(context).filter(
+    (namespace) =>
+      texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
+      held.objects.some((object) => standsFor(context, held, object, namespace)),
+  );
 }
 
-/** Links to what these namespaces wait for, as far as it was read; `diagnose` puts that in their places. */
-function namespaceLinks(context: Context, held: Held, texts: readonly Said[]): Link[] {
+/** Returns the places of what these namespaces wait for, as far as it was read; `diagnose` fills them. */
+function idsBehind(context: Context, held: Held, texts: readonly string[]): string[] {
   return namespacesAwaited(context, held, texts)
-    .map(({ namespace: { name }, because }) => ({ id: behindId(name), name, because }))
     .filter(({ name }) => context.now.behind?.[name] !== undefined)
-    .map(({ id, because }) => ({ id, because }));
+    .map(({ name }) => behindId(name));
 }
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
@@ -285,57 +251,52 @@ function isNamespaceNamed(text: string, name: string): boolean {
 }
 
 /**
- * Says why an object stands for a namespace: it has a manifest of it, its status refers to it, or the namespace names it in
- * a label or annotation of the object's project (`example.com/child-of: db`).
+ * Reports whether an object stands for a namespace: it has a manifest of it, its status refers to it, or the namespace names
+ * it in a label or annotation.
  */
-function namespaceTie(
+function standsFor(
   context: Context,
   held: Held,
   object: ObjectFacts,
   namespace: NamespaceFacts,
-): string | undefined {
+): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
-  const made = references.find(
+  const isMade = references.some(
     (one) =>
       one.kind === 'Namespace' &&
       one.name === namespace.name &&
       (one.isMade || one.field.startsWith('status.')),
   );
   const isOrphaned = settings.includes('spec.deletionPolicy=Orphan');
-  if (made !== undefined) return isOrphaned ? undefined : `${made.field} names it`;
-  return labelTie(held, object, namespace);
+  return isMade ? !isOrphaned : isLabelled(held, object, namespace);
 }
 
-/** Says by which label or annotation, of the project of a held object, something else names it. */
-function labelTie(
+/** Reports whether something else names a held object in a label or annotation of the object's project. */
+function isLabelled(
   { finalizer, type }: Held,
-  { uid, kind, namespace, name }: ObjectFacts,
+  { uid, namespace, name }: ObjectFacts,
   other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
-): string | undefined {
+): boolean {
   const names = [uid, name, `${namespace}/${name}`];
   // A SubnamespaceAnchor has the name of its namespace, which names the parent.
   if (name === other.name) names.push(namespace);
   const projects = [domainOf(finalizer), type.group];
-  const [key] =
-    Object.entries({ ...other.labels, ...other.annotations }).find(([key, value]) => {
-      const [domain = '', ...rest] = key.split('/');
-      const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
-      const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
-      return isOwn && names.includes(value);
-    }) ?? [];
-  return key && `its ${key} names ${kind} ${name}`;
+  return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
+    const [domain = '', ...rest] = key.split('/');
+    const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
+    const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
+    return isOwn && names.includes(value);
+  });
 }
 
-/** Returns links to the terminating pods that the held object owns, directly or through other objects. */
-export function linksToPods(context: Context, { objects }: Held): Link[] {
+/** Returns the ids of the findings about terminating pods that the held object owns, directly or through others. */
+export function idsOfPods(context: Context, { objects }: Held): string[] {
   return terminatingPods(context)
     .filter((pod) => {
       const owners = new Set(ownersAbove(context, pod).map(({ uid }) => uid));
       return objects.some(({ uid }) => owners.has(uid));
     })
-    .flatMap((pod) =>
-      linksTo(findingsOfPod(context, pod), `Pod ${pod.name} belongs to it and has not ended`),
-    );
+    .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
 
 const objectsByUid = remember(({ now }: Context) => {
@@ -389,7 +350,7 @@ export function namedOutside(
       placesOf(typeNamed(context, held, kind, group), [namespace], name),
     );
   const told = waitTexts(context, held)
-    .flatMap(({ text }) => [...text.matchAll(NAMED_OBJECT)])
+    .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
     .filter(([, kind = '']) => !isKind({ kind: 'Namespace' }, kind))
     .map(([, kind = '', place, name = '']) =>
       placesOf(typeNamed(context, held, kind), place ? [place] : controllers, name),
@@ -437,7 +398,7 @@ export function chainCutText(context: Context, held: Held): string | undefined {
     ...namedOutside(context, held)
       .filter((one) => isCut(now.partners[partnerKey({ ...one.type, ...one })]))
       .map(({ type, name }) => `it names ${type.kind} ${name}, which`),
-    ...namespacesAwaited(context, held).map(({ namespace: { name } }) => `Namespace ${name}`),
+    ...namespacesAwaited(context, held).map(({ name }) => `Namespace ${name}`),
   ];
   const details = held.objects.flatMap(({ uid }) => now.details[uid] ?? []);
   if (details.length > 0 && details.every(isCut)) unread.push('its status');

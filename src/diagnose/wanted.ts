@@ -287,7 +287,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
       : [
           { partners: ownersOfPods(context) },
           ...held.map((one) => ({
-            behind: namespacesAwaited(context, one).map((wait) => wait.namespace),
+            behind: namespacesAwaited(context, one),
           })),
           { logs: isRead ? logsOfSuspects(context, held) : [] },
         ]),

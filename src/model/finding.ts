@@ -107,7 +107,6 @@ export const NAMESPACE_NODE = 'namespace';
 export interface Edge {
   from: string;
   to: string;
-  because: string;
 }
 
 export interface Diagnosis {

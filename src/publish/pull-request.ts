@@ -5,7 +5,7 @@ import type { HostEvent } from './workflow-run.ts';
 const ASK = 'give the input "pr-number" for a comment';
 
 /** The number of a pull request, or the reason why there is none. */
-export type FoundPullRequest = { number: number } | { reason: string };
+type FoundPullRequest = { number: number } | { reason: string };
 
 type PullRequestApi = Pick<HostApi, 'pullsOfBranch' | 'pullsOfCommit'>;
 

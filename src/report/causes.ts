@@ -11,6 +11,8 @@ export interface Root {
   links: Finding[];
   /** All findings that hold the namespace and whose chains end here, `links[0]` among them. */
   blockers: Finding[];
+  /** The others of a circle in which the root cause itself waits; empty if it waits for no finding. */
+  circle: Finding[];
 }
 
 /** Returns every root cause, in the diagnosis's order. A root cause without a blocker is a chain of its own. */
@@ -41,7 +43,11 @@ export function rootsOf(namespace: NamespaceResult): Root[] {
     const reaching = new Set([id]);
     for (const one of reaching) for (const { from } of waiting.get(one) ?? []) reaching.add(from);
     const held = [...reaching].filter((one) => blockers.has(one));
-    return [{ namespace, finding, links, blockers: held.flatMap((one) => byId.get(one) ?? []) }];
+    const around = graph.deadlocks.find((one) => one.includes(id)) ?? [];
+    const isWaiting = finding.waitsFor.some((one) => around.includes(one));
+    const others = isWaiting ? around.filter((one) => one !== id) : [];
+    const findingsOf = (ids: readonly string[]) => ids.flatMap((one) => byId.get(one) ?? []);
+    return [{ namespace, finding, links, blockers: findingsOf(held), circle: findingsOf(others) }];
   });
 }
 

@@ -1,4 +1,5 @@
-import { upperFirst } from '../base/text.ts';
+import { shellQuote, upperFirst } from '../base/text.ts';
+import type { LeftBehind } from '../model/result.ts';
 import { groupsBy } from './causes.ts';
 import type { Action, Remedies } from './remedies.ts';
 import { asSentences, leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
@@ -264,16 +265,35 @@ function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: 
  * Returns the visible lines about leftovers: objects that break others, or that there are none. What is outside of the
  * cluster, and objects of other namespaces, are not searched.
  */
-function leftBehindLines({ leftBehind, namespaces }: View, detail: Detail): Block[] {
+function leftBehindLines({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [lineBlock('No cluster-scoped object that was read points into it.')];
   }
   const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers);
-  return breaking.slice(0, detail.rows).map((one) => {
+  return breaking.slice(0, detail.rows).flatMap((one) => {
     const why = `${objectName(one)}: ${diagnosed(one.why)}`;
-    return lineBlock(`${bold('Breaks other namespaces:')} ${why}.`);
+    const line = lineBlock(`${bold('Breaks other namespaces:')} ${why}.`);
+    const fix = removalOf(one, run.kind === 'forecast');
+    if (fix === undefined) return [line];
+    return [
+      line,
+      { kind: 'actions', title: 'Fix', actions: [fix], isOrdered: false, first: 1, left: 0 },
+    ];
   });
+}
+
+/** Returns how to remove what calls a Service of the namespace; undefined if objects would be lost with it. */
+function removalOf({ kind, name }: LeftBehind, isForecast: boolean): Action | undefined {
+  const isWebhook = /^(Validating|Mutating)WebhookConfiguration$/.test(kind);
+  if (kind !== 'APIService' && !isWebhook) return undefined;
+  const when = isForecast ? 'before the namespace' : 'if it was installed with the namespace';
+  return {
+    text: `Delete ${objectName({ kind, name })} ${when}`,
+    command: `kubectl delete ${kind.toLowerCase()} ${shellQuote(name)}`,
+    risk: isWebhook ? 'all its webhooks stop for the whole cluster' : undefined,
+    others: [],
+  };
 }
 
 function harmlessFold({ leftBehind, run }: View, isMany: boolean, detail: Detail): Block[] {

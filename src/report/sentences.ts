@@ -8,7 +8,7 @@ import {
 } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
-import { type Cause, needsNoSubject } from './causes.ts';
+import { type Cause, needsNoSubject, type Root } from './causes.ts';
 import {
   bold,
   capitalized,
@@ -68,11 +68,11 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
     if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
       return `finalizer ${literal(finalizer)}`;
     }
-    if (needsNoSubject(finding, waits)) return `the owner of finalizer ${literal(finalizer)}`;
+    if (needsNoSubject(finding, waits)) return `the controller of finalizer ${literal(finalizer)}`;
   }
   const subject = findingSubject(finding, home);
-  // The sentence about a missing owner has its own words for what was not found and what would not be visible.
-  const isGuess = finding.certainty === 'likely' && finding.code !== 'owner-missing';
+  // The sentence about an owner has its certainty itself.
+  const isGuess = finding.certainty === 'likely' && !code.startsWith('owner-');
   return isGuess ? `${subject} (most likely)` : subject;
 }
 
@@ -94,7 +94,8 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
   const own = message.slice(0, message.endsWith(quote) ? message.length - quote.length : undefined);
   const past = scene.isOver ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
   const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
-  return findingText(`${short}${message.slice(own.length)}`, finding, scene);
+  const subjects = [finding, ...(previous ? [previous] : [])].map(({ subject }) => subject);
+  return findingText(`${short}${message.slice(own.length)}`, finding, scene, subjects);
 }
 
 const PAST: Record<string, string> = { is: 'was', has: 'had' };
@@ -122,12 +123,14 @@ export function findingText(
   return isQuoting ? `${words} ${literal(quote)}` : words;
 }
 
+type Chain = Pick<Root, 'circle' | 'links'>;
+
 /** Returns the clauses of a chain, one per link, each readable after the one before it; of a long one the two ends. */
-export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
+export function chainClauses({ links, circle }: Chain, scene: Scene): Words[] {
   const isLong = links.length > MAX_LINKS_TOLD;
   // An owner is told together with the object that it holds.
   const end = links.length - (links.at(-1)?.code.startsWith('owner-') ? 2 : 1);
-  return links.flatMap((link, at) => {
+  const clauses = links.flatMap((link, at) => {
     const previous = links[at - 1];
     if (previous === undefined) {
       return [`${findingSubject(link, scene.home)} ${messageWords(link, scene)}`];
@@ -137,6 +140,13 @@ export function chainClauses(links: readonly Finding[], scene: Scene): Words[] {
     const which = `${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
     return [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
   });
+  if (circle.length === 0) return clauses;
+  const others = circle.map((one) => findingSubject(one, scene.home));
+  const all = listWords(
+    [waiterWords(links.at(-1), scene, links.length), ...others],
+    MAX_LINKS_TOLD,
+  );
+  return [...clauses, `${all} wait for each other`];
 }
 
 /** Returns the subject of "waits for": "it" after the first link, later the name of the object. */

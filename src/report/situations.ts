@@ -29,7 +29,7 @@ export function situationRoot(namespace: NamespaceResult): Root | undefined {
     quote,
     remedies: remedy === undefined ? [] : [remedy],
   };
-  return { namespace, finding, links: [finding], blockers: [] };
+  return { namespace, finding, links: [finding], blockers: [], circle: [] };
 }
 
 function situationOf(namespace: NamespaceResult): Situation | undefined {

@@ -209,11 +209,12 @@ function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
 }
 
 function causeView(cause: Cause, run: RunResult) {
-  const [{ namespace, links }] = cause;
+  const [first] = cause;
+  const { namespace, links, circle } = first;
   const names = namespacesOf(cause).map(({ name }) => name);
   const isGone = !isStillHeld(namespace);
   const scene = sceneOf(namespace, run);
-  const clauses = chainClauses(links, scene);
+  const clauses = chainClauses(first, scene);
   return {
     title: causeTitle(cause),
     /** The cause as an entry of a list: "5 namespaces, for up to 2 days: for example in preview-1, …". */
@@ -226,7 +227,7 @@ function causeView(cause: Cause, run: RunResult) {
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
-    proofs: links
+    proofs: [...links, ...circle.filter((one) => !links.includes(one))]
       .map((link, at) => proofOf(link, links[at - 1], scene))
       .filter(({ lines }) => lines.length > 0),
     namespaces: names,
@@ -265,11 +266,11 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
 
 /** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
-  const [{ namespace, finding, links }] = cause;
+  const [{ namespace, finding, links, circle }] = cause;
   const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
   const finalizers = finalizersOf(cause).filter((one) => one !== finding.finalizer);
   const objects = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
-  for (const link of links.slice(0, 1)) objects.delete(wordsOf(link));
+  for (const link of [...links.slice(0, 1), ...circle]) objects.delete(wordsOf(link));
   const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...objects];
   return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
 }
@@ -313,8 +314,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
     state,
     headline: `Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence:
-      first === undefined ? notRead : `${asSentence(chainClauses(first.links, scene))}${more}`,
+    sentence: first === undefined ? notRead : `${asSentence(chainClauses(first, scene))}${more}`,
     /** The first root cause. */
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     /** The titles of its causes. */
@@ -352,7 +352,7 @@ function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Wor
 }
 
 /** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
-export function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
+function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);

@@ -177,10 +177,8 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
   const blockers =
     given.blockers ?? findings.map(({ id }) => id).filter((id) => !waitedFor.has(id));
   const edges: Edge[] = [
-    ...blockers.map((to) => ({ from: NAMESPACE_NODE, to, because: 'it is still there' })),
-    ...findings.flatMap(({ id, waitsFor }) =>
-      waitsFor.map((to) => ({ from: id, to, because: 'only its owner removes it' })),
-    ),
+    ...blockers.map((to) => ({ from: NAMESPACE_NODE, to })),
+    ...findings.flatMap(({ id, waitsFor }) => waitsFor.map((to) => ({ from: id, to }))),
   ];
   return {
     findings: [...findings],

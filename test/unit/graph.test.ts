@@ -66,15 +66,12 @@ function resultOf(sketch: Sketch, idByName: ReadonlyMap<string, string>): RuleRe
     scope: 'namespace',
     remedies: [],
     ...(sketch.count === undefined ? {} : { count: sketch.count }),
-    ...(sketch.blocks ? { blocksNamespace: 'it is there' } : {}),
-    ...(sketch.back ? { waitsForNamespace: 'it was deleted with it' } : {}),
+    ...(sketch.blocks ? { blocksNamespace: true } : {}),
+    ...(sketch.back ? { waitsForNamespace: true } : {}),
     ...(sketch.for === undefined
       ? {}
       : {
-          waitsFor: sketch.for.map((name) => ({
-            id: idByName.get(name) ?? `unknown:${name}`,
-            because: 'so it is',
-          })),
+          waitsFor: sketch.for.map((name) => idByName.get(name) ?? `unknown:${name}`),
         }),
   };
 }
@@ -105,11 +102,7 @@ describe('buildGraph', () => {
   test('a link back to the namespace is an edge, a link to an unknown finding is none', () => {
     const { graph } = draw(...sketchesOf('held! > owner nobody; owner^:owner-missing'));
     const [owner] = graph.rootCauses;
-    expect(graph.edges).toContainEqual({
-      from: owner,
-      to: NAMESPACE_NODE,
-      because: 'it was deleted with it',
-    });
+    expect(graph.edges).toContainEqual({ from: owner, to: NAMESPACE_NODE });
     expect(graph.edges).toHaveLength(3);
     expect(graph.findings.find(({ id }) => id === graph.blockers[0])?.waitsFor).toEqual([owner]);
   });

@@ -9,9 +9,10 @@ import {
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
+import { viewOf } from '../../src/report/view.ts';
 import { literal, toMarkdown, toPlain } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
-import { diagnosis, FINISHED_AT, finding, namespaceResult } from '../stub/results.ts';
+import { diagnosis, FINISHED_AT, finding, namespaceResult, runOf } from '../stub/results.ts';
 
 const HOME = 'preview-pr-1';
 const SCENE = { home: HOME, now: FINISHED_AT };
@@ -39,7 +40,7 @@ function clauses(...links: Link[]): string[] {
     if (next !== undefined) link.waitsFor = [next.id];
   });
   const [only] = rootsOf(namespaceResult({ name: HOME, diagnosis: diagnosis(findings) }));
-  return chainClauses(only?.links ?? [], SCENE);
+  return only === undefined ? [] : chainClauses(only, SCENE);
 }
 
 test('a clause with its own full stop gets no second one', () => {
@@ -104,11 +105,32 @@ describe('the sentences of a chain', () => {
 });
 
 test.each([
-  { certainty: 'likely' as const, told: 'Deployment ops/operator (most likely)' },
-  { certainty: 'proven' as const, told: 'Deployment ops/operator' },
-])('a link to an owner that is $certainty contains that word', ({ certainty, told }) => {
-  const owner = finding({ code: 'owner-failing', subject: OPERATOR, message: 'is', certainty });
-  expect(toPlain(linkWords(owner, HOME, undefined))).toBe(told);
+  { code: 'admission-denied' as const, told: 'Deployment ops/operator (most likely)' },
+  // The message about an owner has this word.
+  { code: 'owner-failing' as const, told: 'Deployment ops/operator' },
+])('a link to a likely $code is $told', ({ code, told }) => {
+  const likely = finding({ code, subject: OPERATOR, message: 'is', certainty: 'likely' });
+  expect(toPlain(linkWords(likely, HOME, undefined))).toBe(told);
+});
+
+test('two objects that wait for each other are told as such', () => {
+  const held = (name: string): Finding =>
+    finding({ ...HELD, subject: subject('Widget', name, HOME), id: name });
+  const [a, b] = [held('a'), held('b')];
+  const found = diagnosis(
+    [
+      { ...a, waitsFor: ['b'] },
+      { ...b, waitsFor: ['a'] },
+    ],
+    {
+      ...{ blockers: ['a', 'b'], rootCauses: ['a'], deadlocks: [['a', 'b']] },
+    },
+  );
+  const [only] = viewOf(runOf([namespaceResult({ name: HOME, diagnosis: found })])).causes;
+  expect(toPlain(asSentences(only?.clauses ?? []))).toBe(
+    'Widget a is held by finalizer a/b. It and Widget b wait for each other.',
+  );
+  expect(only?.also).toBe('');
 });
 
 describe('timestamps in sentences', () => {

@@ -414,9 +414,8 @@ function policyDenied(
         ? []
         : [withRole(isLost ? 'now' : 'or', exemptionFromBinding(context, kind, binding))]),
     ],
-    waitsForNamespace: isLost
-      ? 'its parameters were in this namespace, where nothing can be created'
-      : undefined,
+    // Its parameters were in this namespace, where nothing can be created.
+    waitsForNamespace: isLost,
   };
 }
 

@@ -134,9 +134,7 @@ export function missingOwner(
         ? []
         : [installed, ...pauseRemedies(context, held), ...knownRemedies(held, true), ...removal]),
     ],
-    waitsForNamespace: inside
-      ? `${gone === undefined ? 'its controller' : 'it'} ${fateText(context)}`
-      : undefined,
+    waitsForNamespace: inside,
   };
 }
 

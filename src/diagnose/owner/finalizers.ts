@@ -3,10 +3,10 @@ import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot
 import {
   type Context,
   foldSubjects,
+  idsOfHeld,
   isForeseen,
   isInside,
   itemsIn,
-  linksToHeld,
   namespaceSubject,
   type RuleResult,
   resultId,
@@ -107,7 +107,7 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {
-    for (const { object } of objectsAwaited(context, held)) {
+    for (const object of objectsAwaited(context, held)) {
       if (found.has(object.uid)) continue;
       found.set(object.uid, object);
       for (const next of finalizersOfObject(context, object)) visit(next);
@@ -157,9 +157,9 @@ function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
   }
   return results.map((result) => {
     const told = (isLost(result) ? first.get(resultId(result)) : undefined) ?? result;
-    const waitsFor = told.waitsFor?.map((link) => {
-      const one = first.get(link.id);
-      return one === undefined ? link : { ...link, id: resultId(one) };
+    const waitsFor = told.waitsFor?.map((id) => {
+      const one = first.get(id);
+      return one === undefined ? id : resultId(one);
     });
     return waitsFor === undefined ? told : { ...told, waitsFor };
   });
@@ -174,9 +174,6 @@ function objectResults(context: Context, held: Held): RuleResult[] {
   if (owner.isExpected) return [];
   const message = `is held by finalizer ${finalizer}`;
   const foreseen = isForeseen(context, held);
-  const why = foreseen
-    ? `it would stay, because it has finalizer ${finalizer}`
-    : `it has been terminating since ${since} and has finalizer ${finalizer}`;
   return [
     {
       code: 'object-finalizer',
@@ -187,7 +184,7 @@ function objectResults(context: Context, held: Held): RuleResult[] {
       since: foreseen ? undefined : since,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: isInside(context, first.namespace) ? why : undefined,
+      blocksNamespace: isInside(context, first.namespace),
       waitsFor: owner.waitsFor,
       wayOut: owner.wayOut,
     },
@@ -247,7 +244,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       since: namespace.deletionTimestamp,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: `${list} has the entry ${finalizer}`,
+      blocksNamespace: true,
       waitsFor: owner.waitsFor,
       wayOut: owner.wayOut,
     },
@@ -268,8 +265,6 @@ function dependentResults(context: Context, held: Held): OwnerResults {
           ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
         ),
     )
-    .flatMap((object) =>
-      linksToHeld(object, 'the Namespace owns it, and was deleted in the foreground'),
-    );
+    .flatMap(idsOfHeld);
   return waitsFor.length === 0 ? ownerResults(context, held) : { ...NO_OWNER_EXPECTED, waitsFor };
 }

@@ -6,14 +6,13 @@ import { withRole } from '../commands.ts';
 import {
   type Context,
   groupsOf,
+  idsOfHeld,
   isForeseen,
   isInside,
   itemsIn,
-  type Link,
-  linksTo,
-  linksToHeld,
   listNames,
   type RuleResult,
+  resultId,
   shortQuote,
   subjectOf,
   willBeDeleted,
@@ -23,8 +22,8 @@ import {
   inactiveControllerManager,
   MANAGER_LEASE,
 } from '../rules/controller.ts';
-import { linksToObject } from '../rules/pods.ts';
-import { chainCutText, linksOfWaits, linksToPods, objectsAwaited } from '../waits.ts';
+import { idsOfObject } from '../rules/pods.ts';
+import { chainCutText, idsAwaited, idsOfPods, objectsAwaited } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -48,14 +47,14 @@ import { pausedBy } from './pauses.ts';
 import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
-import { type Owner, partnerDown, REFUSED, stateResults } from './states.ts';
+import { type Owner, partnerDown, stateResults } from './states.ts';
 import { suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
 export interface OwnerResults {
   /** The findings that the held object waits for. */
-  waitsFor: Link[];
+  waitsFor: string[];
   results: RuleResult[];
   /** The removal of the finalizer, which ends a circle of objects that wait for each other. */
   wayOut?: Remedy[];
@@ -75,7 +74,6 @@ export const NO_OWNER_EXPECTED: OwnerResults = {
 const EXPECTED: OwnerResults = { ...NO_OWNER_EXPECTED, isExpected: true };
 
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
-const BECAUSE = 'only its owner removes the finalizer';
 
 /**
  * Returns the findings about the owner. `siblings`: the other finalizers of the same objects that a person may
@@ -118,16 +116,15 @@ export function ownerResults(
   const whole = code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole)) {
     const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
-    const because = `it is a part of it, and its controller ignores ${whole.kind} ${whole.name}`;
-    return { ...NO_OWNER_EXPECTED, waitsFor: linksToHeld(group?.examples[0] ?? whole, because) };
+    return { ...NO_OWNER_EXPECTED, waitsFor: idsOfHeld(group?.examples[0] ?? whole) };
   }
   const mayWait = code === 'owner-running';
-  const partners = mayWait ? linksOfWaits(context, held, owner?.actor) : [];
+  const partners = mayWait ? idsAwaited(context, held, owner?.actor) : [];
   const isWaiting = partners.length > 0;
   // An owner that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
   const further =
     code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
-      ? linksOfWaits(context, held)
+      ? idsAwaited(context, held)
       : [];
   const cut = chainCutText(context, held);
   results[0] = {
@@ -147,12 +144,7 @@ export function ownerResults(
   const wakeless = code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
   const shown = [...own, ...extra, ...wakeless];
   return {
-    waitsFor: [
-      ...partners,
-      ...linksTo(own.slice(0, 1), BECAUSE),
-      ...linksTo(extra, REFUSED),
-      ...linksTo(wakeless, 'it would refuse the pods of its owner'),
-    ],
+    waitsFor: [...partners, ...[...own.slice(0, 1), ...extra, ...wakeless].map(resultId)],
     results: shown,
     wayOut: removal,
     isRemovable,
@@ -210,12 +202,12 @@ function heldByPartner(
 ): Partial<OwnerResults> {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
   const partners = objectsAwaited(context, held, ['named']).filter(
-    ({ object }) => !waiting.includes(object.uid),
+    ({ uid }) => !waiting.includes(uid),
   );
-  const waitsFor = partners.flatMap(({ object, because }) =>
+  const waitsFor = partners.flatMap((object) =>
     finalizersOfObject(context, object)
       .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
-      .flatMap(({ finalizer }) => linksToHeld({ ...object, finalizers: [finalizer] }, because)),
+      .flatMap(({ finalizer }) => idsOfHeld({ ...object, finalizers: [finalizer] })),
   );
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
@@ -275,8 +267,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { finalizer, subject } = held;
   const manager = controllerManager(context);
   const endAt = (result: RuleResult, ...causes: RuleResult[]): OwnerResults => {
-    const waitsFor = linksTo([result], BECAUSE);
-    return { ...NO_OWNER_EXPECTED, waitsFor, results: [result, ...causes] };
+    const results = [result, ...causes];
+    return { ...NO_OWNER_EXPECTED, waitsFor: [resultId(result)], results };
   };
   if (manager.state === 'stale') return endAt(inactiveControllerManager(context, manager));
   const isFresh = manager.state === 'fresh';
@@ -299,17 +291,17 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   if (obstacles.length > 0 || first !== undefined) {
     const quote = first === undefined ? undefined : shortQuote(first.error.text);
     const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
-    const more = { quote, waitsFor: linksTo(obstacles, REFUSED) };
+    const more = { quote, waitsFor: obstacles.map(resultId) };
     const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
   const { links, names: users } = usersOf(context, held);
   if (isForeseen(context, held) && users.length === 0) return EXPECTED;
-  const children = objectsAwaited(context, held, ['owned']).flatMap(({ object, because }) =>
-    linksToObject(context, object, because),
+  const children = objectsAwaited(context, held, ['owned']).flatMap((object) =>
+    idsOfObject(context, object),
   );
   // The garbage collector waits for the pods that an object owns as well.
-  const pods = held.finalizer === 'foregroundDeletion' ? linksToPods(context, held) : [];
+  const pods = held.finalizer === 'foregroundDeletion' ? idsOfPods(context, held) : [];
   const parts = [...links, ...children, ...pods];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
   const names = listNames(users, 3);

@@ -4,10 +4,9 @@ import {
   detailOf,
   groupOf,
   groupsOf,
+  idsOfHeld,
   isInside,
   itemsIn,
-  type Link,
-  linksToHeld,
   specSettings,
   valueIn,
 } from '../context.ts';
@@ -63,7 +62,7 @@ export function headsOf(context: Context, { objects }: Held): ObjectFacts[] {
  * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. `names`: without pods that
  * would be deleted with the namespace.
  */
-export function usersOf(context: Context, held: Held): { links: Link[]; names: string[] } {
+export function usersOf(context: Context, held: Held): { links: string[]; names: string[] } {
   const ending = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
   const users = held.objects
     .flatMap((object) => detailOf(context, object)?.references ?? [])
@@ -72,7 +71,7 @@ export function usersOf(context: Context, held: Held): { links: Link[]; names: s
     );
   const links = terminatingObjects(context)
     .filter(({ object }) => users.some(({ uid }) => uid === object.uid))
-    .flatMap(({ head }) => linksToHeld(head, 'it is used by it, and waits until it is deleted'));
+    .flatMap(({ head }) => idsOfHeld(head));
   return {
     links,
     names: users.map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),

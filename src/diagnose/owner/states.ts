@@ -14,7 +14,6 @@ import {
   isForeseen,
   isInside,
   itemsIn,
-  linksTo,
   listNames,
   type RuleResult,
   resultId,
@@ -25,7 +24,7 @@ import {
 import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
-import { linksOfText, linksOfWaits, namespacesAwaited } from '../waits.ts';
+import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import { restrictionText } from './exclusions.ts';
 import { type Held, knownFinalizer, lateWriters } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
@@ -176,7 +175,7 @@ function signsOf(owner: Owner): Signs {
     ...statements,
     ...lateWriters(held),
     ...logLinesAbout(context, held, actor),
-    ...linksOfWaits(context, held, actor),
+    ...idsAwaited(context, held, actor),
   ];
   // Whether the clean-up may create objects here, the catalogue says of a known product.
   const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
@@ -190,19 +189,16 @@ function signsOf(owner: Owner): Signs {
       ({ error: { kind, text }, at }) =>
         (isLeading || at >= held.since) &&
         (kind !== 'namespace-terminating' || mayCreate) &&
-        linksOfText(context, held, text).length === 0,
+        idsInText(context, held, text).length === 0,
     ),
   };
 }
 
 const REMOVES = 'it then removes the finalizer';
-/** The removal of the finalizer is refused: the finding about what refuses it is linked by this sentence. */
-export const REFUSED = 'it refuses the update that removes the finalizer';
-/** A workload that is deleted with the namespace does not start again in it. */
-const WITH_NAMESPACE = 'it is in this namespace and is being deleted with it';
 
+/** A workload that is deleted with the namespace does not start again in it. */
 function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForNamespace'> {
-  return { waitsForNamespace: isInside(context, actor.namespace) ? WITH_NAMESPACE : undefined };
+  return { waitsForNamespace: isInside(context, actor.namespace) };
 }
 
 /** Its arguments leave the object out: nothing that it does matters. */
@@ -318,7 +314,7 @@ function notReady(owner: Signs): Found | undefined {
       ...asleepInside(owner),
       quote: why,
       evidence: [...evidence, ...troubles.slice(0, 5)],
-      waitsFor: linksTo(causes, 'it refuses the pods of the controller'),
+      waitsFor: causes.map(resultId),
     },
     causes,
   };
@@ -385,8 +381,8 @@ function failing(owner: Signs): Found {
     more: {
       quote,
       evidence: [...said.slice(0, 10), ...(lack === undefined ? [] : [lack])],
-      waitsFor: linksTo(causes, REFUSED),
-      waitsForNamespace: lost?.text,
+      waitsFor: causes.map(resultId),
+      waitsForNamespace: lost !== undefined,
     },
     causes,
   };
@@ -536,10 +532,7 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
   return {
     words: ` and runs, but may do so only by ${because[0]}, which is deleted with this namespace`,
     remedies: orderRemedies(context, held, "their controller's permissions"),
-    more: {
-      waitsForNamespace:
-        'the binding that gives it permissions here is deleted with this namespace',
-    },
+    more: { waitsForNamespace: true },
   };
 }
 
@@ -552,7 +545,9 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const states = [
     ...owner.questions,
     ...owner.partners.map(partnerText),
-    ...namespacesAwaited(context, held).map(({ because }) => because),
+    ...namespacesAwaited(context, held).map(
+      ({ name }) => `it waits until Namespace ${name} is deleted`,
+    ),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(
         (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
@@ -586,8 +581,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
     more: {
       certainty: first.certainty,
       evidence: clauses,
-      waitsForNamespace:
-        names === '' ? undefined : `${names}: not available while this namespace terminates`,
+      waitsForNamespace: names !== '',
     },
   };
 }

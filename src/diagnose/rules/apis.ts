@@ -80,7 +80,7 @@ export function failingApis(context: Context): RuleResult[] {
       message: 'cannot be emptied: the namespace controller could not discover the resource types',
       evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
       remedies: [],
-      blocksNamespace: 'the namespace controller does not know which types exist',
+      blocksNamespace: true,
     },
   ];
 }
@@ -88,7 +88,7 @@ export function failingApis(context: Context): RuleResult[] {
 function unavailableApiService(
   context: Context,
   service: ApiServiceFacts,
-  { group, version, reasons }: FailingGroup,
+  { reasons }: FailingGroup,
 ): RuleResult {
   const { available, name } = service;
   const failure = failureOf(service);
@@ -112,7 +112,7 @@ function unavailableApiService(
     evidence: [condition, ...reasons],
     since: available?.since,
     stop: removalOf(service),
-    blocksNamespace: `no namespace can be deleted until every API group responds, and ${group}/${version} does not`,
+    blocksNamespace: true,
   });
 }
 
@@ -160,7 +160,6 @@ function undiscoveredGroup(
   service: ApiServiceFacts | undefined,
   { group, version, reasons }: FailingGroup,
 ): RuleResult {
-  const blocksNamespace = `no namespace can be deleted until every API group can be discovered, and ${group}/${version} cannot`;
   const see = rawRemedy(`${group}/${version}`, `/apis/${group}/${version}`);
   if (service?.service === undefined) {
     return {
@@ -174,7 +173,7 @@ function undiscoveredGroup(
         }),
         see,
       ],
-      blocksNamespace,
+      blocksNamespace: true,
     };
   }
   const { available } = service;
@@ -190,6 +189,6 @@ function undiscoveredGroup(
     evidence: [...reasons, `Available=True (${available?.reason}): ${available?.message}`],
     stop: removalOf(service),
     fix: [withRole('now', { text: now }), see],
-    blocksNamespace,
+    blocksNamespace: true,
   });
 }

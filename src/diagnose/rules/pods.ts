@@ -23,12 +23,11 @@ import {
   type Context,
   foldSubjects,
   groupsOf,
+  idsOfHeld,
   itemsIn,
-  type Link,
-  linksTo,
-  linksToHeld,
   listNames,
   type RuleResult,
+  resultId,
   shortQuote,
   subjectOf,
   typeName,
@@ -53,7 +52,7 @@ const ENDLESS_GRACE = 6 * 3_600;
 const GRACE = {
   code: 'pod-grace-period',
   scope: 'namespace',
-  blocksNamespace: 'pods are deleted first, and its containers may still run',
+  blocksNamespace: true,
 } as const;
 
 function shortenRemedy(
@@ -172,9 +171,6 @@ export function wantedNodeAgents(context: Context): Pick<Wanted, 'cluster' | 'pl
   return wantedAgents(context, [...overdueByNode(context).values()]);
 }
 
-const NODE_STAYS =
-  'its Node object is being deleted, and the pod garbage collector deletes its pods once it is gone';
-
 /** Returns the Node objects of such pods that are being deleted themselves: a finalizer holds them. */
 export function terminatingNodes(context: Context): ObjectFacts[] {
   return [...overdueByNode(context).keys()].flatMap((name) => nodeObject(context, name) ?? []);
@@ -219,8 +215,8 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       // A kubelet that reports itself as not ready may still end pods.
       certainty: now.forecast !== undefined && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(context, nodeName, node, pods),
-      waitsFor: heldNode === undefined ? [] : linksToHeld(heldNode, NODE_STAYS),
-      blocksNamespace: `Pod ${names} on it is terminating and only its kubelet can confirm the end`,
+      waitsFor: heldNode === undefined ? [] : idsOfHeld(heldNode),
+      blocksNamespace: true,
     };
   }
   const { why } = trouble;
@@ -242,7 +238,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
       withRole('or', { text: `If nothing else helps, restart ${restart}` }),
     ],
-    blocksNamespace: `it should have ended at ${end}`,
+    blocksNamespace: true,
   };
 }
 
@@ -359,10 +355,10 @@ export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: s
   return finalizer === CLAIM_PROTECTION && usersOf(context, object).length > 0;
 }
 
-/** Returns links to the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
-export function linksToObject(context: Context, object: ObjectFacts, because: string): Link[] {
+/** Returns the ids of the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
+export function idsOfObject(context: Context, object: ObjectFacts): string[] {
   const [inUse] = claimResults(context, object);
-  return inUse === undefined ? linksToHeld(object, because) : linksTo([inUse], because);
+  return inUse === undefined ? idsOfHeld(object) : [resultId(inUse)];
 }
 
 function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
@@ -398,23 +394,19 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       since: claim.deletionTimestamp,
       scope: 'namespace',
       remedies: staying.length > 0 && refused.length === 0 ? [deletion] : [],
-      blocksNamespace: `it is terminating and Pod ${names} still uses it`,
-      waitsFor: [
-        ...pods.flatMap((pod) => podFindings(context, pod)),
-        ...linksTo(refused, `it refuses the deletion of Pod ${names}`),
-      ],
+      blocksNamespace: true,
+      waitsFor: [...pods.flatMap((pod) => podFindings(context, pod)), ...refused.map(resultId)],
     },
     ...refused,
   ];
 }
 
-/** Returns links to the findings of the pod, which also hold its claim. */
-function podFindings(context: Context, pod: PodFacts): Link[] {
-  const because = `Pod ${pod.name} uses the claim`;
+/** Returns the ids of the findings about the pod, which also hold its claim. */
+function podFindings(context: Context, pod: PodFacts): string[] {
   // The finding may stand for many pods under the name of the first.
   const group = groupsOf(context.now).find(({ examples }) =>
     examples.some(({ uid }) => uid === pod.uid),
   );
-  const held = linksToHeld(group?.examples[0] ?? pod, because);
-  return [...held, ...linksTo(findingsOfPod(context, pod), because)];
+  const held = idsOfHeld(group?.examples[0] ?? pod);
+  return [...held, ...findingsOfPod(context, pod).map(resultId)];
 }

@@ -75,9 +75,7 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   return [
-    ...foreseenAdmission(context).flatMap(({ results }) =>
-      blocking(results, 'the deletion of its content would be refused'),
-    ),
+    ...foreseenAdmission(context).flatMap(({ results }) => blocking(results)),
     ...conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) =>
       foreseenConversion(context, crd),
     ),
@@ -86,8 +84,8 @@ function foreseenFailures(context: Context): RuleResult[] {
   ];
 }
 
-function blocking(results: readonly RuleResult[], blocksNamespace: string): RuleResult[] {
-  return results.map((result) => ({ ...result, blocksNamespace }));
+function blocking(results: readonly RuleResult[]): RuleResult[] {
+  return results.map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /**
@@ -129,16 +127,14 @@ function missingRule(context: Context, type: TypeRef, verb: string, does: string
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const why = 'it refuses the request with which the namespace controller finishes the deletion';
-  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results, why)];
+  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results)];
 }
 
 function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
   const result = missingRule(context, FINALIZE, 'update', 'update namespaces/finalize');
   const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
-  const blocksNamespace = 'the namespace controller is not allowed to finish its deletion';
-  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace }];
+  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace: true }];
 }
 
 function errorResults(context: Context, error: ContentError): RuleResult[] {
@@ -154,7 +150,7 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
     const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
     // The request of the namespace controller itself is refused, so this is proven.
     const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
-    return blocking(proven, 'the namespace controller cannot delete its content');
+    return blocking(proven);
   }
   switch (error.kind) {
     case 'conversion-failed':
@@ -276,7 +272,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
     },
     ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
-    blocksNamespace: `${name} cannot be listed or deleted, and a namespace is deleted only after every type in it`,
+    blocksNamespace: true,
   });
 }
 
@@ -337,7 +333,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       }),
       permissionRemedy(who, verb, typeName(target), context.now.namespace.name),
     ],
-    blocksNamespace: `the namespace controller is not allowed to delete ${typeName(target)}`,
+    blocksNamespace: true,
   };
 }
 
@@ -359,7 +355,7 @@ function storageUnreadable(
     message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
     evidence: [error.text],
     remedies: storageRemedies(context, type, name),
-    blocksNamespace: 'a type that cannot be listed cannot be deleted',
+    blocksNamespace: true,
   };
 }
 
@@ -420,7 +416,7 @@ function apiFailing(
   const finding = {
     subject: typeSubject(type),
     quote: text,
-    blocksNamespace: `${typeName(type)} cannot be deleted`,
+    blocksNamespace: true,
   };
   if (REFUSAL.test(text)) {
     const grant =
@@ -507,7 +503,7 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
       scope: 'namespace',
       count: left > 1 ? left : undefined,
       remedies: [MORE_TIME],
-      blocksNamespace: `${left} of them are left`,
+      blocksNamespace: true,
     };
   });
 }
