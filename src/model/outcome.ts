@@ -1,3 +1,5 @@
+import { lookUpFinalizer } from './catalogue.ts';
+import { groupOf } from './facts/metadata.ts';
 import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
 
 /** Outcomes, ordered from best to worst. A run reports its worst. */
@@ -93,30 +95,35 @@ export function forecastOf(
 
 /**
  * Reports whether the finding leaves open whether the owner will act. An owner that is most likely missing is none: it is
- * named, and the forecast says "most likely" as well. Only the controller of a built-in type may run outside of the cluster
- * (a hosted control plane, k3s, a cloud), where it is not visible, unless it was in the namespace and is deleted with it.
+ * named, and the forecast says "most likely" as well, unless it was not in the namespace and may run outside of the cluster.
  */
-function isOpenQuestion({ code, certainty, scope, subject }: Finding): boolean {
+function isOpenQuestion(finding: Finding): boolean {
+  const { code, certainty, scope } = finding;
   return (
     certainty === 'unknown' ||
     (code === 'owner-missing' &&
       certainty === 'likely' &&
       scope !== 'namespace' &&
-      subject.kind !== 'CustomResourceDefinition')
+      mayRunElsewhere(finding))
   );
 }
 
-function isMoving({ movement: { kind } }: Diagnosis): boolean {
-  return kind !== 'none' && kind !== 'unknown';
+/**
+ * Reports whether the missing owner may run where it is not visible (a hosted control plane, k3s, a cloud): only the
+ * controller of a built-in type, unless it is a product that is installed as a workload of the cluster.
+ */
+function mayRunElsewhere({ finalizer = '', subject }: Finding): boolean {
+  const { apiVersion, kind } = subject;
+  if (kind === 'CustomResourceDefinition') return false;
+  const known = lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) });
+  const isInstalled = known?.workload.some(({ name }) => !CONTROL_PLANE.test(name)) === true;
+  return kind === 'Namespace' || !isInstalled || /\bmanaged\b/.test(known.owner);
 }
 
-/**
- * Reports whether nothing changes and the cause is known, so that waiting is useless unless the cause heals by
- * itself.
- */
-export function isHanging(diagnosis: Diagnosis): boolean {
-  const holding = findingsOf(diagnosis, diagnosis.blockers);
-  return diagnosis.movement.kind === 'none' && holding.some(({ code }) => code !== 'unexplained');
+const CONTROL_PLANE = /^(?:kube|cloud)-controller-manager$/;
+
+function isMoving({ movement: { kind } }: Diagnosis): boolean {
+  return kind !== 'none' && kind !== 'unknown';
 }
 
 /**
@@ -173,7 +180,7 @@ export interface ForcePolicy {
   orphans: 'refuse' | 'accept';
 }
 
-export type ForceMode = 'plan' | 'objects' | 'namespace';
+type ForceMode = 'plan' | 'objects' | 'namespace';
 
 export type ActivePolicy = ForcePolicy & { mode: ForceMode };
 

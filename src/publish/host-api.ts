@@ -58,9 +58,9 @@ export async function connectHost(options: HostApiOptions) {
     },
     createComment: async (issue: number, body: string) =>
       toComment((await issues.createComment({ ...here, issue_number: issue, body })).data),
-    /** Both return undefined if another run has deleted the comment since it was read. */
     updateComment: (id: number, body: string) =>
-      unless([404], issues.updateComment({ ...here, comment_id: id, body })),
+      issues.updateComment({ ...here, comment_id: id, body }),
+    /** Another run may have deleted it since it was read. */
     deleteComment: (id: number) => unless([404], issues.deleteComment({ ...here, comment_id: id })),
     /** Returns the pull requests of a commit; none if the host does not know it. */
     pullsOfCommit: async (commit_sha: string): Promise<PullRequest[]> => {

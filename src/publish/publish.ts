@@ -152,7 +152,7 @@ export class Publisher {
           linkTo: ({ run: id, attempt }) => runUrl(run, { id, attempt }),
           issue: found.number,
           mayCreate: mayCreate(ending, comment),
-          ...{ api, clock, signal },
+          api,
         });
       } catch (error) {
         const failure = failureOf(error, signal);

@@ -1,6 +1,5 @@
 import { upperFirst } from '../base/text.ts';
-import type { Clock } from '../base/time.ts';
-import { type CommentContent, hasMarker, readComment, renderComment } from '../report/comment.ts';
+import { type CommentContent, hasMarker, renderComment } from '../report/comment.ts';
 import type { Comment, HostApi, HostFailure } from './host-api.ts';
 
 interface CommentTask extends CommentContent {
@@ -9,42 +8,26 @@ interface CommentTask extends CommentContent {
   /** Whether a new comment may be created if there is none. */
   mayCreate: boolean;
   api: HostApi;
-  clock: Clock;
-  signal: AbortSignal;
 }
-
-/** Time in which another run of the job that writes at the same moment finishes its read and its write. */
-const SETTLE_MS = 1_000;
-const MAX_ROUNDS = 5;
 
 /**
  * Writes the comment of a job, and returns its address; empty if there is none and none may be created. The oldest one is
- * edited (editing sends no e-mail). No host offers a conditional write, and another run of the job may write at the same
- * moment: therefore each round reads, adds what is missing and writes, until a read shows everything. An attempt that
- * failed can be repeated as a whole.
+ * edited (editing sends no e-mail); others, of runs that began at the same moment, are merged into it and deleted. An
+ * attempt that failed can be repeated as a whole.
  */
 export async function putComment(task: CommentTask): Promise<string> {
-  const { api, clock, issue, signal } = task;
-  let url = '';
-  for (let round = 1; round <= MAX_ROUNDS && !signal.aborted; round++) {
-    const known = await ownComments(task);
-    const [target, ...others] = known;
-    const bodies = known.map(({ body }) => body);
-    const body = renderComment(task, bodies);
-    if (target === undefined) {
-      // After a write: deleted since, or not listed yet.
-      if (url !== '' || !task.mayCreate) return url;
-      ({ url } = await api.createComment(issue, body));
-    } else {
-      ({ url } = target);
-      const isWritten = readComment(target.body).state === readComment(body).state;
-      if (isWritten && others.length === 0) return url;
-      if ((await api.updateComment(target.id, body)) === undefined) url = '';
-      for (const { id } of others) await api.deleteComment(id);
-    }
-    await clock.sleep(SETTLE_MS, signal);
+  const { api, issue, mayCreate } = task;
+  const [target, ...others] = await ownComments(task);
+  if (target === undefined) {
+    return mayCreate ? (await api.createComment(issue, renderComment(task))).url : '';
   }
-  return url;
+  const body = renderComment(
+    task,
+    [target, ...others].map((one) => one.body),
+  );
+  await api.updateComment(target.id, body);
+  for (const { id } of others) await api.deleteComment(id);
+  return target.url;
 }
 
 /** Returns our own comments. The marker alone is no proof: anyone can write one. */

@@ -122,7 +122,7 @@ export function readComment(body: string) {
   const [, state = '', report = ''] = PARTS.exec(body) ?? [];
   const stored = parseObject(Buffer.from(state, 'base64').toString());
   const entries = arrayAt(stored, 'entries').flatMap((one) => readEntry(one) ?? []);
-  return { state, report, shown: stringAt(stored, 'shown'), entries };
+  return { report, shown: stringAt(stored, 'shown'), entries };
 }
 
 /** The part that one run adds to its comment. */

@@ -117,11 +117,15 @@ function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[
     actions: some,
   });
   const instead = or.length === 1 ? 'Alternative' : 'Alternatives';
+  // A fix without a command begins with a look at what is wrong.
+  const isFirstStep = !isBlind && duties.every(({ command }) => command === undefined);
+  const closer = group('Look closer', isBlind ? [] : look, !isFirstStep);
   return [
     isBlind ? group('What to do', look) : group('Fix', duties),
+    ...(isFirstStep ? [closer] : []),
     group(isBlind && look.length === 0 ? 'Fix' : instead, or),
     group('Prevent it next time', isForecast ? [] : next),
-    group('Look closer', isBlind ? [] : look, true),
+    ...(isFirstStep ? [] : [closer]),
   ].filter(({ actions: some }) => some.length > 0);
 }
 

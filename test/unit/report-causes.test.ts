@@ -209,6 +209,11 @@ describe('remedies', () => {
       are: ['Fix: a', 'Alternative: b', 'Prevent it next time: d', 'Look closer: c'],
     },
     {
+      what: 'a fix without a command begins with a look',
+      told: titles([{ role: 'now', text: 'mend it' }, remedy('or', 'b'), remedy('look', 'c')]),
+      are: ['Fix: mend it', 'Look closer: c', 'Alternative: b'],
+    },
+    {
       what: 'where nobody knows what, looking comes first',
       told: titles([remedy('or', 'b'), remedy('look', 'c')]),
       are: ['What to do: c', 'Alternative: b'],
