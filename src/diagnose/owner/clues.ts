@@ -5,7 +5,7 @@ import {
   isWorkloadOf,
 } from '../../model/catalogue.ts';
 import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
-import { type Actor, actorText, isEndingNamespace } from '../actors.ts';
+import { type Actor, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -36,6 +36,7 @@ import {
   type Held,
   identifiesController,
   isControllerOfType,
+  isKnownWorkload,
   isOfNoDomain,
   isSetByHand,
   knownFinalizer,
@@ -50,6 +51,8 @@ import { logLinesNaming } from './logs.ts';
 import {
   FRAMEWORKS,
   hasProgramName,
+  hasWorkloadName,
+  isCopyOf,
   isExactProduct,
   isFrameworkName,
   isGeneralTool,
@@ -214,7 +217,13 @@ function finalizerWriters(question: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
   if (manager === '') return [];
   const detail = `field manager "${manager}"`;
-  const named = actors.filter((actor) => hasProgramName(actor, manager));
+  // Where the catalogue knows the workload of this name, another one with its image is not meant.
+  const isKnown = isKnownWorkload(held, manager);
+  const named = actors.filter((actor) =>
+    isKnown
+      ? hasWorkloadName(actor, manager) || isCopyOf(actor.name, manager)
+      : hasProgramName(actor, manager),
+  );
   const found = pointers(withoutTools(question, named), detail);
   const isAble = ({ account }: Actor): boolean => question.rightsOf(account).change !== undefined;
   if (named.some(isAble) || (named.length > 0 && found.length === 0)) return found;
@@ -224,7 +233,7 @@ function finalizerWriters(question: OwnerQuestion): Pointer[] {
   if (found.length + accounts.length > 0) return [...found, ...accounts];
   const isPart =
     isControllerOfType(held, manager) ||
-    authors(question).length + knownWorkloads(question).length > 0;
+    (!isKnown && authors(question).length + knownWorkloads(question).length > 0);
   return isPart ? [] : [{ actor: undefined, account: undefined, program: manager, detail }];
 }
 
@@ -240,17 +249,11 @@ export function unusedAccounts({ context, held, actors }: OwnerQuestion): Accoun
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
   if (known === undefined) return [];
-  const accounts = unusedAccounts(question).filter(
-    ({ namespace, name }) =>
-      isEndingNamespace(question.context, namespace) && isExactWorkloadName(known, name),
-  );
-  return [
-    ...pointers(
-      question.actors.filter((actor) => isExactProduct(known, actor)),
-      known.owner,
-    ),
-    ...accounts.map((account) => ({ actor: undefined, account, detail: known.owner })),
-  ];
+  const exact = question.actors.filter((actor) => isExactProduct(known, actor));
+  if (exact.length > 0) return pointers(exact, known.owner);
+  return unusedAccounts(question)
+    .filter(({ name }) => isExactWorkloadName(known, name))
+    .map((account) => ({ actor: undefined, account, detail: known.owner }));
 }
 
 /**

@@ -3,7 +3,13 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
-import { departedGrant, isRbacRead, isSameAccount, writersOutsideCluster } from '../rights.ts';
+import {
+  departedGrant,
+  isRbacRead,
+  isSameAccount,
+  unboundRoles,
+  writersOutsideCluster,
+} from '../rights.ts';
 import { hasClue, isKnownForAnother, marked, suspectsFor, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
@@ -205,6 +211,7 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   );
   const most = Math.max(...left.map(decisionsOf));
   prefer((one) => decisionsOf(one) === most);
+  prefer((one) => hasClue(one, 'log', 'writer'));
   prefer((one) => hasClue(one, 'marks'));
   // Of several workloads of one installation, the name tells.
   if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
@@ -379,6 +386,11 @@ function othersAlive(
     known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : [];
+  const unbound = wasHere
+    ? []
+    : unboundRoles(question.context, question.held.type).map(
+        (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
+      );
   const ruledOut = excluded.flatMap(({ suspect, by }) =>
     !wasHere &&
     workloadExists(suspect) &&
@@ -393,6 +405,7 @@ function othersAlive(
   return [
     ...new Set([
       ...able,
+      ...unbound,
       ...provider,
       ...ruledOut,
       ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
