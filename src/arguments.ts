@@ -10,7 +10,7 @@ import {
   YES_OR_NO,
 } from './inputs.ts';
 
-export const FORMATS = ['text', 'markdown', 'json'] as const;
+const FORMATS = ['text', 'markdown', 'json'] as const;
 
 /** The request of the arguments, as a value; `cli.ts` runs it. */
 export type Command =

@@ -75,6 +75,11 @@ export function upperFirst(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** Writes the first word of a sentence as inside of one, unless it is an abbreviation. */
+export function lowerFirst(text: string): string {
+  return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
+}
+
 /** Reports whether a version such as "v1.33.2+k3s1" is at least `major.minor`. An unknown version is not. */
 export function isVersionFrom(version: string, major: number, minor: number): boolean {
   const [, first, second] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];

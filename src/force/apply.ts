@@ -43,7 +43,7 @@ const PAUSE_MS = { first: 1_000, most: 8_000 };
 /** The most objects with the same result that are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
-export interface ForceDeps extends Omit<Writing, 'plan'> {
+interface ForceDeps extends Omit<Writing, 'plan'> {
   /** The time at which forcing began, in ms since the epoch. */
   startedAt: number;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */

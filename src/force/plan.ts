@@ -292,10 +292,8 @@ export function nodeState(
   nowMs: number,
 ): { lost: boolean; text: string } {
   if (node?.ok !== true) {
-    return {
-      lost: false,
-      text: `could not be read: ${node?.failure.message ?? 'no time was left'}`,
-    };
+    const reason = node?.failure.message ?? 'no time was left';
+    return { lost: false, text: `could not be read: ${reason}` };
   }
   if (node.value === undefined) return { lost: true, text: 'does not exist' };
   const { ready, readySince, readyReason, taints } = node.value;

@@ -30,7 +30,7 @@ export interface Examination {
   cost: { requests: number; ms: number };
 }
 
-export interface Examined {
+interface Examined {
   namespace: NamespaceFacts;
   /** The snapshot to compare with. */
   before?: Snapshot | undefined;

@@ -41,8 +41,9 @@ interface FollowDeps extends ConfirmDeps {
 }
 
 /**
- * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require a second
- * GET that answers 404 or another UID, from the same cluster. An error, timeout or 403 never counts as deleted.
+ * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require that a GET
+ * answers 404 or another UID after another GET, or a watch, said so, from the same cluster. An error, timeout or 403
+ * never counts as deleted.
  * Each namespace ends by itself. Many share one watch, and one list for each poll.
  */
 export function follow(starts: readonly Start[], deps: FollowDeps): Follower[] {
@@ -111,7 +112,10 @@ export class Follower {
     } else if (now.value.uid !== this.uid) {
       const event = `deleted; a new namespace with the same name has UID ${now.value.uid}`;
       this.settle({ how: 'recreated', event });
-    } else this.update(now.value, undefined);
+    } else {
+      this.isDeletionWatched = false;
+      this.update(now.value, undefined);
+    }
   }
 
   /** Processes an event of a watch. Returns true if the namespace has to be read. */
@@ -175,11 +179,15 @@ class Group {
     isSecond = false,
   ): Promise<void> {
     const { api, clock } = this.deps;
-    const now = await readNamespaces(some, { api, signal });
-    const ended = some.filter(({ name, uid }) => {
+    // Where a watch has reported the deletion, the GET that confirms it is enough.
+    const told = isSecond ? [] : some.filter((one) => one.isDeletionWatched);
+    const asked = some.filter((one) => !told.includes(one));
+    const now = await readNamespaces(asked, { api, signal });
+    const gone = asked.filter(({ name, uid }) => {
       const got = now.get(name);
       return got?.ok && got.value?.uid !== uid;
     });
+    const ended = [...told, ...gone];
     const sure = await confirmEnds(ended, { ...this.deps, signal });
     if (this.running.aborted) return;
     const refused = some.filter((one) => {

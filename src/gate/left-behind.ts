@@ -22,8 +22,10 @@ export async function addLeftBehind(
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
   const deps = { api, signal: limited };
   const search = async () => {
-    const { pointers, unread } = await readPointers(results, deps);
-    const now = inputs.forecast ? undefined : await readNamespaces(results, deps);
+    const [{ pointers, unread }, now] = await Promise.all([
+      readPointers(results, deps),
+      inputs.forecast ? undefined : readNamespaces(results, deps),
+    ]);
     const left = results.map((result) => {
       const there = now?.get(result.name);
       const isReplaced = result.outcome === 'recreated' || (there?.ok && there.value !== undefined);

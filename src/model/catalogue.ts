@@ -30,8 +30,6 @@ export interface CatalogueEntry {
   needs?: CleanupNeed[];
   /** The owner also removes the finalizer of an object that is paused or suspended. */
   actsWhenPaused?: true;
-  /** A field such as `spec.paused` of the object itself stops its controller, and not only what the object runs. */
-  stoppedBySpec?: true;
   protects: string;
   leakIfRemoved: string;
   /** The advice while the object hangs; empty if there is none. */

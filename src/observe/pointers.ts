@@ -1,4 +1,4 @@
-import { arrayAt, type Json, type JsonObject, stringAt, valueAt } from '../base/json.ts';
+import { arrayAt, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { webhookFacts } from '../model/facts/admission.ts';
@@ -115,24 +115,18 @@ function bindingPointers(item: JsonObject): Pointer[] {
   const own = stringAt(item, 'metadata', 'namespace');
   const place = own === undefined ? '' : `in namespace ${own}, `;
   return arrayAt(item, 'subjects').flatMap((subject, index) => {
-    const namespace = placeOfSubject(subject);
-    if (namespace === undefined || namespace === own) return [];
     const kind = stringAt(subject, 'kind') ?? '';
     const name = stringAt(subject, 'name') ?? '';
-    const who = kind === 'ServiceAccount' ? `${namespace}/${name}` : name;
+    const isAccount = kind === 'ServiceAccount';
+    // The names of accounts and their groups (apiserver pkg/authentication/serviceaccount/util.go).
+    const namespace = isAccount
+      ? stringAt(subject, 'namespace')
+      : /^system:serviceaccounts?:([^:]+)/.exec(name)?.[1];
+    if (namespace === undefined || namespace === own) return [];
+    const who = isAccount ? `${namespace}/${name}` : name;
     const why = `${place}its subjects[${index}] still grants permissions to ${kind} ${who}: anyone who creates a namespace and an account of these names gets them`;
     return [{ namespace, why }];
   });
-}
-
-/**
- * Returns the namespace in the name of an account or group (apiserver
- * pkg/authentication/serviceaccount/util.go).
- */
-function placeOfSubject(subject: Json): string | undefined {
-  if (stringAt(subject, 'kind') === 'ServiceAccount') return stringAt(subject, 'namespace');
-  const name = stringAt(subject, 'name') ?? '';
-  return /^system:serviceaccounts?:([^:]+)/.exec(name)?.[1];
 }
 
 /** Limit for the list, so that the report remains readable. */

@@ -74,12 +74,13 @@ export class Publisher {
   /** Writes the report files and the job summary. Returns the paths of the files; empty for one that was not written. */
   async files(ending: Ending) {
     const paths: Partial<Record<ReportFile, string>> = {};
-    for (const [name, render] of 'run' in ending ? REPORT_FILE_ROWS : []) {
+    for (const [name, render] of REPORT_FILE_ROWS) {
+      if (!('run' in ending)) break;
       const path = join(this.#deps.reportDir, name);
       try {
         // Without `..`, as in `out/../reports`, where `out` need not exist.
         await makeFolder(dirname(path));
-        await writeFile(path, render(ending as Extract<Ending, { run: unknown }>, this.#context));
+        await writeFile(path, render(ending, this.#context));
         paths[name] = path;
       } catch (error) {
         const why = `${describeError(error)}; give another folder as "report-dir"`;

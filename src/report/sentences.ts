@@ -22,8 +22,8 @@ import {
   withFullStop,
 } from './words.ts';
 
-/** The longest chain in a sentence; the graph in the evidence has all links. */
-const MAX_LINKS_TOLD = 4;
+/** The longest chain in a sentence, which has at most 30 words; the graph in the evidence has all links. */
+const MAX_LINKS_TOLD = 3;
 
 /** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
@@ -137,16 +137,22 @@ export function chainClauses({ links, circle }: Chain, scene: Scene): Words[] {
     }
     if (!isLong || at > end) return [clauseAfter(previous, link, scene, at)];
     if (at < end) return [];
-    const which = `${findingSubject(link, scene.home)}, which ${messageWords(link, scene)}`;
+    const which = relativeClause(findingSubject(link, scene.home), messageWords(link, scene));
     return [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
   });
   if (circle.length === 0) return clauses;
   const others = circle.map((one) => findingSubject(one, scene.home));
   const all = listWords(
     [waiterWords(links.at(-1), scene, links.length), ...others],
-    MAX_LINKS_TOLD,
+    MAX_LINKS_TOLD + 1,
   );
   return [...clauses, `${all} wait for each other`];
+}
+
+/** Writes "Tenant acme, held by finalizer x", "Node n7, which is gone". */
+function relativeClause(subject: Words, message: Words): Words {
+  const held = toPlain(message).startsWith('is held ');
+  return `${subject}, ${held ? message.replace('is held ', 'held ') : `which ${message}`}`;
 }
 
 /** Returns the subject of "waits for": "it" after the first link, later the name of the object. */
@@ -174,7 +180,7 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene, at: numb
     const role = ownerRole(previous, finding);
     return isProven ? `${role}, ${subject}, ${message}` : `${subject} ${message}`;
   }
-  const which = `${subject}, which ${message}`;
+  const which = relativeClause(subject, message);
   if (finding.code === 'pod-node-unavailable') return `it runs on ${which}`;
   if (!finding.code.startsWith('admission-')) {
     // A Node that is not ready may be held itself.

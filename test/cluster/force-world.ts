@@ -3,12 +3,11 @@ import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
 import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
-import { type Clock, systemClock } from '../../src/base/time.ts';
+import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import type { Read } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { recordTo } from '../stage/gate-run.ts';
 import type { Client } from './client.ts';
@@ -110,11 +109,6 @@ export interface ForceOptions {
   /** Happens between the reading and a real write, as the cluster's other users would do it. */
   beforeWrite?: (request: Mutation, count: number) => Promise<unknown>;
   afterWrite?: (request: Mutation, count: number) => Promise<unknown>;
-  cancel?: AbortController;
-  /** As if the machine were so many times faster: a test proves no speed. */
-  speed?: number;
-  /** What stands between the gate and the server, and lies. */
-  lies?: (api: KubernetesApi) => Partial<KubernetesApi>;
 }
 
 /**
@@ -138,38 +132,24 @@ export async function force(
   const startedAt = Date.now();
   const { namespaces: results } = await runGate(readInputs(all), {
     api: meddling(api, options),
-    clock: clockAt(options.speed ?? 1),
+    clock: systemClock,
     log: recordTo(lines),
-    signal: (options.cancel ?? new AbortController()).signal,
+    signal: new AbortController().signal,
     gateVersion: 'test',
   });
   return { results, log: lines.join('\n'), elapsedMs: Date.now() - startedAt };
 }
 
-/** A clock for a run that takes this many times as long. */
-function clockAt(speed: number): Clock {
-  const startedAt = systemClock.now();
-  return {
-    now: () => startedAt + Math.floor((systemClock.now() - startedAt) / speed),
-    sleep: (ms, signal) => systemClock.sleep(ms * speed, signal),
-  };
-}
-
 /** The same API with somebody else acting in between. */
 function meddling(api: KubernetesApi, options: ForceOptions): KubernetesApi {
   let count = 0;
-  const lies = options.lies?.(api) ?? {};
   const own: Partial<KubernetesApi> = {
-    ...lies,
     target: { ...api.target, ownNamespace: GATE_NAMESPACE },
     send: async (request, call) => {
       const isReal = !request.dryRun && request.method !== 'POST';
       const turn = isReal ? count++ : -1;
       if (isReal) await options.beforeWrite?.(request, turn);
-      const sent = (await (isReal && lies.send ? lies : api).send?.(
-        request,
-        call,
-      )) as Read<JsonObject>;
+      const sent = await api.send(request, call);
       if (isReal) await options.afterWrite?.(request, turn);
       return sent;
     },

@@ -38,7 +38,6 @@ const UNSEEN: Record<string, string> = {
   'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
   'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
-  'api-keeps': 'an extension API is never sent a dry run: it may ignore that it is one',
   'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
   'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
@@ -52,7 +51,6 @@ const UNSEEN: Record<string, string> = {
 
 /** Here only the outcomes are compared: the forecast names another cause than the explanation. */
 const OTHER_CAUSE: Record<string, string> = {
-  'parameters-here': 'it asks about parameters that the policy then misses',
   'rights-gone': 'afterwards nothing shows its rights any more',
   'moved-elsewhere': 'only what is written after the deletion shows that the operator has moved',
   'suspended-refused': 'that the object is suspended counts less once its owner has tried',

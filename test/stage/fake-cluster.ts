@@ -26,7 +26,7 @@ export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
 export const WIDGETS = type('example.com', 'widgets', 'Widget');
 export const EVENTS = type('', 'events', 'Event');
 /** The user that the gate is. */
-export const GATE_USER = 'gate';
+const GATE_USER = 'gate';
 const NAMESPACES = '/api/v1/namespaces';
 
 function type(group: string, resource: string, kind: string): ResourceType {

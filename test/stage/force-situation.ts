@@ -148,7 +148,7 @@ export interface Held {
   rest?: JsonObject;
 }
 
-export interface Workload {
+interface Workload {
   creationTimestamp?: string;
   account?: string;
   replicas?: number;

@@ -48,15 +48,23 @@ const DECISIVE: Partial<Record<AnswerName, string>> = {
 const isEnd = (name: AnswerName | undefined): boolean =>
   name === '404' || name === 'another namespace';
 
+interface Given {
+  name: AnswerName;
+  /** Whether a watch had reported the deletion, and no answer since that it is there. */
+  isTold: boolean;
+}
+
 /**
- * One 401 may come from a server that has just restarted, and one 404 from a stale one: the next answer decides. The one
- * after an end that was not confirmed begins anew.
+ * One 401 may come from a server that has just restarted, and one 404 from a stale one: the next answer decides, or a
+ * watch that has told of the deletion. The answer after an end that was not confirmed begins anew.
  */
-function decisiveIn(given: readonly AnswerName[]): AnswerName | undefined {
-  for (let at = 0; at + 1 < given.length; at++) {
-    const next = given[at + 1];
-    if (given[at] === '401' && next === '401') return next;
-    if (!isEnd(given[at])) continue;
+function decisiveIn(given: readonly Given[]): AnswerName | undefined {
+  for (let at = 0; at < given.length; at++) {
+    const { name, isTold } = given[at] as Given;
+    const next = given[at + 1]?.name;
+    if (name === '401' && next === '401') return next;
+    if (!isEnd(name)) continue;
+    if (isTold && given[at - 1]?.name !== '401') return name;
     if (isEnd(next)) return next;
     at++;
   }
@@ -99,20 +107,26 @@ interface Story {
 }
 
 /** The outcome, and the answers that were really asked for. */
-async function tell(story: Story): Promise<{ outcome: string; given: AnswerName[] }> {
+async function tell(story: Story): Promise<{ outcome: string; given: Given[] }> {
   const { clock, cluster, runOne } = stage(DEMO);
   cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
   cluster.watchMode = story.mode;
-  const given: AnswerName[] = [];
+  const given: Given[] = [];
+  let isTold = false;
   cluster.answers.set(GET, (count) => {
     const name: AnswerName =
       count === 0 ? 'the namespace' : (story.answers[count - 1] ?? 'the namespace');
-    given.push(name);
+    given.push({ name, isTold });
+    if (name.startsWith('the namespace')) isTold = false;
     return ANSWERS[name]();
   });
   for (const { atMs, name } of story.events) {
     const event = EVENTS[name];
-    if (event !== undefined) clock.at(atMs, () => cluster.feed(event));
+    if (event === undefined) continue;
+    clock.at(atMs, () => {
+      isTold ||= name === 'deleted, this one' && story.mode === 'fed';
+      cluster.feed(event);
+    });
   }
   const { outcome } = await runOne({ timeout: '3m', 'fail-fast': String(story.failFast) });
   expect(cluster.mutations).toEqual([]);

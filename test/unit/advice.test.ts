@@ -1,11 +1,19 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
+import { contextOf, shortQuote } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { unknownOwner } from '../../src/diagnose/owner/absent.ts';
+import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
+import type { Held } from '../../src/diagnose/owner/held.ts';
+import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
+import type { Suspect } from '../../src/diagnose/owner/suspects.ts';
+import { findOwner, type Ownership } from '../../src/diagnose/owner/verdict.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
-import type { Finding } from '../../src/model/finding.ts';
+import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { isOpenOnly } from '../../src/report/sentences.ts';
-import { readRecordedLook } from './recorded-looks.ts';
+import { readRecordedLook, readRecordedLooks } from './recorded-looks.ts';
 
 /** What a report advises about a recorded hang that differs in one thing. */
 
@@ -155,7 +163,9 @@ test.each<[string, string, string, string[], string]>([
   expect(roots.map(({ subject }) => subject.name)).toEqual(names);
   for (const { code, certainty: own, message, remedies } of roots) {
     expect({ code, certainty: own }).toEqual({ code: 'admission-denied', certainty });
-    expect(message).toMatch(/(?:most likely changes|may be what changes) a field in the UPDATE/);
+    expect(message).toMatch(
+      /^(?:most likely|may be what) changes a field when the object is updated/,
+    );
     expect(remedies[0]?.text).toMatch(/^Limit (?:webhook \S+ of \S+ \S+|policy sizes) to CREATE$/);
     expect(remedies[0]?.command).toMatch(
       /"path":"\/(?:webhooks\/0\/rules\/1|spec\/matchConstraints\/resourceRules\/0)\/operations","value":\["CREATE"\]/,
@@ -189,4 +199,135 @@ test('a forecast leaves a question open if nothing but the deletion can answer i
   const open = { what: 'whether admission lets pods be deleted', reason: 'it looks at who asks' };
   expect(isOpenOnly({ notInspected: [open, open] })).toBe(true);
   expect(isOpenOnly({ notInspected: [open, { what: 'Secrets', reason: '403' }] })).toBe(false);
+});
+
+describe('the advice in every recording', () => {
+  const all = readRecordedLooks().map(({ scenario, now, before }) => {
+    const { findings } = diagnose(now, before);
+    return { scenario, findings, actors: actorsOf(contextOf(now)) };
+  });
+  const wrong = (isWrong: (one: Remedy, of: Finding) => boolean): string[] =>
+    all.flatMap(({ scenario, findings }) =>
+      findings.flatMap((of) =>
+        of.remedies.filter((one) => isWrong(one, of)).map(({ text }) => `${scenario}: ${text}`),
+      ),
+    );
+
+  test('asks no author of a program, and starts nothing again in a terminating namespace', () => {
+    expect(wrong(({ text }) => /\bauthor\b/.test(text))).toEqual([]);
+    const isLost = ({ code, scope }: Finding): boolean =>
+      code === 'owner-missing' && scope === 'namespace';
+    expect(
+      wrong(
+        ({ text }, of) =>
+          isLost(of) && /^Install\b/.test(text) && !text.includes('in another namespace'),
+      ),
+    ).toEqual([]);
+  });
+
+  test('reads no log of a workload without a pod that has started', () => {
+    const logs = all.flatMap(({ scenario, findings, actors }) =>
+      findings.flatMap(({ remedies }) =>
+        remedies.flatMap(({ command = '' }) => {
+          const [, kind, name, place] = /^kubectl logs (\w+)\/(\S+) -n (\S+)/.exec(command) ?? [];
+          const actor = actors.find(
+            (one) =>
+              one.kind.toLowerCase() === kind && one.name === name && one.namespace === place,
+          );
+          return actor === undefined ? [] : [{ scenario, actor }];
+        }),
+      ),
+    );
+    expect(logs.length).toBeGreaterThan(50);
+    expect(logs.filter(({ actor }) => actor.wanted === 0 && actor.pods.length === 0)).toEqual([]);
+  });
+
+  test('is not for the platform team if what is gone was in the namespace', () => {
+    const hopeless = all.flatMap(({ findings }) =>
+      findings.filter(({ message }) => message.includes('can never succeed')),
+    );
+    expect(hopeless.length).toBeGreaterThan(10);
+    expect(hopeless.filter(({ scope }) => scope !== 'namespace')).toEqual([]);
+  });
+
+  test('begins with the log of an owner that runs and shows no reason, and time comes after it', () => {
+    const silent = all.flatMap(({ findings }) =>
+      findings.filter(({ message }) => /nothing that was read shows why/.test(message)),
+    );
+    expect(silent.length).toBeGreaterThan(10);
+    for (const { remedies } of silent) {
+      const log = remedies.findIndex(({ command = '' }) => command.startsWith('kubectl logs'));
+      const time = remedies.findIndex(({ text }) => text.endsWith('raise the timeout'));
+      if (log >= 0) expect(remedies[log]?.role).toBe('now');
+      expect(time).toBeGreaterThan(log);
+    }
+  });
+});
+
+test('an unknown owner is told with as many suspects as a sentence takes, and all of them as evidence', () => {
+  const { before, now } = readRecordedLook('status-of-the-powerless');
+  const context = contextOf(now, before);
+  const [held] = heldObjects(context) as [Held];
+  const ownership = findOwner(context, held);
+  const [first] = ownership.suspects as [Suspect];
+  const suspects = Array.from({ length: 5 }, (_, at) => ({
+    ...first,
+    actor: { ...(first.actor as Actor), name: `operator-${at}`, ready: 0, pods: [] },
+  }));
+  const unknown = { ...ownership, verdict: 'unknown', owner: undefined, excluded: [], suspects };
+  const { message, evidence } = unknownOwner(context, held, unknown as Ownership, []);
+  expect(message).toMatch(/one of: Deployment \S+\/operator-0 \(0 of 1 ready\), .* or \d more/);
+  expect(evidence.filter((one) => one.startsWith('suspect '))).toHaveLength(5);
+});
+
+test('a condition that was False before the deletion is quoted, with its age', () => {
+  const found = rootOf('old-words', () => {});
+  expect(found.message).toMatch(
+    /The status of Widget db, written at \S+, before the deletion, says: cannot create the schema/,
+  );
+});
+
+test('a controller that crashes again and again is told with how it ended', () => {
+  const found = rootOf('everyday-kubebuilder-v4-crashing', () => {});
+  expect(found.message).toContain('CrashLoopBackOff, ended before: Error, exit code 1');
+});
+
+test('a quotation keeps its end', () => {
+  const text = `reconcile failed: ${'wrapped: '.repeat(60)}connection is unauthorized`;
+  const quote = shortQuote(text);
+  expect(quote.length).toBeLessThanOrEqual(300);
+  expect(quote).toMatch(/^reconcile failed: .* … .*connection is unauthorized$/);
+});
+
+test('a resource of the cloud that its controller no longer finds cannot be leaked', () => {
+  const risk = (message: string): string | undefined => {
+    const { before, now } = readRecordedLook('old-words');
+    for (const read of Object.values(now.details)) {
+      for (const one of read.ok ? (read.value?.conditions ?? []) : []) {
+        Object.assign(one, { message, lastTransitionTime: now.takenAt });
+      }
+    }
+    const context = contextOf(now, before);
+    return removalRemedies(context, heldObjects(context)[0] as Held, [])[0]?.risk;
+  };
+  expect(risk('api error NoSuchBucket: the bucket does not exist')).toMatch(/nothing is leaked/);
+  expect(risk('api error AccessDenied')).toMatch(/may be leaked/);
+});
+
+test('who has written the object since its deletion handles it, whatever its arguments say', () => {
+  const { code, message } = rootOf('product-elsewhere', () => {});
+  expect([code, message]).toEqual([
+    'owner-not-acting',
+    expect.stringContaining('does not handle it'),
+  ]);
+  const writing = rootOf('product-elsewhere', ({ content, takenAt }) => {
+    for (const { read } of content) {
+      for (const { examples } of read.ok ? read.value.terminating : []) {
+        for (const { statusWriters } of examples) {
+          statusWriters.push({ manager: 'redpanda-operator', time: takenAt });
+        }
+      }
+    }
+  });
+  expect(writing.message).not.toContain('does not handle it');
 });

@@ -41,7 +41,6 @@ describe('every entry of the catalogue', () => {
             !/\.$/.test(need.note),
         )),
     actsWhenPaused: (value) => value === undefined || value === true,
-    stoppedBySpec: (value) => value === undefined || value === true,
     protects: isSentence,
     leakIfRemoved: isSentence,
     remedy: (value) => value === '' || isSentence(value),
@@ -60,7 +59,7 @@ describe('every entry of the catalogue', () => {
   }
 
   const OPTIONAL = [
-    ...['anyController', 'needs', 'actsWhenPaused', 'stoppedBySpec'],
+    ...['anyController', 'needs', 'actsWhenPaused'],
     ...['withoutOwner', 'prevention', 'escape'],
   ];
 

@@ -3,12 +3,16 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
+import { rootsOf } from '../../src/report/causes.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
+import { asSentence, chainClauses } from '../../src/report/sentences.ts';
+import { toPlain } from '../../src/report/words.ts';
 import type { Client } from '../cluster/client.ts';
 import { differences } from '../cluster/compare.ts';
 import type { Scenario } from '../cluster/scenario.ts';
 import { SCENARIOS } from '../cluster/scenarios/index.ts';
 import { World } from '../cluster/world.ts';
+import { namespaceResult } from '../stub/results.ts';
 import { type RecordedLooks, readRecordedLook, readRecordedLooks } from './recorded-looks.ts';
 
 /**
@@ -117,7 +121,7 @@ test('recordings contain nothing of the machine that made them', () => {
 
 /** Words by which a sentence says that it is not proven. */
 const NOT_PROVEN =
-  /most likely|\bmay\b|\bcould\b|not known|is one of|no controller that was found|would not be visible|where that runs|nothing .* shows|seems to/;
+  /most likely|\bmay\b|\bcould\b|not known|is one of|no controller that removes it was found|would not be visible|where that runs|nothing .* shows|seems to/;
 
 test('a finding that is not proven says so in its sentence', () => {
   const all = RECORDED.flatMap((looks) =>
@@ -133,6 +137,27 @@ test('a finding that is not proven says so in its sentence', () => {
       .filter(({ message }) => !NOT_PROVEN.test(message))
       .map(({ by, code, message }) => `${by} ${code}: ${message}`),
   ).toEqual([]);
+});
+
+const MAX_WORDS = 30;
+
+test('a cause has at most 30 words, besides the words of another program', () => {
+  const long = RECORDED.flatMap((looks) => {
+    const found = diagnosisOf(looks);
+    const told = namespaceResult({ name: looks.now.namespace.name, diagnosis: found });
+    const scene = { home: told.name, now: looks.now.takenAt };
+    // The finding about a webhook or a policy has its own sentence beside that of the controller.
+    const ends = rootsOf(told).filter(({ finding }) => !finding.code.startsWith('admission-'));
+    const causes = ends.map((root) => {
+      const whole = toPlain(asSentence(chainClauses(root, scene)));
+      return root.links.reduce((text, { quote = '' }) => text.replace(quote, ''), whole);
+    });
+    const messages = found.findings.map(({ message, quote = '' }) => message.replace(quote, ''));
+    return [...causes, ...messages]
+      .filter((text) => text.split(/\s+/).length > MAX_WORDS)
+      .map((text) => `${looks.scenario}: ${text}`);
+  });
+  expect(long).toEqual([]);
 });
 
 test('no remedy starts an owner if workloads could not be read', () => {

@@ -49,10 +49,8 @@ test('an impersonated ServiceAccount of this namespace was deleted with it', () 
     failing(
       `serviceaccounts "deployer" is forbidden: User "system:serviceaccount:flux-system:kustomize-controller" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "${place}"`,
     ).message;
-  expect(impersonating(name)).toMatch(
-    /cannot succeed .* because ServiceAccount deployer, as which/,
-  );
-  expect(impersonating('kube-system')).not.toContain('cannot succeed');
+  expect(impersonating(name)).toMatch(/can never succeed: ServiceAccount deployer, as which/);
+  expect(impersonating('kube-system')).not.toContain('can never succeed');
 });
 
 test('an Event since the deletion is quoted if the owner is no workload', () => {
@@ -80,7 +78,7 @@ test('an Event since the deletion is quoted if the owner is no workload', () => 
 
 test('what a text calls missing is hopeless only if it was in this namespace, and is not the object itself', () => {
   const { name } = readRecordedLook('status-of-older-generation').now.namespace;
-  const isHopeless = (text: string): boolean => /cannot succeed/.test(failing(text).message);
+  const isHopeless = (text: string): boolean => /can never succeed/.test(failing(text).message);
   expect(isHopeless(`secrets "login" not found in namespace ${name}`)).toBe(true);
   expect(isHopeless('secrets "login" not found in namespace elsewhere')).toBe(false);
   expect(isHopeless(`widgets.example.com "db" not found in namespace ${name}`)).toBe(false);
@@ -100,7 +98,7 @@ test('what a text calls missing is hopeless only if it was in this namespace, an
   expect(about(1)).not.toContain('does not exist');
 });
 
-test('throttled requests need time, and a conflict heals by itself', () => {
+test('throttled requests need time, and a conflict that heals by itself is no reason', () => {
   expect(advice(failing('ThrottlingException: Rate exceeded'))).toMatch(
     /^Give Deployment .* more time/,
   );
@@ -110,7 +108,7 @@ test('throttled requests need time, and a conflict heals by itself', () => {
   const conflict =
     'Operation cannot be fulfilled on widgets "db": the object has been modified; please apply your changes to the latest version and try again';
   const { message } = findingIn('status-of-older-generation', 'owner-running', saying(conflict));
-  expect(message).toContain('a conflict, heals by itself');
+  expect(message).toContain('nothing that was read shows why');
 });
 
 test('the program that scaled down what is behind a Service may do so again, and is named', () => {
@@ -367,16 +365,6 @@ test('a finalizer of two programs is removed by hand, object by object', () => {
   expect(forcing(shared)).toBe(false);
 });
 
-test('a refusal with a namespace that this cluster does not have is of another cluster', () => {
-  const refusal = (place: string): Finding =>
-    failing(
-      `deployments.apps "web" is forbidden: User "system:serviceaccount:kube-system:manager" cannot delete resource "deployments" in API group "apps" in the namespace "${place}"`,
-    );
-  expect(advice(refusal('far-away'))).toContain('this one has no Namespace far-away');
-  expect(advice(refusal('far-away'))).not.toMatch(/let it by a/);
-  expect(advice(refusal('kube-system'))).toContain('let it by a Role in Namespace kube-system');
-});
-
 test('a controller that is not ready and logs an error about the object is failing; without the error it is not ready', () => {
   const unready = (now: Snapshot): void => {
     for (const place of Object.values(now.places)) {
@@ -385,12 +373,12 @@ test('a controller that is not ready and logs an error about the object is faili
     for (const one of itemsIn(now.cluster.deployments)) one.ready = 0;
   };
   const failing = findingIn('log-java-exception', 'owner-failing', unready);
-  expect(failing.message).toMatch(/the log of \S+ says/);
+  expect(failing.message).toContain('its log says');
   const silent = findingIn('log-java-exception', 'owner-not-ready', (now) => {
     unready(now);
     for (const log of Object.values(now.logs ?? {})) if (log.ok) log.value = [];
   });
-  expect(silent.message).not.toContain('the log of');
+  expect(silent.message).not.toContain('its log');
 });
 
 test('a name of the spec that is missing was in this namespace, unless the object mentions another one', () => {
@@ -407,7 +395,7 @@ test('a name of the spec that is missing was in this namespace, unless the objec
       }
     };
     const found = findingIn('status-of-older-generation', 'owner-failing', change);
-    return /cannot succeed/.test(found.message);
+    return /can never succeed/.test(found.message);
   };
   expect(isHopeless('secrets "login"')).toBe(true);
   expect(isHopeless('secrets "login"', ['vault'])).toBe(false);

@@ -51,7 +51,7 @@ const BEGIN_LATER: Record<string, string> = {
     S100-others S100-over S42 S80-ingress class-of-its-own log-foreign-writer-well S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
     S66-this-object S67 S67-polarity S71 S80 class-in-name class-of-storage S81-awake agent-there behind-named behind-namesake
     behind-orphan bound-as-group chain-users config-in-use entry-of-who-runs
-    lease-before-upgrade workload-paused
+    lease-before-upgrade
     awaits-what-it-names cloud-static leads-by-another leads-by-node store-awaits-it store-works S63-variable error-with-old-time event-of-others flux-suspended harmless-words impersonates keda-paused other-classes
     lease-of-the-group lease-of-twin log-of-parent namesake-of-product one-replica
     other-pause own-guard partner-partly-down paused-by-no paused-capital paused-for-flux paused-no-more
@@ -68,7 +68,7 @@ const BEGIN_LATER: Record<string, string> = {
   'the last error is of other work, and no refusal': `
     failed-before pods-are-gone result-of-ended-run sync-refused`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
-    SEED-4d-403 SEED-4d-500 api-keeps`,
+    SEED-4d-403 SEED-4d-500`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `

@@ -137,16 +137,6 @@ const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: 
     true,
   ],
   [
-    'Serilog, with a class of .NET as its kind',
-    JSON.stringify({
-      ...{ '@t': '2026-03-02T10:01:20Z', '@l': 'Error', '@x': 'System.Exception: AccessDenied' },
-      '@mt': 'Reconciliation of {Kind} {Namespace}/{Name} failed',
-      ...{ Kind: 'V1Widget', Namespace: DEMO, Name: 'db' },
-    }),
-    'object',
-    true,
-  ],
-  [
     'plain words',
     `cannot delete bucket of widget "db" in namespace ${DEMO}: AccessDenied`,
     'object',

@@ -113,6 +113,13 @@ test.each<[string, object, string | undefined]>([
   ['protection', { spec: { deletionProtection: true } }, 'spec.deletionProtection: true'],
   ['a state', { spec: { managementState: 'Unmanaged' } }, 'spec.managementState: Unmanaged'],
   ['another state', { spec: { managementState: 'Managed' } }, undefined],
+  ['a field without a word of pausing', { spec: { unmanaged: true } }, 'spec.unmanaged: true'],
+  [
+    'a policy',
+    { annotations: { 'example.com/reconcile-policy': 'skip' } },
+    'annotation example.com/reconcile-policy=skip',
+  ],
+  ['another policy', { annotations: { 'example.com/reconcile-policy': 'manage' } }, undefined],
 ])('a pause by %s', (_, { spec, ...facts }: { spec?: object }, by) => {
   const details = { 'uid-widgets-db': readOk(objectDetail({ spec: { ...spec } })) };
   const objects = HELD.objects.map((object) => ({ ...object, ...facts }));
@@ -136,7 +143,7 @@ test.each<[string, Partial<Held>, object, string | undefined]>([
     'a known product, by a field of what the object runs',
     { finalizer: 'finalizer.managedresource.crossplane.io' },
     { spec: { paused: true } },
-    undefined,
+    'spec.paused: true',
   ],
   [
     'a condition of failed work',
@@ -164,6 +171,26 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
       conditions: [{ ...CONDITION, type: 'NotReady', status: 'True', message: 'topic is in use' }],
     },
     { errors: ['topic is in use'], quotes: ['topic is in use'] },
+  ],
+  [
+    'a state that says by itself that something failed',
+    { phase: 'ReconcileFailed' },
+    { errors: ['phase: ReconcileFailed'] },
+  ],
+  [
+    'an error in a list of messages',
+    { state: 'error', messages: ['Error: cannot delete: AccessDenied, StatusCode: 403'] },
+    { errors: ['Error: cannot delete: AccessDenied, StatusCode: 403'] },
+  ],
+  [
+    'a sentence about other work',
+    { notes: ['the nightly backup failed and is repeated'] },
+    { quotes: ['the nightly backup failed and is repeated'] },
+  ],
+  [
+    'the whole answer of a server',
+    { error: '{"type":"x","message":"cannot delete: AccessDenied"}' },
+    { errors: ['cannot delete: AccessDenied'] },
   ],
   [
     'a list of errors',

@@ -122,7 +122,7 @@ test.each([
   expect(facts.selectors).toEqual(selectors);
 });
 
-test('of 24 operators that may act, five are listed, each with its state', () => {
+test('of 24 operators that may act, five are evidence, and those that fit are named, each with its state', () => {
   const crowd = Array.from({ length: 23 }, (_, index) => ({ name: `platform-${index}` }));
   const nameless = (operator: WorkloadFacts): void => {
     Object.assign(operator, { name: 'platform-a', programs: ['main'], labels: {} });
@@ -139,7 +139,7 @@ test('of 24 operators that may act, five are listed, each with its state', () =>
   expect(found?.code).toBe('owner-unknown');
   const suspects = found?.evidence.filter((text) => text.startsWith('suspect ')) ?? [];
   expect(suspects).toHaveLength(5);
-  expect(found?.message.match(/scaled to zero/g)).toHaveLength(5);
+  expect(found?.message).toMatch(/scaled to zero\).* or \d more/);
 });
 
 test.each([

@@ -73,7 +73,7 @@ describe('the sentences of a chain', () => {
       message: `is held by finalizer f/${at}`,
     }));
     expect(toPlain(asSentence(clauses(...links)))).toBe(
-      'Widget w0 is held by finalizer f/0; it waits, through 5 more objects, for Widget w6, which is held by finalizer f/6',
+      'Widget w0 is held by finalizer f/0; it waits, through 5 more objects, for Widget w6, held by finalizer f/6',
     );
   });
 

@@ -1,22 +1,14 @@
 import { Environment } from '@marcbachmann/cel-js';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 
-/**
- * Evaluates CEL for a request of which only parts are known (https://kubernetes.io/docs/reference/using-api/cel/). A value
- * that is not known throws when it is read: CEL's `&&` and `||` absorb an error if their other side decides. Every
- * other error is unknown as well.
- */
+// Evaluates CEL for a request of which only parts are known
+// (https://kubernetes.io/docs/reference/using-api/cel/). A value that is not known throws when it is read: CEL's `&&`
+// and `||` absorb an error if their other side decides. Every other error is unknown as well.
 
 /** The user that sends a request, with all groups that its authenticator adds. */
 export interface Requester {
   username: string;
   groups: readonly string[];
-}
-
-/** A named expression of a policy, which its other expressions read as `variables.<name>`. */
-export interface Variable {
-  name: string;
-  expression: string;
 }
 
 /** The known parts of a request to the admission chain. */
@@ -37,11 +29,9 @@ export interface AdmissionRequest {
   isNamespaceTerminating: boolean;
 }
 
-/** An error that no optional field catches, unlike the library's own. */
-class UnknownValue extends Error {}
-
+/** Optional fields catch the library's own errors, and not this one. */
 const unknown = (): never => {
-  throw new UnknownValue();
+  throw new Error('unknown value');
 };
 
 /** An object with fields that are not known. A known field without a value is absent. */
@@ -73,13 +63,13 @@ const CEL = new Environment({
 
 /** What may take long, since the text is the cluster's: `+` doubles, patterns backtrack, loops in loops multiply. */
 const COSTLY = /\+|\bmatches\b|\bcel\b/;
-const LOOP = /\.\s*(?:all|exists|exists_one|map|filter)\s*\(/g;
+const LOOP = /\.\s*(?:all|exists|exists_one|map|filter)\s*\(/;
 const MAX_LOOPS = 2;
 const MAX_LENGTH = 10_000;
 
 function evaluate(expression: string, scope: Record<string, unknown>): unknown {
   if (expression.length > MAX_LENGTH || COSTLY.test(expression)) return undefined;
-  if ((expression.match(LOOP)?.length ?? 0) > MAX_LOOPS) return undefined;
+  if (expression.split(LOOP).length > MAX_LOOPS + 1) return undefined;
   try {
     return CEL.evaluate(expression, scope);
   } catch {
@@ -88,17 +78,16 @@ function evaluate(expression: string, scope: Record<string, unknown>): unknown {
 }
 
 /**
- * Evaluates one expression for a request; `variables` are those of its policy.
+ * Evaluates one expression for a request; `variables` are those of its policy, each of which may read those before it.
  * @returns undefined if the result is not a boolean or depends on something that is not known
  */
 export function evaluateCondition(
   expression: string,
   request: AdmissionRequest,
-  variables: readonly Variable[] = [],
+  variables: readonly { name: string; expression: string }[] = [],
 ): boolean | undefined {
   const known = new Partial();
   const scope = { ...scopeOf(request), variables: known };
-  // A variable may read those before it.
   for (const { name, expression: own } of variables) {
     const value = evaluate(own, scope);
     if (value !== undefined) known.set(name, value);
@@ -107,69 +96,51 @@ export function evaluateCondition(
   return typeof value === 'boolean' ? value : undefined;
 }
 
-/**
- * Reports whether a webhook or policy with these match conditions is asked about the request: one that is false
- * is enough to be left out, whatever the others are (KEP-3716).
- */
-export function meetsConditions(
-  conditions: readonly string[],
-  request: AdmissionRequest,
-): boolean | undefined {
-  const results = conditions.map((condition) => evaluateCondition(condition, request));
-  if (results.includes(false)) return false;
-  return results.includes(undefined) ? undefined : true;
-}
-
 const partial = (fields: object): Partial => new Partial(Object.entries(fields));
 const complete = (fields: object): unknown => new Map(Object.entries(fields));
 
-/** Returns the field with a map of texts: unknown, or absent if it is empty, since the API server stores no empty maps. */
-function strings(key: string, texts: Readonly<Record<string, string>> | undefined): object {
-  if (texts === undefined) return {};
-  return { [key]: Object.keys(texts).length === 0 ? undefined : complete(texts) };
+/** Returns the metadata of an object. A map of texts is absent if it is empty: the API server stores no empty maps. */
+function metadata(
+  fields: Record<string, string>,
+  maps: Record<string, Readonly<Record<string, string>> | undefined>,
+  isTerminating: boolean,
+): Partial {
+  const known = Object.entries(maps).flatMap(([key, texts]) =>
+    texts === undefined ? [] : [[key, Object.keys(texts).length > 0 ? complete(texts) : undefined]],
+  );
+  const texts = Object.entries(fields).map(([key, text]) => [key, text || undefined]);
+  const deletionTimestamp = isTerminating ? new Unnamed() : undefined;
+  return partial({ ...Object.fromEntries([...texts, ...known]), deletionTimestamp });
 }
 
 function scopeOf(request: AdmissionRequest): Record<string, unknown> {
-  const { operation, type, object, namespaceLabels, requester } = request;
-  const { isDryRun, isNamespaceTerminating, isTerminating } = request;
+  const { operation, type, object, namespaceLabels: labels, requester, isDryRun } = request;
   const [resource = '', subResource] = type.resource.split('/');
   const { group, version, kind } = type;
-  const named = (name: string, isEnding: boolean): object => ({
-    ...{ name: name || undefined, deletionTimestamp: isEnding ? new Unnamed() : undefined },
-  });
+  const { name, namespace, labels: own, annotations } = object;
   const stored = partial({
-    metadata: partial({
-      ...named(object.name, isTerminating),
-      namespace: object.namespace || undefined,
-      ...strings('labels', object.labels),
-      ...strings('annotations', object.annotations),
-    }),
+    metadata: metadata({ name, namespace }, { labels: own, annotations }, request.isTerminating),
+  });
+  const isEnding = request.isNamespaceTerminating;
+  const place = partial({
+    metadata: metadata({ name: namespace }, { labels }, isEnding),
+    status: partial({ phase: isEnding ? 'Terminating' : 'Active' }),
   });
   // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection), which has no name
-  // (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
-  const isOfMany = operation === 'DELETE' && type.namespaced;
+  // (apiserver, rest.AdmissionToValidateObjectDeleteFunc), and no preconditions.
   const dryRun = isDryRun ? ['All'] : undefined;
-  const options = { propagationPolicy: 'Background', dryRun };
-  const place = partial({
-    metadata: partial({
-      ...named(object.namespace, isNamespaceTerminating),
-      ...strings('labels', namespaceLabels),
-    }),
-    status: partial({ phase: isNamespaceTerminating ? 'Terminating' : 'Active' }),
-  });
+  const options = partial(isDryRun ? { dryRun } : { dryRun, preconditions: undefined });
   return {
     request: partial({
       // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
-      namespace: resource === 'namespaces' ? object.name : object.namespace,
+      namespace: resource === 'namespaces' ? name : namespace,
       operation,
       userInfo: partial(requester === 'unnamed' ? { username: new Unnamed() } : { ...requester }),
       dryRun: isDryRun,
       subResource,
       kind: complete({ group, version, kind }),
       resource: complete({ group, version, resource }),
-      ...(isOfMany
-        ? { options: partial(isDryRun ? options : { ...options, preconditions: undefined }) }
-        : { name: object.name }),
+      ...(operation === 'DELETE' && type.namespaced ? { options } : { name }),
     }),
     object: operation === 'DELETE' ? new Nothing() : stored,
     oldObject: operation === 'CREATE' ? new Nothing() : stored,

@@ -1,5 +1,4 @@
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
-import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { Diagnosis, NotInspected } from '../../model/finding.ts';
 import {
   type Candidate,
@@ -17,9 +16,7 @@ import {
   countsOf,
   detailOf,
   isAggregated,
-  itemsIn,
   listNames,
-  resultId,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
@@ -30,10 +27,7 @@ import {
   guardsAsked,
   guardsFor,
   isGuardAsked,
-  kubeletOf,
-  mayDeny,
   mayRefuse,
-  objectSelectorOf,
   realRequests,
 } from './guards.ts';
 import { type Judgement, judgeAdmission } from './judge.ts';
@@ -63,33 +57,34 @@ export function collectSamples({ now: { forecast, namespace } }: Context): Sampl
   return [...inside, { type: NAMESPACE_TYPE, object, key: typeName(NAMESPACE_TYPE) }];
 }
 
-/** Judges the deletion of each sample; a kubelet deletes a pod once more, when its containers have ended. */
-export function foreseenAdmission(context: Context) {
-  const { forecast } = context.now;
-  const alive = itemsIn(forecast?.present.pods).filter((pod) => !hasPodEnded(pod));
-  const node = alive.flatMap(({ nodeName }) => nodeName ?? [])[0];
+const deletionOf = (context: Context, { type, object }: Sample): AdmissionRequest =>
+  realRequests(context, 'DELETE', type, object)[0];
+
+/** Judges the deletion of each sample. */
+export function foreseenAdmission(context: Context): (Judgement & { what: string })[] {
   const samples = collectSamples(context).filter(({ type }) => !isAggregated(context, type));
-  return samples.flatMap(({ type, object, key }) => {
+  return samples.map((sample) => {
+    const { type, key } = sample;
     const who = type === NAMESPACE_TYPE ? 'the user who deletes it' : 'the namespace controller';
-    const [request] = realRequests(context, 'DELETE', type, object);
-    const what = `${who} delete ${typeName(type)}`;
-    const judged = judgeAdmission(context, request, who, forecast?.deletions[key]);
-    if (typeName(type) !== 'pods' || node === undefined) return [{ ...judged, what }];
-    const kubelet = `the kubelet of node ${node}`;
-    const last = judgeAdmission(
-      context,
-      { ...request, requester: kubeletOf(node) },
-      kubelet,
-      undefined,
-    );
-    const known = judged.results.map(resultId);
-    const results = last.results.filter((one) => !known.includes(resultId(one)));
-    const isNew = (question: string): boolean => !judged.questions.includes(question);
-    return [
-      { ...judged, what },
-      { ...last, results, questions: last.questions.filter(isNew), what: `${kubelet} delete pods` },
-    ];
+    const trial = context.now.forecast?.deletions[key];
+    const judged = judgeAdmission(context, deletionOf(context, sample), who, trial);
+    return { ...judged, what: `${who} delete ${typeName(type)}` };
   });
+}
+
+/** Returns the last request of the namespace controller. */
+function endOf(context: Context): AdmissionRequest {
+  const own = { ...context.now.namespace, namespace: '' };
+  return realRequests(context, 'UPDATE', FINALIZE, own)[0];
+}
+
+function trialOfEnd({ now: { namespace, trials } }: Context): Trial | undefined {
+  return trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
+}
+
+/** Judges the last request of the namespace controller. */
+export function judgeLastRequest(context: Context): Judgement {
+  return judgeAdmission(context, endOf(context), 'the namespace controller', trialOfEnd(context));
 }
 
 /**
@@ -97,18 +92,15 @@ export function foreseenAdmission(context: Context) {
  * users.
  */
 export function openQuestions(context: Context): Diagnosis['notInspected'] {
-  const { forecast, namespace, takenAt, trials } = context.now;
+  const { forecast, namespace, takenAt } = context.now;
   if (forecast === undefined) return [];
-  const tried = collectSamples(context).flatMap(({ type, object, key }) => {
-    const [request] = realRequests(context, 'DELETE', type, object);
-    return untriedEntries(context, request, key, forecast.deletions[key]);
-  });
-  const end = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const judged = namespace.deletionTimestamp === takenAt ? foreseenAdmission(context) : [];
   judged.push({ ...judgeLastRequest(context), what: 'the namespace be deleted' });
   return [
-    ...tried,
-    ...untriedEntries(context, endOf(context), 'the namespace', end),
+    ...collectSamples(context).flatMap((sample) =>
+      untried(context, deletionOf(context, sample), sample.key, forecast.deletions[sample.key]),
+    ),
+    ...untried(context, endOf(context), 'the namespace', trialOfEnd(context)),
     ...slowDeletions(forecast),
     ...unevaluatedGuards(context),
     ...cutNames(context),
@@ -119,11 +111,8 @@ export function openQuestions(context: Context): Diagnosis['notInspected'] {
   ];
 }
 
-/**
- * Returns what could not be tried; with a missing permission, also the guards that would decide, and the rule to
- * add.
- */
-function untriedEntries(
+/** Returns what could not be tried, with the guards that would decide, and the rule to add. */
+function untried(
   context: Context,
   { operation, type, object }: AdmissionRequest,
   what: string,
@@ -145,10 +134,8 @@ function untriedEntries(
 
 /** Returns held objects with more names in their specs than were compared with the objects of the namespace. */
 function cutNames(context: Context): NotInspected[] {
-  const held = countsOf(context.now.forecast?.present ?? { content: [] }).flatMap(({ guarded }) =>
-    guarded.flatMap(({ examples }) => examples),
-  );
-  return held
+  return countsOf(context.now.forecast?.present ?? { content: [] })
+    .flatMap(({ guarded }) => guarded.flatMap(({ examples }) => examples))
     .filter((object) => detailOf(context, object)?.hasMoreNames)
     .map(({ kind, name }) => ({
       what: `whether ${kind} ${name} names what its owner needs`,
@@ -156,12 +143,9 @@ function cutNames(context: Context): NotInspected[] {
     }));
 }
 
+/** Longer than a deletion should take. The API server deletes one object after the other (apiserver, registry/store.go). */
 const LONG_SECONDS = 600;
 
-/**
- * Returns types whose objects take long to delete: the API server deletes them one by one (apiserver,
- * registry/store.go).
- */
 function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
   return countsOf(present).flatMap(({ type, total }) => {
     const trial = deletions[typeName(type)];
@@ -184,33 +168,21 @@ function unevaluatedGuards(context: Context): NotInspected[] {
     const tried = samples.get(typeName(type)) ?? [];
     const isAccepted = tried.every(({ key }) => forecast.deletions[key]?.answer === 'accepted');
     if (tried.length >= total || !isAccepted) return [];
-    const isUnknown = (guard: Guard): boolean =>
-      tried.some(({ object }) => {
-        const [request] = realRequests(context, 'DELETE', type, object);
+    const isOpen = (guard: Guard): boolean =>
+      tried.some((sample) => {
+        const request = deletionOf(context, sample);
         const asked = isGuardAsked(guard, request);
-        const isOpen = guard.policy !== undefined && denialOf(guard.policy, request) === undefined;
-        return asked === undefined || (asked && isOpen);
+        const isUndecided = guard.policy && denialOf(guard, request) === undefined;
+        return asked === undefined || (asked && isUndecided);
       });
     return guardsFor(context, 'DELETE', type)
-      .filter((guard) => mayDeny(guard) && guard.looksAt.length === 0)
-      .filter((guard) => isSelective(guard) && isUnknown(guard))
+      .filter((guard) => guard.mayDeny && guard.looksAt.length === 0)
+      .filter((guard) => isSelective(guard) && isOpen(guard))
       .map(({ text }) => ({
         what: `whether ${text} lets all ${typeName(type)} be deleted`,
         reason: `its expressions look at the object and could not be evaluated; ${tried.length} of ${total} were tried`,
       }));
   });
-}
-
-/** Returns the last request of the namespace controller. */
-function endOf(context: Context): AdmissionRequest {
-  const own = { ...context.now.namespace, namespace: '' };
-  return realRequests(context, 'UPDATE', FINALIZE, own)[0];
-}
-
-/** Judges the last request of the namespace controller. */
-export function judgeLastRequest(context: Context): Judgement {
-  const trial = context.now.trials[trialKey(context.now.namespace.uid, KUBERNETES_FINALIZER)];
-  return judgeAdmission(context, endOf(context), 'the namespace controller', trial);
 }
 
 /** Returns which objects to search, so that each guard has one to which it applies. */
@@ -222,30 +194,25 @@ export function wantedSamples(
   const isMeant = (guard: Guard, candidate: Candidate): boolean =>
     mayRefuse(guard, realRequests(context, 'DELETE', type, candidate)[0]);
   return guardsFor(context, 'DELETE', type)
-    .filter(mayDeny)
+    .filter(({ mayDeny }) => mayDeny)
     .filter((guard) => isSelective(guard) && !known.some(({ object }) => isMeant(guard, object)))
     .map((guard) => ({
       key: `${typeName(type)} ${guard.text}`,
       type,
       text: guard.text,
-      labelSelector: objectSelectorOf(guard).map(selectorText).join(','),
+      labelSelector: guard.objectSelector.map(selectorText).join(','),
       isMeant: (candidate) => isMeant(guard, candidate),
     }));
 }
 
 /** Reports whether the decision of the guard about a deletion depends on the object; `object` is null then. */
-function isSelective(guard: Guard): boolean {
-  const { webhook, policy } = guard;
-  const texts = [
-    ...((webhook ?? policy)?.matchConditions ?? []),
-    ...[...(policy?.validations ?? []), ...(policy?.variables ?? [])].map(
-      ({ expression }) => expression,
-    ),
-  ];
-  const names = policy?.rules.flatMap(({ resourceNames }) => resourceNames) ?? [];
+function isSelective({ matchConditions, objectSelector, policy }: Guard): boolean {
+  const { rules = [], validations = [], variables = [] } = policy ?? {};
+  const own = [...validations, ...variables].map(({ expression }) => expression);
   return (
-    objectSelectorOf(guard).length + names.length > 0 ||
-    texts.some((text) => /\boldObject\b/.test(text))
+    objectSelector.length > 0 ||
+    rules.some(({ resourceNames }) => resourceNames.length > 0) ||
+    [...matchConditions, ...own].some((text) => /\boldObject\b/.test(text))
   );
 }
 

@@ -9,14 +9,10 @@ import type {
 } from '../../model/snapshot.ts';
 import { type Context, itemsIn, typeName, webhooksOf, withService } from '../context.ts';
 import { type Account, NAMESPACE_CONTROLLERS } from '../rights.ts';
-import {
-  type AdmissionRequest,
-  evaluateCondition,
-  meetsConditions,
-  type Requester,
-} from './expressions.ts';
+import { type AdmissionRequest, evaluateCondition, type Requester } from './expressions.ts';
 
-/** A webhook or policy that the API server applies before it changes anything. */
+// Which webhooks and policies the API server asks about a request (apiserver pkg/admission/plugin).
+
 export const ADMISSION_SOURCES = [
   'validatingWebhooks',
   'mutatingWebhooks',
@@ -42,89 +38,91 @@ export interface Guard {
   policy?: PolicyFacts;
   binding?: PolicyBindingFacts;
   isMutating: boolean;
+  /** Whether it can refuse anything: a binding that only warns or audits does not. */
+  mayDeny: boolean;
+  matchConditions: readonly string[];
+  /** The labels that an object needs for the guard to be asked about it. */
+  objectSelector: readonly LabelRequirement[];
   /** The part of a request that its expressions read and that a dry run of the gate has differently. */
   looksAt: readonly string[];
 }
 
 export type Operation = AdmissionRequest['operation'];
 
-/**
- * Lists the guards that the API server may apply to requests for the type; exclusions of a policy are not
- * evaluated.
- */
+/** Lists the guards that the API server may apply to requests for the type; a policy's exclusions are not evaluated. */
 export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
   const { labels } = context.now.namespace;
-  const looksAt = (read: WebhookFacts | PolicyFacts): string[] => [
-    ...(read.dependsOnUser ? ['who asks'] : []),
-    ...(read.dependsOnDryRun ? ['whether it is a dry run'] : []),
-    // During a deletion, a dry run sees what the real request sees.
-    ...(read.dependsOnDeletion && context.now.forecast !== undefined
-      ? ['whether something is being deleted']
-      : []),
-  ];
+  const common = (owner: WebhookFacts | PolicyFacts) => ({
+    matchConditions: owner.matchConditions ?? [],
+    looksAt: [
+      ...(owner.dependsOnUser ? ['who asks'] : []),
+      ...(owner.dependsOnDryRun ? ['whether it is a dry run'] : []),
+      // During a deletion, a dry run sees what the real request sees.
+      ...(owner.dependsOnDeletion && context.now.forecast !== undefined
+        ? ['whether something is being deleted']
+        : []),
+    ],
+  });
+  const webhooks = webhooksOf(context)
+    .filter((webhook) => matchesWebhook(webhook, operation, type, labels))
+    .map((webhook): Guard => {
+      const { kind, name } = webhook.configuration;
+      return {
+        ...common(webhook),
+        text: `webhook ${webhook.name} of ${kind} ${name}`,
+        webhook,
+        isMutating: kind === 'MutatingWebhookConfiguration',
+        mayDeny: true,
+        objectSelector: webhook.objectSelector,
+      };
+    });
   const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
     matchesPlace(labels, namespaceSelector, type);
   const policies = policiesOf(context).filter(
     (policy) =>
       policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
   );
-  return [
-    ...webhooksOf(context)
-      .filter((webhook) => matchesWebhook(webhook, operation, type, labels))
-      .map((webhook) => {
-        const { kind, name } = webhook.configuration;
-        return {
-          text: `webhook ${webhook.name} of ${kind} ${name}`,
-          webhook,
-          isMutating: kind === 'MutatingWebhookConfiguration',
-          looksAt: looksAt(webhook),
-        };
-      }),
-    ...bindingsOf(context)
-      .filter(isHere)
-      .flatMap((binding) =>
-        policies
-          .filter(({ name }) => name === binding.policy)
-          .map((policy) => ({
+  const bound = bindingsOf(context)
+    .filter(isHere)
+    .flatMap((binding) =>
+      policies
+        .filter(({ name }) => name === binding.policy)
+        .map(
+          (policy): Guard => ({
+            ...common(policy),
             text: `policy ${policy.name}, bound by ${binding.name}`,
             policy,
             binding,
             isMutating: policy.kind === 'MutatingAdmissionPolicy',
-            looksAt: looksAt(policy),
-          })),
-      ),
-  ];
-}
-
-/** Returns the labels that an object needs for the guard to be asked about it. */
-export function objectSelectorOf({ webhook, policy, binding }: Guard): LabelRequirement[] {
-  return [webhook, policy, binding].flatMap((one) => one?.objectSelector ?? []);
-}
-
-/** Reports whether the guard can refuse anything: a binding that only warns or audits does not. */
-export function mayDeny({ binding }: Guard): boolean {
-  return binding?.actions.includes('Deny') !== false;
+            mayDeny: binding.actions.includes('Deny'),
+            objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
+          }),
+        ),
+    );
+  return [...webhooks, ...bound];
 }
 
 /** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
 export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
-  const { webhook, policy } = guard;
   const { operation, type, object } = request;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
   const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
-  const isNamed = ({ resourceNames: names }: MatchRule): boolean =>
-    names.length === 0 || (!isOfMany && names.includes(object.name));
-  const rules = policy?.rules.filter((rule) => matchesRule(rule, operation, type, false));
-  if (rules?.some(isNamed) === false) return false;
-  if (!matchesLabels(objectSelectorOf(guard), object.labels)) return false;
-  return meetsConditions((webhook ?? policy)?.matchConditions ?? [], request);
+  const isMeant = ({ resourceNames: names, ...rule }: MatchRule): boolean =>
+    matchesRule(rule, operation, type, false) &&
+    (names.length === 0 || (!isOfMany && names.includes(object.name)));
+  if (guard.policy?.rules.some(isMeant) === false) return false;
+  if (!matchesLabels(guard.objectSelector, object.labels)) return false;
+  // One condition that is false is enough, whatever the others are (KEP-3716).
+  const results = guard.matchConditions.map((one) => evaluateCondition(one, request));
+  return results.includes(false) ? false : results.includes(undefined) ? undefined : true;
 }
 
 /** Returns the first validation that is false for the request; undefined: which one cannot be evaluated. */
 export function denialOf(
-  { validations = [], variables = [] }: PolicyFacts,
+  { policy }: Guard,
   request: AdmissionRequest,
 ): { expression: string; message: string } | 'none' | undefined {
+  const { validations = [], variables } = policy ?? {};
   const results = validations.map(({ expression }) =>
     evaluateCondition(expression, request, variables),
   );
@@ -133,8 +131,8 @@ export function denialOf(
 
 /** Reports whether the guard is asked about the request and may refuse it. */
 export function mayRefuse(guard: Guard, request: AdmissionRequest): boolean {
-  const mayDeny = guard.policy === undefined || denialOf(guard.policy, request) !== 'none';
-  return isGuardAsked(guard, request) === true && mayDeny;
+  const isOpen = guard.webhook !== undefined || denialOf(guard, request) !== 'none';
+  return isOpen && isGuardAsked(guard, request) === true;
 }
 
 /** Returns the first object, and one more for each guard that applies only to updates of other objects. */
@@ -165,8 +163,8 @@ export function guardsAsked(
   if (isElsewhere || ADMISSION_SOURCES.some((key) => cluster[key]?.ok !== true)) return undefined;
   const requests = realRequests(context, operation, type, object);
   const guards = guardsFor(context, operation, type).map((guard) => {
-    const [first, ...others] = requests.map((request) => isGuardAsked(guard, request));
-    return { guard, asked: others.every((other) => other === first) ? first : undefined };
+    const answers = new Set(requests.map((request) => isGuardAsked(guard, request)));
+    return { guard, asked: answers.size === 1 ? [...answers][0] : undefined };
   });
   if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
   return guards
@@ -182,15 +180,7 @@ export function requesterOf({ namespace, name }: Account): Requester {
   return { username, groups: [...groups, 'system:authenticated'] };
 }
 
-/** Returns the kubelet of a node as the API server sees it (kubernetes pkg/auth/nodeidentifier). */
-export function kubeletOf(node: string): Requester {
-  return { username: `system:node:${node}`, groups: ['system:nodes', 'system:authenticated'] };
-}
-
-/**
- * Returns the requests that may be sent, the most likely first: the gate's own dry run says nothing about their
- * user.
- */
+/** Returns the requests that may be sent, the most likely first. The gate's own dry run has another user. */
 export function realRequests(
   { now: { namespace } }: Context,
   operation: Operation,
@@ -198,28 +188,14 @@ export function realRequests(
   // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
   { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
 ): [AdmissionRequest, ...AdmissionRequest[]] {
-  const object = { name, namespace: place, labels, annotations };
   const request = {
-    ...{ operation, type, object, namespaceLabels: namespace.labels },
+    ...{ operation, type, object: { name, namespace: place, labels, annotations } },
+    namespaceLabels: namespace.labels,
     // Finalizers are removed from terminating objects, whose namespace is terminating then.
     ...{ isDryRun: false, isTerminating: operation === 'UPDATE', isNamespaceTerminating: true },
   };
   const [requester, ...others] = sendersOf(`${operation} ${typeName(type)}`);
   return [{ ...request, requester }, ...others.map((other) => ({ ...request, requester: other }))];
-}
-
-/** Returns the same request as the gate has sent it, as a dry run. */
-export function asTried(
-  { now: { forecast } }: Context,
-  request: AdmissionRequest,
-): AdmissionRequest {
-  const isUnderWay = forecast === undefined;
-  return {
-    ...request,
-    ...{ requester: 'unnamed', isDryRun: true },
-    isTerminating: request.isTerminating && isUnderWay,
-    isNamespaceTerminating: isUnderWay,
-  };
 }
 
 /** Returns who may send a request: anyone deletes a Namespace, and any controller removes a finalizer. */
@@ -228,6 +204,17 @@ function sendersOf(request: string): AdmissionRequest['requester'][] {
   return /^DELETE |^UPDATE namespaces\/finalize$/.test(request)
     ? NAMESPACE_CONTROLLERS.map(requesterOf)
     : [undefined];
+}
+
+/** Returns the same request as the gate has sent it, as a dry run. */
+export function asTried(
+  { now: { forecast } }: Context,
+  request: AdmissionRequest,
+): AdmissionRequest {
+  const isUnderWay = forecast === undefined;
+  const isTerminating = request.isTerminating && isUnderWay;
+  const tried = { isDryRun: true, isTerminating, isNamespaceTerminating: isUnderWay };
+  return { ...request, requester: 'unnamed', ...tried };
 }
 
 /** Returns the webhooks whose Service such a request needs. */
@@ -261,7 +248,7 @@ function matchesWebhook(
 
 /**
  * Reports whether a namespace selector matches. It is applied to a Namespace by its own labels, and not to other
- * cluster-scoped objects (apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go).
+ * cluster-scoped objects (predicates/namespace/matcher.go).
  */
 function matchesPlace(
   place: Record<string, string>,
@@ -272,33 +259,29 @@ function matchesPlace(
   return !hasLabels || matchesLabels(selector, place);
 }
 
-/** Matches a rule; with matchPolicy Equivalent, a request in another version of the type is converted and matched. */
+/**
+ * Matches a rule (predicates/rules): `*` matches no subresource, `pods/*` matches pods. With matchPolicy Equivalent, a
+ * request in another version of the type is converted and matched.
+ */
 export function matchesRule(
-  rule: MatchRule,
+  rule: Omit<MatchRule, 'resourceNames'>,
   operation: Operation,
-  { group, version, resource, namespaced }: ResourceType,
+  { group, version, resource: path, namespaced }: ResourceType,
   isExact: boolean,
 ): boolean {
   const has = (list: readonly string[], value: string): boolean =>
     list.includes('*') || list.includes(value);
-  const scope = namespaced ? 'Namespaced' : 'Cluster';
+  const [resource, subresource = ''] = path.split('/');
   return (
     has(rule.operations, operation) &&
     has(rule.apiGroups, group) &&
     (!isExact || has(rule.apiVersions, version)) &&
-    has([rule.scope], scope) &&
-    rule.resources.some((name) => reachesResource(name, resource))
+    has([rule.scope], namespaced ? 'Namespaced' : 'Cluster') &&
+    rule.resources.some((pattern) => {
+      const [own, sub = ''] = pattern.split('/');
+      return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
+    })
   );
-}
-
-/**
- * Reports whether a pattern matches: `*` matches no subresource, `pods/*` matches pods (apiserver
- * pkg/admission/plugin/webhook/predicates/rules).
- */
-function reachesResource(pattern: string, asked: string): boolean {
-  const [own = '', sub = ''] = pattern.split('/');
-  const [resource, subresource = ''] = asked.split('/');
-  return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);
 }
 
 /** Reports whether the labels meet all requirements (apimachinery pkg/labels/selector.go). */

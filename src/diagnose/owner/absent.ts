@@ -1,5 +1,7 @@
+import { lowerFirst } from '../../base/text.ts';
+import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { accountText, actorsOf, actorText } from '../actors.ts';
+import { accountText, actorsOf, actorText, isAlive } from '../actors.ts';
 import { withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -27,13 +29,14 @@ import {
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { type Pause, pausedBy } from './pauses.ts';
+import { pausedBy } from './pauses.ts';
 import {
   installRemedy,
   knownRemedies,
   orderRemedies,
   resumeRemedy,
   sayingRemedy,
+  scaleUpRemedy,
   statusRemedy,
 } from './remedies.ts';
 import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
@@ -46,6 +49,8 @@ import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 const SEARCHED =
   'searched: workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs; a controller outside of the cluster would not be visible';
 const MAX_SUSPECTS = 5;
+/** What the suspects may take of the 30 words of a cause. */
+const MAX_LISTED_WORDS = 16;
 
 /**
  * Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object
@@ -58,67 +63,50 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { owner, excluded, others, certainty } = ownership;
+  const { finalizer } = held;
   const known = knownFinalizer(held);
-  const { actor: gone, account } = owner ?? {};
+  const { actor: gone, account, program = '' } = owner ?? {};
   const place = gone?.namespace ?? account?.namespace;
-  const inside = isInside(context, place);
+  const isHere = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
-  const isLost = inside || isForecast;
-  const definition = itemsIn(context.now.cluster.definitions).find(
-    ({ name }) => name === typeName(held.type),
-  );
-  const home = itemsIn(context.now.cluster.namespaces).find(({ name }) => name === place);
-  const isEnding = inside || home?.deletionTimestamp !== undefined;
-  const manager = owner?.program ?? '';
-  const left = inside
-    ? 'was deleted with this namespace'
-    : home?.deletionTimestamp === undefined
-      ? 'no workload uses any more'
-      : `is in a namespace that has been terminating since ${home.deletionTimestamp}`;
-  // What is likely about a workload that was deleted is that it was the controller.
+  const isLost = isHere || isForecast;
+  const { definitions, namespaces } = context.now.cluster;
+  const definition = itemsIn(definitions).find(({ name }) => name === typeName(held.type));
+  const home = itemsIn(namespaces).find(({ name }) => name === place);
+  const isEnding = isHere || home?.deletionTimestamp !== undefined;
+  const left = isEnding ? 'is in a terminating namespace' : 'no workload uses any more';
+  const product = known && (productName(known) ?? known.owner);
   const why =
-    gone !== undefined
-      ? `it ${certainty === 'proven' ? 'was' : 'was most likely'} the controller that removes ${held.finalizer}`
-      : account !== undefined
-        ? `it most likely ran as ${accountText(account)}, which ${left}`
-        : manager !== ''
-          ? `"${manager}" set it, and nothing of that name runs here`
-          : known === undefined
-            ? 'nobody may change objects of its type but general tools and people'
-            : `it belongs to ${known.owner}`;
-  const nobody = 'no controller that removes it was found in this cluster';
-  const state = isLost ? fateText(context, place) : 'was deleted';
+    account !== undefined
+      ? `it most likely ran as ${accountText(account)}, which ${left}`
+      : program !== ''
+        ? `"${program}" set it, and nothing of that name runs here`
+        : known === undefined
+          ? 'nobody may change objects of its type but general tools and people'
+          : `it belongs to ${product}`;
+  const nobody =
+    account !== undefined && isHere
+      ? `its controller most likely ran in this namespace, as ServiceAccount ${account.name}, and was deleted with it`
+      : `no controller that removes it was found: ${why}`;
   const binding =
     account && owner?.rights.change === undefined
       ? departedGrant(context, account, held.type)
       : undefined;
-  const where =
+  const grant =
     binding === undefined
       ? ''
       : `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`;
-  const installed = installRemedy(
-    held,
-    gone && actorText(gone),
-    `${isEnding ? ' in another namespace' : ''}${where}`,
-  );
-  return {
+  const again = `${isEnding ? ' in another namespace' : ''}${grant}`;
+  const fate = isLost ? fateText(context, place) : 'was deleted';
+  const common: Omit<RuleResult, 'subject' | 'message'> = {
     code: 'owner-missing',
-    subject: gone
-      ? subjectOf(gone)
-      : definition
-        ? definitionSubject(definition.name)
-        : held.subject,
-    finalizer: held.finalizer,
-    // A deleted workload is the subject itself.
-    cause: gone
-      ? undefined
-      : ((account && (inside ? account.name : accountText(account))) ??
-        known?.owner ??
-        (manager || undefined)),
-    message: gone ? `${state}; ${why}` : `has no controller that was found in this cluster: ${why}`,
-    continuation: `${nobody}: ${why}`,
+    finalizer,
+    certainty,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
+      ...(home?.deletionTimestamp === undefined || isHere
+        ? []
+        : [`namespace ${home.name} has been terminating since ${home.deletionTimestamp}`]),
       ...writerText(context, held),
       ...purposeOf(held),
       ...(isForecast ? [] : [SEARCHED]),
@@ -127,14 +115,35 @@ export function missingOwner(
       ...(isForecast ? [] : statusEvidence(context, held)),
     ],
     scope: isLost ? 'namespace' : 'cluster',
-    certainty,
     remedies: [
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
         ? []
-        : [installed, ...pauseRemedies(context, held), ...knownRemedies(held, true), ...removal]),
+        : [
+            installRemedy(held, gone && actorText(gone), again),
+            ...pauseRemedies(context, held),
+            ...knownRemedies(held, true),
+            ...removal,
+          ]),
     ],
-    waitsForNamespace: inside,
+    waitsForNamespace: isHere,
+  };
+  if (gone !== undefined) {
+    // What is likely about a workload that was deleted is that it was the controller.
+    const message = certainty === 'proven' ? fate : `most likely was its controller, and ${fate}`;
+    return { ...common, subject: subjectOf(gone), message };
+  }
+  return {
+    ...common,
+    subject: definition ? definitionSubject(definition.name) : held.subject,
+    cause:
+      (account && (isHere ? account.name : accountText(account))) ??
+      known?.owner ??
+      (program || `${finalizer} of ${held.type.group}`),
+    message: definition
+      ? `defines objects with finalizer ${finalizer}; ${nobody}`
+      : `has finalizer ${finalizer}; ${nobody}`,
+    continuation: nobody,
   };
 }
 
@@ -155,18 +164,21 @@ export function unknownOwner(
     .slice(0, MAX_SUSPECTS - suspects.length);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
-  const paused = pausedBy(context, held);
   const [said] = statusTexts(context, held);
   const warnings = lateWarnings(context, held);
   const [warned] = said === undefined ? warnings : [];
   const listed = [
     ...[...suspects, ...(owner === undefined ? [] : [owner])].map((one) => withState(context, one)),
-    ...restricted.map(({ suspect, by }) => `${suspectText(suspect)} (${by.reason})`),
+    ...restricted.map(({ suspect, by }) =>
+      by.isRestriction
+        ? `${suspectText(suspect)} (not for this object)`
+        : `${suspectText(suspect)} (may not change it)`,
+    ),
   ];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
   const reason =
     listed.length > 1
-      ? `its controller is one of: ${listed.join(', ')}`
+      ? `its controller is one of: ${listOf(listed)}`
       : listed.length === 1
         ? `its controller is not known; it could be ${listed[0]}`
         : `its controller is not known: ${
@@ -176,35 +188,13 @@ export function unknownOwner(
                 ? `a person set it, with "${writerOf(held)?.manager}"`
                 : known === undefined
                   ? (outside ?? 'no clue points to a controller')
-                  : `it belongs to ${known.owner}`
+                  : `it belongs to ${productName(known) ?? known.owner}`
           }`;
-  const quoted = said
-    ? `; ${said.object.kind} ${said.object.name} says: ${shortQuote(said.text)}`
-    : warned
-      ? `; ${warned.what} says: ${shortQuote(warned.message)}`
-      : '';
-  const what = `${subject.kind} ${subject.name}`;
-  const { stopped = [], running = [] } = Object.groupBy(suspects, ({ actor }) =>
-    actor?.ready === 0 ? 'stopped' : 'running',
-  );
-  // Workloads that do not run have no log that would tell.
-  const ways = [
-    ...(running.length > 0
-      ? [`look for ${what} in the log of ${listNames(running.map(suspectText))}`]
-      : stopped.length > 0
-        ? []
-        : [
-            known === undefined
-              ? `look for ${what} in the logs of controllers, or ask its author`
-              : `see whether ${known.owner} is installed, or runs outside of this cluster`,
-          ]),
-    ...(stopped.length === 0
-      ? []
-      : [`if it is ${listNames(stopped.map(suspectText))}, make it ready`]),
-  ];
-  const search = { text: `Find out which controller removes ${finalizer}: ${ways.join('; ')}` };
+  const quote = said ? shortQuote(said.text) : warned && shortQuote(warned.message);
+  const source = said ? `${said.object.kind} ${said.object.name}` : warned?.what;
+  const told = quote === undefined ? reason : `${reason}; ${source} says: ${quote}`;
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
-  const find = isAway ? installRemedy(held, undefined, '') : search;
+  const find = isAway ? installRemedy(held, undefined, '') : { text: searchText(held, suspects) };
   // Facts that the object itself shows do not depend on its owner.
   const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
@@ -215,27 +205,34 @@ export function unknownOwner(
   ];
   // The log of a controller that was ruled out does not name the object, and that of one outside cannot be read here.
   const isFound = restrictions.length > 0 && suspects.length === 0;
+  const paused = pausedBy(context, held);
   return {
     code: 'owner-unknown',
     subject,
     finalizer,
     cause:
       suspects.length > 0 ? undefined : (known?.owner ?? (specificFieldManager(held) || undefined)),
-    message: `has finalizer ${finalizer}, and ${reason}${quoted}`,
-    continuation: reason + quoted,
+    message: `has finalizer ${finalizer}, and ${told}`,
+    continuation: told,
+    quote,
     evidence: [
       ...writerText(context, held),
       ...(unread.length === 0 ? [] : [unreadText(unread)]),
-      ...suspects.map((one) => `suspect ${suspectText(one)}: ${evidenceFor(one).join('; ')}`),
+      ...suspects.map(
+        (one) => `suspect ${withState(context, one)}: ${evidenceFor(one).join('; ')}`,
+      ),
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
       ...others,
       ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
-      ...(paused === undefined ? [] : [pauseText(paused)]),
+      ...(paused === undefined
+        ? []
+        : [
+            `${paused.object.kind} ${paused.object.name} has ${paused.by}, so its controller may ignore it`,
+          ]),
       ...statusEvidence(context, held),
       ...warnings.map(
-        ({ what: about, component, at, message }) =>
-          `${about}, by ${component} at ${at}: ${message}`,
+        ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
       ),
     ],
     scope: 'namespace',
@@ -244,10 +241,54 @@ export function unknownOwner(
     remedies: [
       ...facing,
       ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', find)]),
+      ...wakeRemedies(ownership),
       ...knownRemedies(held),
       ...removal,
     ],
   };
+}
+
+/** Returns the command that starts the only suspect, if it has no replicas. */
+function wakeRemedies({ suspects, unread }: Ownership): Remedy[] {
+  const [only, ...others] = suspects.filter(workloadExists);
+  if (others.length > 0 || unread.length > 0 || only?.actor?.wanted !== 0) return [];
+  const { text, ...wake } = scaleUpRemedy(only.actor);
+  return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${lowerFirst(text)}` }];
+}
+
+/** Lists as many suspects as a sentence takes, at least one. Evidence has all of them. */
+function listOf(listed: readonly string[]): string {
+  let words = 0;
+  const fitting = listed.filter((one, at) => {
+    words += one.split(' ').length;
+    return at === 0 || words <= MAX_LISTED_WORDS;
+  });
+  const more = listed.length - fitting.length;
+  return `${fitting.join(', ')}${more > 0 ? ` or ${more} more` : ''}`;
+}
+
+/** Says how to find the controller. Only a workload that runs has a log that would tell. */
+function searchText(held: Held, suspects: readonly Suspect[]): string {
+  const known = knownFinalizer(held);
+  const what = `${held.subject.kind} ${held.subject.name}`;
+  const existing = suspects.filter(workloadExists);
+  const { running = [], stopped = [] } = Object.groupBy(existing, ({ actor }) =>
+    actor && isAlive(actor) ? 'running' : 'stopped',
+  );
+  const ways = [
+    ...(running.length > 0
+      ? [`look for ${what} in the log of ${listNames(running.map(suspectText))}`]
+      : []),
+    ...(stopped.length > 0
+      ? [`if it is ${listNames(stopped.map(suspectText))}, make it ready`]
+      : []),
+    ...(existing.length > 0
+      ? []
+      : known === undefined
+        ? [`look for ${what} in the logs of the controllers in this cluster`]
+        : [`see whether ${known.owner} is installed, or runs outside of this cluster`]),
+  ];
+  return `Find out which controller removes ${held.finalizer}: ${ways.join('; ')}`;
 }
 
 /** Returns how a controller to which clues point handles the object again, if its arguments leave it or its namespace out. */
@@ -261,9 +302,13 @@ function restrictionRemedies(
   );
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
+  const selectors = meant.flatMap(({ actor }) => actor?.selectors ?? []);
+  const labels = Object.entries(held.objects[0]?.labels ?? {})
+    .filter(([key]) => selectors.some((selector) => selector.includes(key)))
+    .map(([key, value]) => `${key}=${value}`);
   const details = [
     ...meant.flatMap(({ actor }) => (actor ? restrictionText(context, actor) : [])),
-    ...labelTexts(held, meant),
+    ...(labels.length === 0 ? [] : [`the object has ${listNames(labels)}`]),
   ].join('; ');
   const text = `Let ${meant.map(suspectText).join(' or ')} handle ${kind} ${name}, if the object is its own: its arguments or environment leave the object out${details && ` (${details})`}`;
   return [withRole('now', { text })];
@@ -271,22 +316,9 @@ function restrictionRemedies(
 
 /** Returns its name with its state. */
 function withState(context: Context, suspect: Suspect): string {
-  const { actor } = suspect;
-  const state = actor === undefined || actor.isGone ? 'gone' : stateText(context, actor);
-  return `${suspectText(suspect)} (${state})`;
-}
-
-/** Returns the labels of the object that selectors of these controllers name. */
-function labelTexts({ objects }: Held, restricted: readonly Suspect[]): string[] {
-  const selectors = restricted.flatMap(({ actor }) => actor?.selectors ?? []);
-  const labels = Object.entries(objects[0]?.labels ?? {})
-    .filter(([key]) => selectors.some((selector) => selector.includes(key)))
-    .map(([key, value]) => `${key}=${value}`);
-  return labels.length === 0 ? [] : [`the object has ${listNames(labels)}`];
-}
-
-function pauseText({ object, by }: Pause): string {
-  return `${object.kind} ${object.name} has ${by}, so its controller may ignore it`;
+  const { actor, program } = suspect;
+  const name = program === undefined ? suspectText(suspect) : `"${program}"`;
+  return `${name} (${actor === undefined || actor.isGone ? 'gone' : stateText(context, actor)})`;
 }
 
 /** Returns the remedy that ends a pause of the object, whichever controller is its owner. */
@@ -303,14 +335,13 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const isShown = clues.some(({ text }) => text.includes(because));
   const isMarked = clues.some(({ kind }) => kind === 'marks');
   const isWriter = clues.some(({ kind }) => kind === 'writer');
+  const present = actor === undefined || actor.isGone ? undefined : actor;
   return [
     ...clues.flatMap(({ kind, text }) =>
       (isMarked && kind === 'permission') || (isWriter && kind === 'author') ? [] : [text],
     ),
     ...(isShown ? [] : [`RBAC: ${because}`]),
-    ...(actor === undefined || actor.isGone
-      ? []
-      : [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]),
+    ...(present ? [`${actorText(present)}: ${present.ready} of ${present.wanted} ready`] : []),
     ...(actor === undefined || actor.selectors.length === 0
       ? []
       : [`it was started with ${actor.selectors.join(' ')}`]),
@@ -331,20 +362,18 @@ export function unreadText(labels: readonly string[]): string {
   return `${listNames(labels, 3)} could not be read`;
 }
 
-/** Returns the finalizer's field manager if it identifies a program, and all was read and no workload has its name. */
-function absentWriter(context: Context, held: Held): string | undefined {
-  const name = specificFieldManager(held);
-  const isPresent = actorsOf(context).some((actor) => hasProgramName(actor, name));
-  return name === '' || isPresent || unreadSources(context).length > 0 ? undefined : name;
-}
-
+/** Returns who wrote the finalizer, and whether a program that it identifies is in the cluster, if all was read. */
 function writerText(context: Context, held: Held): string[] {
   const writer = writerOf(held);
   if (writer === undefined) return ['managedFields name no writer of the finalizer'];
+  const name = specificFieldManager(held);
+  const isAbsent =
+    name !== '' &&
+    unreadSources(context).length === 0 &&
+    actorsOf(context).every((actor) => !hasProgramName(actor, name));
   const { manager, time } = writer;
-  const absent = absentWriter(context, held) === undefined ? '' : ', and no workload has this name';
   return [
-    `field manager "${manager}" wrote the finalizer${time === undefined ? '' : ` at ${time}`} (managedFields)${absent}`,
+    `field manager "${manager}" wrote the finalizer${time === undefined ? '' : ` at ${time}`} (managedFields)${isAbsent ? ', and no workload has this name' : ''}`,
   ];
 }
 

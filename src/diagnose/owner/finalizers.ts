@@ -9,7 +9,6 @@ import {
   itemsIn,
   namespaceSubject,
   type RuleResult,
-  resultId,
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
@@ -125,44 +124,11 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
 
 /** Finds what finalizers hold, and their owners. */
 export function heldByFinalizers(context: Context): RuleResult[] {
-  const results = everythingHeld(context).flatMap((held) =>
+  return everythingHeld(context).flatMap((held) =>
     held.objects.length === 0
       ? namespaceFinalizerResults(context, held)
       : objectResults(context, held),
   );
-  return mergeLostProviders(results);
-}
-
-/** Merges the types of one group whose common finalizer has lost its owner: one missing provider is one cause. */
-function mergeLostProviders(results: readonly RuleResult[]): RuleResult[] {
-  const isLost = ({ code }: RuleResult): boolean => code === 'owner-missing';
-  const groupOf = ({ subject }: RuleResult): string => subject.name.replace(/^[^.]*\./, '');
-  const alike = Map.groupBy(results.filter(isLost), (result) =>
-    [groupOf(result), result.finalizer, result.message].join('\n'),
-  );
-  const first = new Map<string, RuleResult>();
-  for (const group of alike.values()) {
-    const sorted = group.toSorted((a, b) => a.subject.name.localeCompare(b.subject.name));
-    const examples = [...new Map(sorted.map(({ subject }) => [subject.name, subject])).values()];
-    const one = sorted[0] as RuleResult;
-    const remedies = new Map(
-      sorted.flatMap((result) => result.remedies).map((r) => [`${r.text}\n${r.command}`, r]),
-    );
-    const told = {
-      ...one,
-      remedies: [...remedies.values()],
-      ...(examples.length > 1 ? { count: examples.length, examples: examples.slice(0, 10) } : {}),
-    };
-    for (const result of sorted) first.set(resultId(result), told);
-  }
-  return results.map((result) => {
-    const told = (isLost(result) ? first.get(resultId(result)) : undefined) ?? result;
-    const waitsFor = told.waitsFor?.map((id) => {
-      const one = first.get(id);
-      return one === undefined ? id : resultId(one);
-    });
-    return waitsFor === undefined ? told : { ...told, waitsFor };
-  });
 }
 
 /** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
@@ -232,7 +198,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
       code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
       subject: held.subject,
       finalizer,
-      message: `is held by the entry ${finalizer} of its own ${list}`,
+      message: `is held by ${finalizer} in its ${list}`,
       evidence: [
         `${list}: ${entries.join(', ')}`,
         isSpec

@@ -186,16 +186,15 @@ export function parseLogLine(raw: string): LogRecord {
   const body = line.replace(KLOG, '');
   // The console format ends with its fields: `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`.
   const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
-  const fields = plainKeys(parseObject(json) ?? keyValues(body));
+  const fields = parseObject(json) ?? keyValues(body);
   const first = (...keys: string[]): string | undefined =>
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
-  const message = first('msg', 'message', 'm', 'mt') ?? quoted ?? words;
-  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack', 'x');
-  const error =
-    first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? (stack && causeOfStack(stack)) ?? '';
+  const message = first('msg', 'message') ?? quoted ?? words;
+  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack');
+  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? causeOfStack(stack);
   const level =
-    first('level', 'severity', 'lvl', 'levelname', 'l') ??
+    first('level', 'severity', 'lvl', 'levelname') ??
     numberAt(fields, 'level')?.toString() ??
     LEVEL.exec(line.slice(0, 80))?.[0] ??
     '';
@@ -204,18 +203,9 @@ export function parseLogLine(raw: string): LogRecord {
   return { at, isError: isFailure, message, error, fields, line };
 }
 
-/** Writes keys as most programs do: those of .NET are `Namespace`, and with Serilog `@l`, `@mt` and `@x` (CLEF). */
-function plainKeys(fields: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [
-      key.replace(/^@?([A-Z]?)/, (_, first) => first.toLowerCase()),
-      value,
-    ]),
-  );
-}
-
 /** Returns the cause in a field with a stack: the last exception, or the last words of microerror's `[{file: } {cause}]`. */
-function causeOfStack(stack: string): string | undefined {
+function causeOfStack(stack: string | undefined): string {
+  if (stack === undefined) return '';
   const [line = ''] = withExceptions(['', ...stack.split(/\r?\n/)]);
   return /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(stack)?.[1] ?? line.trim();
 }
@@ -337,8 +327,8 @@ function referencesIn(context: Context, record: LogRecord): Reference[] {
   ];
   const found = entries.flatMap(([key, value]): (Reference & { isSure: boolean })[] => {
     const text = stringAt(value) ?? '';
-    const [path] = text.startsWith('/api') ? pathsIn(context, text) : [];
-    if (path !== undefined) return [{ ...path, isSure: true }];
+    const [inPath] = text.startsWith('/api') ? pathsIn(context, text) : [];
+    if (inPath !== undefined) return [{ ...inPath, isSure: true }];
     const [, place, last] =
       /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(text) ?? [];
     const bare = isOwnKind(context, key)
@@ -387,13 +377,9 @@ function pathsIn(context: Context, text: string): Reference[] {
   });
 }
 
-/** Compares kinds, plurals and the names of classes: .NET's client calls Pod `V1Pod`. */
+/** Compares kinds and plurals. */
 function isSameKind(a: string, b: string): boolean {
-  const singular = (word: string): string =>
-    word
-      .replace(/^V\d\w*?(?=[A-Z])/, '')
-      .toLowerCase()
-      .replace(/(?:es|s)$/, '');
+  const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
   return singular(a) === singular(b);
 }
 

@@ -64,22 +64,17 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ),
     ...unsure('create', tasksOf(context, held)),
     ...neededObjects(context, held, actor),
-    ...unsure(
-      'object',
-      servicesHere(context, actor).map((name) => `Service ${name} (${ADDRESSED})`),
-    ),
-    ...unsure(
-      'state',
-      absentObjects(context, held).map(({ what }) => `${what} does not exist`),
-    ),
+    ...unsure('object', [
+      ...servicesHere(context, actor).map((name) => `Service ${name} (${ADDRESSED})`),
+      ...(lease ? [`Lease ${lease.name}, by which it leads`] : []),
+    ]),
     ...complaints(context, held),
-    ...unsure(
-      'state',
-      failedInputs(context, held).map(
+    ...unsure('state', [
+      ...absentObjects(context, held).map(({ what }) => `${what} does not exist`),
+      ...failedInputs(context, held).map(
         ({ what, by, failure }) => `${what} (${by}) says: ${shortQuote(failure)}`,
       ),
-    ),
-    ...unsure('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
+    ]),
   ];
   const unique = new Map(needs.map((need) => [need.text, need]));
   return [...unique.values()].toSorted(
@@ -275,7 +270,7 @@ export function lostService({ now }: Context, text: string): string | undefined 
 }
 
 /** The source of a need for a Service that the settings of a controller address. */
-const ADDRESSED = 'its arguments or environment address it';
+const ADDRESSED = 'its settings address it';
 
 /** Returns the Services of this namespace that the settings of a controller address. */
 function servicesHere({ now }: Context, actor: Actor | undefined): string[] {
@@ -306,24 +301,16 @@ export function goneNeeds(
   return [...reasons].map(([what, by]) => ({ what, by }));
 }
 
-/** An object outside of this namespace that an owner may need, and what its status reports against it. */
-export interface FailedObject {
-  type: ResourceType;
-  object: ObjectFacts;
-  /** "ClusterSecretStore aws". */
-  what: string;
-  /** The field of a held object that names it. */
-  by?: string;
-  failure: string;
-}
-
 /**
  * Returns the objects that the specs of the held objects name, that stay, and whose own status reports a failure: the owner
  * may fail with what they configure, such as credentials. The chain leads to those that are being deleted. A failure that
  * names a held object waits for it in turn. What the catalogue lists is what an owner needs of this namespace; any owner may
  * wait for a server of its own API group, as a Database for a MariaDB.
  */
-export function failedInputs(context: Context, held: Held): FailedObject[] {
+export function failedInputs(
+  context: Context,
+  held: Held,
+): { what: string; by: string; failure: string }[] {
   const isAboutHeld = (text: string): boolean =>
     held.objects.some(({ namespace, name }) => hasWord(text, `${namespace}/${name}`));
   const servers = namedByOwner(context, held).filter(({ type }) => type.group === held.type.group);
@@ -337,17 +324,9 @@ export function failedInputs(context: Context, held: Held): FailedObject[] {
       ...poorHealth(context, object),
     ];
     const failure = said.find((text) => !isAboutHeld(text));
-    return failure === undefined ? [] : [{ ...failedObject(named, object, failure), by: named.by }];
+    const what = `${named.type.kind} ${[named.namespace, named.name].filter(Boolean).join('/')}`;
+    return failure === undefined ? [] : [{ what, by: named.by, failure }];
   });
-}
-
-export function failedObject(
-  { type, namespace, name }: Pick<Named, 'type' | 'namespace' | 'name'>,
-  object: ObjectFacts,
-  failure: string,
-): FailedObject {
-  const what = `${type.kind} ${[namespace, name].filter(Boolean).join('/')}`;
-  return { type, object, what, failure };
 }
 
 /** Returns what the catalogue knows that the owner creates in this namespace while it cleans up: beside the object, or by name. */
@@ -516,21 +495,15 @@ function isCalled({ objects }: Held, need: { name?: string }, name: string): boo
   return objects.some((one) => matchesGlob((need.name ?? '').replace('$name', one.name), name));
 }
 
-/**
- * Reports whether nothing keeps the object until the clean-up ends, and whether the owner reads it but did not
- * create it.
- */
+/** Reports whether nothing keeps the object until the clean-up ends, and whether the owner reads it but did not create it. */
 function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
   const uids = held.objects.map(({ uid }) => uid);
+  const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
   const isOutput =
     object.ownerReferences.some(({ uid }) => uids.includes(uid)) ||
-    (isBuiltIn(groupOf(object.apiVersion)) && isMadeBy(object, held, actor));
+    (isBuiltIn(groupOf(object.apiVersion)) &&
+      (object.managers ?? []).some((name) => makers.includes(name)));
   return object.finalizers.length === 0 && !isOutput;
-}
-
-function isMadeBy({ managers = [] }: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
-  const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
-  return managers.some((name) => makers.includes(name));
 }
 
 /** Returns the pods that the owner may have to start here: by a template in the spec, or like a task that the object owns. */
@@ -586,70 +559,73 @@ export function lostWithNamespace(
   account: Account | undefined,
   error: ContentError,
 ): { text: string; isGrantable: boolean } | undefined {
-  const text = lostText(context, held, account, error);
-  if (text === undefined) return undefined;
-  const isLostAccount =
-    error.kind === 'forbidden' && impersonatedHere(error, context.now.namespace.name) !== undefined;
-  return { text, isGrantable: error.kind === 'forbidden' && !isLostAccount };
-}
-
-function lostText(
-  context: Context,
-  held: Held,
-  account: Account | undefined,
-  error: ContentError,
-): string | undefined {
-  const { name } = context.now.namespace;
+  const { name: here } = context.now.namespace;
+  const hopeless = (text: string | undefined) =>
+    text === undefined ? undefined : { text, isGrantable: false };
   // A text that it does not exist does not show that it ever did.
-  const isAbsent = (what: string): string =>
-    `${what} does not exist, and a terminating namespace accepts no new objects`;
+  const absent = (what: string | undefined) =>
+    hopeless(what && `${what} does not exist, and a terminating namespace accepts nothing new`);
   switch (error.kind) {
     case 'namespace-terminating':
-      return error.namespace === name
-        ? `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts no new objects`
+      return error.namespace === here
+        ? hopeless(
+            `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts nothing new`,
+          )
         : undefined;
     case 'forbidden': {
-      const impersonated = impersonatedHere(error, name);
-      if (impersonated !== undefined) {
-        return `ServiceAccount ${impersonated}, as which it acts, was deleted with this namespace`;
+      const impersonated = IMPERSONATED.exec(error.text);
+      if (impersonated?.[2] === here) {
+        const [, name] = impersonated;
+        return hopeless(
+          `ServiceAccount ${name}, as which it acts, was deleted with this namespace`,
+        );
       }
-      const binding = account === undefined ? undefined : departedGrant(context, account);
-      return (
-        binding &&
-        `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`
-      );
+      const binding = account && departedGrant(context, account);
+      if (!binding) return undefined;
+      const text = `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
+      return { text, isGrantable: true };
     }
-    case 'not-found': {
-      const { name: what, namespace, text } = error;
-      const type = typeOfResource(context, error);
-      const kind = type?.kind ?? error.resource;
-      if (held.objects.some((one) => one.kind === kind && one.name === what)) return undefined;
-      // The API server names no namespace. Operators name what they make after the object that it is for:
-      // `rabbit-default-user` of RabbitmqCluster rabbit.
-      const isNamed =
-        (type?.namespaced !== false &&
-          held.objects.some((one) => isNamedHere(context, one, what))) ||
-        namedInNamespace(context, held).some((one) => `${what}-`.startsWith(`${one.name}-`));
-      const isSaid =
-        [`${name}/${what}`, `${what}.${name}`].some((word) => hasWord(text, word)) ||
-        new RegExp(insideOf(name)).test(text);
-      const isHere = namespace === undefined ? isNamed || isSaid : isInside(context, namespace);
-      return isHere ? isAbsent(`${kind} ${what}`) : undefined;
-    }
+    case 'not-found':
+      return absent(absentHere(context, held, error));
     case 'other':
     case 'unavailable':
     case 'timeout': {
       const gone = ABSENT.test(error.text)
         ? namedInNamespace(context, held).find((one) => hasWord(error.text, one.name))
         : undefined;
-      const what = gone
-        ? `${gone.type.kind} ${gone.name} (${gone.by})`
-        : (absentName(name, error.text, held) ?? lostService(context, error.text));
-      return what && isAbsent(what);
+      return absent(
+        gone
+          ? `${gone.type.kind} ${gone.name} (${gone.by})`
+          : (absentName(here, error.text, held) ?? lostService(context, error.text)),
+      );
     }
     default:
       return undefined;
   }
+}
+
+/** An account that may not impersonate a ServiceAccount, with its namespace, has no permission any more. */
+const IMPERSONATED =
+  /"(?:system:serviceaccount:[^"\\:]{1,63}:)?([^"\\:]{1,253})\\?" is forbidden: .{1,500} cannot impersonate resource \\?"serviceaccounts\\?" .{1,99} in the namespace \\?"([^"\\]{1,63})/;
+
+/**
+ * Returns the object of this namespace that the API server does not find, which names no namespace: a held object, or what it
+ * names, names it. Operators name what they make after the object that it is for: `rabbit-default-user` of RabbitmqCluster rabbit.
+ */
+function absentHere(context: Context, held: Held, error: ErrorOf<'not-found'>): string | undefined {
+  const { name, namespace, text } = error;
+  const type = typeOfResource(context, error);
+  const kind = type?.kind ?? error.resource;
+  if (held.objects.some((one) => one.kind === kind && one.name === name)) return undefined;
+  const isNamed =
+    (type?.namespaced !== false && held.objects.some((one) => isNamedHere(context, one, name))) ||
+    namedInNamespace(context, held).some((one) => `${name}-`.startsWith(`${one.name}-`));
+  const { name: here } = context.now.namespace;
+  const isSaid =
+    [`${here}/${name}`, `${name}.${here}`].some((word) => hasWord(text, word)) ||
+    new RegExp(insideOf(here)).test(text);
+  const isHere = namespace === undefined ? isNamed || isSaid : isInside(context, namespace);
+  return isHere ? `${kind} ${name}` : undefined;
 }
 
 /**
@@ -676,14 +652,6 @@ function isNamedHere(context: Context, object: ObjectFacts, name: string): boole
   );
 }
 
-/** Returns the ServiceAccount of this namespace that the account may not impersonate: it no longer has any permission. */
-function impersonatedHere({ text }: ErrorOf<'forbidden'>, namespace: string): string | undefined {
-  const place = `\\\\?"${escapeForRegExp(namespace)}\\\\?"`;
-  return new RegExp(
-    `"(?:system:serviceaccount:[^"\\\\:]{1,63}:)?([^"\\\\:]{1,253})\\\\?" is forbidden: .{1,500} cannot impersonate resource \\\\?"serviceaccounts\\\\?" .{1,99} in the namespace ${place}`,
-  ).exec(text)?.[1];
-}
-
 const ABSENT =
   /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
 
@@ -692,20 +660,14 @@ function insideOf(namespace: string): string {
   return `\\b(?:in|from) (?:the )?namespace[ :]{1,2}["'\`\\\\]*${escapeForRegExp(namespace)}(?![\\w-]|\\.\\w)`;
 }
 
-/**
- * Returns the object that the text calls missing with its namespace: `credential "team-1/login" was not found`, `cannot
- * get secret "login" from namespace "team-1"`.
- */
+/** Returns the object that a text calls missing with its namespace: `credential "team-1/login" was not found`, `secret "login" from namespace "team-1"`. */
 function absentName(namespace: string, text: string, { objects }: Held): string | undefined {
+  if (!ABSENT.test(text)) return undefined;
   const name = '([a-z0-9][a-z0-9.-]*[a-z0-9])';
-  const path = `(?<![\\w./-])${escapeForRegExp(namespace)}/${name}`;
-  const isAbsent =
-    '["\'`)]* (?:(?:was|is|does|could|has) )?(?:been )?(?:not (?:be )?(?:found|exist)|missing)';
+  const path = `(?<![\\w./-])${escapeForRegExp(namespace)}/${name}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`;
   const found =
-    new RegExp(path + isAbsent, 'i').exec(text) ??
-    (ABSENT.test(text)
-      ? new RegExp(`${name}["'\`]* ${insideOf(namespace)}`, 'i').exec(text)
-      : null);
+    new RegExp(path, 'i').exec(text) ??
+    new RegExp(`${name}["'\`]* ${insideOf(namespace)}`, 'i').exec(text);
   const absent = found?.[1];
   return absent && objects.every((one) => one.name !== absent)
     ? `${namespace}/${absent}`

@@ -1,7 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
-import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/judge.ts';
+import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
 import { withRole } from '../commands.ts';
 import {
   type Context,
@@ -47,7 +47,7 @@ import { pausedBy } from './pauses.ts';
 import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
-import { type Owner, partnerDown, stateResults } from './states.ts';
+import { isDownFor, type Owner, stateResults } from './states.ts';
 import { suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
@@ -215,7 +215,7 @@ function heldByPartner(
 /** Returns the findings about an owner that exists, by its state. */
 function workloadResults(
   ownership: Ownership,
-  given: Omit<Owner, 'certainty' | 'common' | 'partners'>,
+  given: Omit<Owner, 'certainty' | 'common'>,
 ): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, suspects, excluded, unread } = ownership;
@@ -224,12 +224,15 @@ function workloadResults(
   const rivals = suspects
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
+  const partners = suspects.flatMap((other) =>
+    other.actor && hasClue(other, 'catalogue') && isDownFor(context, held, other.actor)
+      ? `${suspectText(other)} works on such objects too and has no ready pod`
+      : [],
+  );
   return stateResults({
     ...given,
     certainty,
-    partners: suspects.flatMap((other) =>
-      other.actor && hasClue(other, 'catalogue') ? partnerDown(context, held, other.actor) : [],
-    ),
+    questions: [...given.questions, ...partners],
     // A guard that the owner itself runs keeps others from changing its objects.
     obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
     common: {
@@ -282,7 +285,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   ): RuleResult => ({
     ...{ code, subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE }, finalizer },
     ...{ scope: 'cluster', certainty, evidence: [known, manager.evidence], remedies },
-    message: `should remove ${finalizer}${words}`,
+    message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${words}`,
     ...more,
   });
   const { results: obstacles } = judgeRemoval(context, held);
@@ -290,8 +293,11 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
   if (obstacles.length > 0 || first !== undefined) {
     const quote = first === undefined ? undefined : shortQuote(first.error.text);
-    const words = `, but its requests fail: ${quote ?? 'the removal is refused'}`;
-    const more = { quote, waitsFor: obstacles.map(resultId) };
+    const words = `, but ${obstacles.length > 0 ? 'the removal is refused' : `its requests fail: ${quote}`}`;
+    const more = {
+      quote: obstacles.length > 0 ? undefined : quote,
+      waitsFor: obstacles.map(resultId),
+    };
     const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
@@ -309,7 +315,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     users.length === 0
       ? ['it may be slow', 'Give the deletion more time: raise the timeout']
       : [`it waits as long as ${names}`, `End what uses ${subject.kind} ${subject.name}: ${names}`];
-  const words = `, and ${isFresh ? 'runs' : 'seems to run'}; ${state}`;
+  const words = `; ${state}`;
   // In a forecast, what uses it may end when the deletion begins.
   const more = context.now.forecast === undefined ? {} : { certainty: 'unknown' as const };
   return endAt(finding('owner-running', words, [withRole('now', { text })], more));

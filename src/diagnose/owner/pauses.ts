@@ -15,6 +15,8 @@ export interface Pause {
   by: string;
   /** The pause may stop something else than the controller that deletes the object. */
   isUnclear: boolean;
+  /** A field of a known product, most of which stop by it what they run, and not themselves. */
+  isGuess?: boolean;
 }
 
 /**
@@ -26,10 +28,7 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
   if (known?.actsWhenPaused) return undefined;
   const [first, ...others] = held.objects
     .map((object) => pauseOf(context, held, object))
-    // Most types stop by a field what they run. Of a known product the catalogue says whether its controller stops.
-    .map((pause) =>
-      known && !known.stoppedBySpec && pause?.by.startsWith('spec.') ? undefined : pause,
-    );
+    .map((pause) => pause && { ...pause, isGuess: known !== undefined && pause.isField });
   if (first !== undefined && others.every((other) => other !== undefined)) return first;
   return wholesOf(context, held)
     .filter(({ apiVersion }) => isAnnotationForOwner(apiVersion, held))
@@ -37,26 +36,48 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
     .find((pause) => pause !== undefined);
 }
 
-function pauseOf(context: Context, held: Held, object: ObjectFacts): Pause | undefined {
+function pauseOf(context: Context, held: Held, object: ObjectFacts) {
   for (const what of ['annotation', 'label'] as const) {
     const told = Object.entries(object[`${what}s`]).filter(([key, value]) => isPause(key, value));
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const [key, value] = own ?? told.find(([one]) => isOfSibling(one, held)) ?? [];
+    const [key, value] = own ?? told.find(([one]) => sharesDomain(one, held)) ?? [];
     if (key !== undefined) {
-      return { object, by: `${what} ${key}=${value}`, isUnclear: what === 'label' || !own };
+      const isUnclear = what === 'label' || own === undefined;
+      return { object, by: `${what} ${key}=${value}`, isUnclear, isField: false };
     }
   }
   // A pause is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
   if (isBuiltIn(groupOf(object.apiVersion))) return undefined;
-  const { suspended, conditions = [] } = detailOf(context, object) ?? {};
-  if (suspended !== undefined) return { object, by: suspended, isUnclear: true };
+  const { suspended, settings = [], conditions = [] } = detailOf(context, object) ?? {};
+  const field =
+    suspended ??
+    settings.find((one) => /^spec\.\w+=true$/.test(one) && isPause(one.slice(5, -5), 'true'));
+  if (field !== undefined) {
+    return { object, by: field.replace('=', ': '), isUnclear: true, isField: true };
+  }
   const paused = conditions.find(
     ({ type, status }) => status === 'True' && isPause(kebab(type), status),
   );
   if (paused === undefined) return undefined;
   const { type, reason } = paused;
   const by = `status condition ${type}=True${reason === '' ? '' : ` (${reason})`}`;
-  return { object, by, isUnclear: true };
+  return { object, by, isUnclear: true, isField: false };
+}
+
+/**
+ * Reports whether a key has the domain of a neighbour of the type's group, `eck.k8s.example.com` beside `kibana.k8s.example.com`,
+ * or of the same organization with the kind in front: `rediscluster.example.com`.
+ */
+function sharesDomain(key: string, { type }: Held): boolean {
+  if (!key.includes('/')) return false;
+  const domain = key.replace(/\/.*/, '');
+  const [label = '', ...rest] = domain.split('.');
+  const isOfKind = [type.kind.toLowerCase(), type.resource].includes(label);
+  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
+  return (
+    (isOfKind && type.group.endsWith(`.${rest.join('.')}`)) ||
+    (parent !== undefined && domain.endsWith(parent))
+  );
 }
 
 /** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */
@@ -82,12 +103,6 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
   );
 }
 
-/** Reports whether the key has the domain of a neighbour of the type's group: `eck.k8s.example.com`, `kibana.k8s.example.com`. */
-function isOfSibling(annotation: string, { type }: Held): boolean {
-  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
-  return parent !== undefined && annotation.replace(/\/.*/, '').endsWith(parent);
-}
-
 /**
  * Recognizes `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not
  * `…/reconcile-policy: …`.
@@ -97,4 +112,4 @@ function isPause(key: string, value: string): boolean {
 }
 
 const PAUSE =
-  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:reconcil(?:e|iation)(?:-?loop)?|managed)=(?:disabled?|false|paused?|off)$)/i;
+  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$)/i;

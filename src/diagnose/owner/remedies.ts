@@ -1,10 +1,10 @@
-import { shellQuote } from '../../base/text.ts';
+import { lowerFirst, shellQuote } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, isEnding } from '../actors.ts';
-import { changerRemedy, refusesOtherChange } from '../admission/judge.ts';
+import { type Actor, actorText, isEnding } from '../actors.ts';
+import { changerRemedy, refusesOtherChange } from '../admission/refusals.ts';
 import { memoryFix, undoneText } from '../backends.ts';
 import {
   forceCommand,
@@ -21,6 +21,7 @@ import {
 } from '../commands.ts';
 import {
   type Context,
+  detailOf,
   isBuiltIn,
   isForeseen,
   isInside,
@@ -31,8 +32,14 @@ import {
   typeName,
 } from '../context.ts';
 import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { isSameAccount, waysToChange } from '../rights.ts';
-import { type Held, isProviderManaged, knownFinalizer, specificFieldManager } from './held.ts';
+import { waysToChange } from '../rights.ts';
+import {
+  type Held,
+  isOftenProviderManaged,
+  isProviderManaged,
+  knownFinalizer,
+  specificFieldManager,
+} from './held.ts';
 import { lostWithNamespace } from './needs.ts';
 import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
@@ -75,20 +82,20 @@ export function scaleUpRemedy(actor: Actor): Remedy {
   }
 }
 
-/** Returns the command that reads its log; none where no pod of it has a log. `kubectl logs` takes a type only with a slash. */
+/** Returns the command that reads its log; none where no pod of it has a log. Its pods may not have been read. */
 export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
-  // A container that was never started (no image, no node) has no log.
-  const [started] = pods.filter(
-    ({ phase, containers = [] }) =>
-      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
-  );
-  if (started === undefined) return [];
   const hasLogs = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'].includes(
     kind,
   );
+  // A container that was never started (no image, no node) has no log.
+  const started = pods.find(
+    ({ phase, containers = [] }) =>
+      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
+  );
+  if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
   const isHint = now.logs === undefined && now.forecast === undefined;
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started.name}`;
+  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started?.name}`;
   return [
     lookRemedy(
       `Read the log of ${actorText(actor)}${isHint ? '. With owner-logs, this gate reads the log itself and quotes its lines about the object' : ''}`,
@@ -97,24 +104,32 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   ];
 }
 
-/** Returns the remedies for pods of the owner that are not ready. */
+/** Returns the remedies for pods of the owner that are not ready: what ended a container is in the log before its restart. */
 export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
-  const fix = memoryFix(actor, who) ?? `Fix what keeps ${who} from being ready`;
-  return [withRole('now', { text: `${fix}; ${then}` }), describeRemedy(actor)];
-}
-
-/** Returns the remedies for a node on which no pod of a workload is ready. */
-export function agentRemedies(
-  actor: Actor,
-  { node, pod }: { node: string; pod: string | undefined },
-  then: string,
-): Remedy[] {
-  const who = actorText(actor);
-  if (pod !== undefined) return podRemedies(actor, `the pod of ${who} on node ${node}`, then);
-  const labels = Object.entries(actor.nodeSelector).map(([key, value]) => `${key}=${value}`);
-  const selector = labels.length === 0 ? '' : ` (its nodeSelector is ${labels.join(', ')})`;
-  const text = `Let ${who} have a pod on node ${node}${selector}; ${then}`;
-  return [withRole('now', { text }), describeRemedy(actor)];
+  const has = (reason: RegExp): boolean =>
+    actor.pods.some(({ troubles }) => troubles.some((text) => reason.test(text)));
+  const isCrash = has(/CrashLoopBackOff/);
+  const fix =
+    memoryFix(actor, who) ??
+    (has(/ImagePull|ErrImage|InvalidImageName/)
+      ? `Correct the image of ${who}, or the Secret by which it is pulled`
+      : `Fix what keeps ${who} from being ready`);
+  const [crashed] = actor.pods.filter(({ ready }) => !ready);
+  return [
+    withRole('now', { text: `${fix}; ${then}` }),
+    ...(isCrash && crashed
+      ? [
+          lookRemedy(
+            `Read why ${who} crashed`,
+            kubectl(
+              ...['logs', `pod/${crashed.name}`, ...namespaceArgs(actor.namespace)],
+              ...['--previous', '--all-containers', '--tail=50'],
+            ),
+          ),
+        ]
+      : []),
+    describeRemedy(actor),
+  ];
 }
 
 function describeRemedy(actor: Actor): Remedy {
@@ -184,7 +199,9 @@ export function installRemedy(held: Held, workload: string | undefined, where: s
   const what =
     (known && productName(known)) ??
     workload ??
-    (writer === '' ? `the controller of ${finalizer}` : `"${writer}"`);
+    (writer !== ''
+      ? `"${writer}"`
+      : `the controller of ${isBuiltIn(held.type.group) ? finalizer : held.type.kind}`);
   const text =
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
@@ -214,19 +231,29 @@ export function cureRemedies(
     const text = `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: "${shortQuote(error.text)}"`;
     return [withRole('now', { text })];
   }
-  const path = [error.namespace, error.name].filter((part) => part !== undefined).join('/');
+  // The API server does not say in which namespace it searched; a reference of the object may.
+  const { context, held } = owner;
+  const place =
+    error.namespace ??
+    held.objects
+      .flatMap((object) => detailOf(context, object)?.references ?? [])
+      .find(({ name, namespace }) => name === error.name && namespace !== undefined)?.namespace;
+  const path = [place, error.name].filter((part) => part !== undefined).join('/');
   const what = `${kindOfResource(owner.context, error)} ${path}`;
-  // The API server does not say in which namespace it searched. Cluster-scoped objects are in none.
+  // Cluster-scoped objects are in none.
   const isNamespaced = typeOfResource(owner.context, error)?.namespaced !== false;
-  const removal = error.namespace === undefined && isNamespaced ? owner.removal : [];
+  const removal =
+    (place === undefined || isInside(context, place)) && isNamespaced ? owner.removal : [];
+  const create = `Create ${what} again, which the controller needs`;
+  if (removal.length === 0 || !isInside(owner.context, owner.held.subject.namespace)) {
+    return [withRole('now', { text: create })];
+  }
   return [
-    withRole('now', {
-      text: `Create ${what} again, which the controller needs${removal.length > 0 ? ', unless it was in this namespace: a terminating namespace accepts no new objects' : ''}`,
-    }),
-    ...removal.map((remedy) => ({
-      ...remedy,
-      text: `If ${what} was in this namespace: ${remedy.text}`,
+    ...removalAsFirstStep(removal).map((one) => ({
+      ...one,
+      text: `If ${what} was in this namespace, which accepts no new objects: ${lowerFirst(one.text)}`,
     })),
+    withRole('or', { text: `If it was in another namespace: ${lowerFirst(create)}` }),
   ];
 }
 
@@ -277,16 +304,6 @@ function grantRemedies(
 /** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
 const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
 
-/** Reports whether the namespaces were read, and none has this name. */
-function isAbsentNamespace({ now: { cluster, namespace } }: Context, name: string): boolean {
-  const { namespaces } = cluster;
-  return (
-    namespaces?.ok === true &&
-    name !== namespace.name &&
-    namespaces.value.every((one) => one.name !== name)
-  );
-}
-
 /** Returns how to see whether the refusal still stands, and the narrowest grant that would end it. */
 function checkRemedies(context: Context, error: ContentError & { kind: 'forbidden' }): Remedy[] {
   const { now } = context;
@@ -297,17 +314,6 @@ function checkRemedies(context: Context, error: ContentError & { kind: 'forbidde
   }
   const type = typeName(error);
   const place = REFUSED_PLACE.exec(error.message)?.[1];
-  const [, home, account = ''] = /^system:serviceaccount:([^:]+):(.+)$/.exec(user) ?? [];
-  const isUsedHere = actorsOf(context).some((actor) =>
-    isSameAccount(actor.account, { namespace: home, name: account }),
-  );
-  const lost = isUsedHere
-    ? undefined
-    : [place, home].find((name) => name !== undefined && isAbsentNamespace(context, name));
-  if (lost !== undefined) {
-    const text = `Resolve what refuses the request in the cluster that refuses it: this one has no Namespace ${lost}: ${quote}`;
-    return [withRole('now', { text })];
-  }
   const by =
     place === undefined
       ? 'a ClusterRole'
@@ -404,14 +410,8 @@ export function removalRemedies(
   const all =
     total > 1 && isAlone ? forceCommand(object.namespace, [...new Set(remove)]) : undefined;
   if (all === undefined) return [one];
-  return [
-    one,
-    withRole('or', {
-      text: `Let this gate remove it from the ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`,
-      command: all,
-      risk,
-    }),
-  ];
+  const text = `Let this gate remove it from the ${total} ${types.size > 1 ? 'objects' : held.type.resource}${isRefused}`;
+  return [withRole('or', { text, command: all, risk })];
 }
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
@@ -515,10 +515,11 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const { remedy, withoutOwner, prevention = '' } = known;
   const advice = (role: 'or' | 'next', text: string): Remedy[] =>
     text === '' ? [] : [withRole(role, { text: withoutPeriod(text) })];
-  const asUsual = (text: string): string =>
-    text === '' ? '' : `If the owner is ${owner}: ${text}`;
+  // What a running controller needs helps nobody where it is missing, unless a provider may run it.
+  const isIdle = remedy === '' || (isMissing && !isOftenProviderManaged(held));
+  const usual = isIdle ? '' : `If the owner is ${owner}: ${lowerFirst(remedy)}`;
   return [
-    ...advice('or', (isMissing ? withoutOwner : undefined) ?? asUsual(remedy)),
+    ...advice('or', (isMissing ? withoutOwner : undefined) ?? usual),
     ...advice('next', prevention),
   ];
 }

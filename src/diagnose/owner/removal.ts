@@ -1,14 +1,8 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
-import { guardsAsked, mayDeny, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
-import {
-  admissionResult,
-  changingGuardResults,
-  type Judgement,
-  judgeAdmission,
-  onlyGuardResults,
-  refusesOtherChange,
-} from '../admission/judge.ts';
+import { guardsAsked, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
+import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
+import { admissionResult, mutatingResults, refusesOtherChange } from '../admission/refusals.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -39,7 +33,7 @@ export function judgeRemoval(
     judgeObject(context, held, object, owner?.account),
   );
   if (isOurs && !isForeseen(context, held)) {
-    all.push({ ...NONE, results: reportedObstacles(context, held, owner?.actor) });
+    all.push({ ...UNDECIDED, results: reportedObstacles(context, held, owner?.actor) });
   }
   const results = all.flatMap((one) => one.results);
   return {
@@ -49,7 +43,8 @@ export function judgeRemoval(
   };
 }
 
-const NONE: Judgement = { results: [], questions: [], toGate: [] };
+/** What a mutating webhook or policy does if the API server then refuses a change that the update does not make. */
+const CHANGES = 'changes a field when the object is updated, which the API server then refuses';
 
 /**
  * Finds what refuses the update by what the objects, their Events or the log of the owner say: the gate may not try it
@@ -63,7 +58,7 @@ function reportedObstacles(context: Context, held: Held, actor: Actor | undefine
   const named = actor === undefined ? errors.filter(isAdmissionError) : [];
   return [
     ...named.map((error) => admissionResult(context, error, `UPDATE of ${typeName(type)}`)),
-    ...(errors.some(refusesOtherChange) ? changingGuardResults(context, type, object) : []),
+    ...(errors.some(refusesOtherChange) ? mutatingResults(context, type, object, CHANGES) : []),
   ];
 }
 
@@ -75,21 +70,17 @@ function judgeObject(
 ): Judgement {
   const trial = context.now.trials[trialKey(object.uid, finalizer)];
   // A webhook that answers now may be deleted with the namespace.
-  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return NONE;
-  const request = `UPDATE of ${typeName(type)}`;
-  const asked = guardsAsked(context, 'UPDATE', type, object) ?? [];
-  const mutating = asked.filter(({ isMutating }) => isMutating);
+  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return UNDECIDED;
   const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
+  // The trial adds no finalizer, so a mutating webhook or policy does.
+  const isAdded = errors.some(({ kind }) => kind === 'new-finalizers-refused');
   const does =
     trial?.answer === 'undone'
       ? `puts ${finalizer} back on the object`
-      : // The trial adds no finalizer, so a mutating webhook or policy does.
-        errors.some(({ kind }) => kind === 'new-finalizers-refused') &&
-        'adds a finalizer to the object, which the API server refuses';
-  if (does) return { ...NONE, results: onlyGuardResults(context, mutating, request, does) };
-  if (errors.some(refusesOtherChange)) {
-    return { ...NONE, results: changingGuardResults(context, type, object) };
-  }
+      : isAdded
+        ? 'adds a finalizer to the object, which the API server refuses'
+        : errors.some(refusesOtherChange) && CHANGES;
+  if (does) return { ...UNDECIDED, results: mutatingResults(context, type, object, does) };
   const [real] = realRequests(context, 'UPDATE', type, object);
   const requester = account && requesterOf(account);
   const who = account === undefined ? 'its owner' : accountText(account);
@@ -107,11 +98,11 @@ export function untriedAdmission(context: Context, held: Held, owner: Actor): st
     const [request] = realRequests(context, 'UPDATE', held.type, object);
     const untried = (guardsAsked(context, 'UPDATE', held.type, object) ?? []).filter(
       (guard) =>
-        (guard.isMutating || (mayDeny(guard) && mayRefuse(guard, request))) &&
+        (guard.isMutating || (guard.mayDeny && mayRefuse(guard, request))) &&
         !(guard.webhook?.service && actorsBehind(context, guard.webhook.service).includes(owner)),
     );
     if (untried.length === 0) return [];
     const names = listNames(untried.map(({ text }) => text));
-    return `whether ${names} allows the update that removes the finalizer could not be tried: ${shortQuote(trial.message)}`;
+    return `whether ${names} allows the removal could not be tried: ${shortQuote(trial.message)}`;
   });
 }

@@ -1,3 +1,4 @@
+import { parseObject, stringAt } from '../../base/json.ts';
 import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
 import type { Condition, ObjectDetail, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { trialKey } from '../../model/snapshot.ts';
@@ -70,18 +71,15 @@ export function statusTexts(context: Context, held: Held, owner?: Actor): Statem
   );
 }
 
-/** Returns the failures that the status of an object reports, whenever they were written. */
-export function failuresOf(context: Context, object: ObjectFacts): Statement[] {
-  return statusOf(context, object).filter(({ isFailure, isOfOthers }) => isFailure && !isOfOthers);
-}
-
 /**
  * Returns the failures that count before a deletion. Beside a condition such as Ready=True, only conditions about the whole
  * object and failures do: any other text is history, and any other condition that is False says that an option is not in use.
  */
 export function presentFailures(context: Context, object: ObjectFacts): Statement[] {
   const isWell = saysWell(detailOf(context, object)?.conditions);
-  return failuresOf(context, object).filter(({ isGeneral }) => isGeneral || !isWell);
+  return statusOf(context, object).filter(
+    ({ isFailure, isGeneral, isOfOthers }) => isFailure && !isOfOthers && (isGeneral || !isWell),
+  );
 }
 
 /** Returns the newest failure from before the deletion, or of other programs: a Warning Event, or a text of the status. */
@@ -122,7 +120,7 @@ export function statusEvidence(context: Context, held: Held): string[] {
 /** Returns when a text from before the deletion was written; renderers write the time as an age. */
 export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>): string {
   if (isOfOthers) return 'written by another program';
-  return at === '' ? 'written before the deletion' : `last written at ${at}, before the deletion`;
+  return at === '' ? 'written before the deletion' : `written at ${at}, before the deletion`;
 }
 
 /** Returns the errors that are the last Events about the held objects, before a deletion. A status that is well makes them history. */
@@ -147,17 +145,6 @@ export function poorHealth(context: Context, object: ObjectFacts): string[] {
     .filter(({ type, status }) => status === 'False' && WORK.test(type))
     .map(({ type, reason, message }) => `${type}=False (${reason}) ${message}`.trim());
   return [...failing, ...(saysWell(conditions) ? [] : unhealthy)];
-}
-
-/** Reports whether a text that is about the objects is an error that a repeated request heals. */
-export function reportsConflict(context: Context, held: Held, owner: Actor): boolean {
-  const texts = held.objects.flatMap((object) => {
-    const { conditions = [], texts: others = [] } = detailOf(context, object) ?? {};
-    return [...conditions.map(({ message }) => message), ...others];
-  });
-  const events = eventsAbout(context, held).map(({ message }) => message);
-  const lines = currentLogLines(context, held, owner).map(({ text }) => text);
-  return [...texts, ...events, ...lines].some((text) => NOISE.test(text));
 }
 
 /** Finds a validation error, which refuses every change of the object for all users. */
@@ -237,12 +224,18 @@ function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     ];
   });
   const source = `the status of ${object.kind} ${object.name}`;
-  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((text) => {
-    const isStated = detail.errors?.includes(text) === true;
-    const isSentence = !detail.texts.includes(text);
+  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((raw) => {
+    // Some write the whole answer of a server: `{"type": …, "message": …}`.
+    const text = stringAt(parseObject(raw), 'message') ?? raw;
+    const isStated = detail.errors?.includes(raw) === true;
+    const isSentence = !detail.texts.includes(raw);
     const made = make(text, text, source, isStated, text);
     const date = dateOf(context, object, undefined, detail, text);
-    return { ...made, ...date, isGeneral: false, ...(isSentence && { isFailure: false }) };
+    // Of sentences in other fields, only what was written since the deletion may be about the removal.
+    const isMeant =
+      /^(?:error|fail|cannot|could not|unable)/i.test(text) || ABOUT_REMOVAL.test(text);
+    const isFailure = made.isFailure && (!isSentence || (date.isNew && isMeant));
+    return { ...made, ...date, isGeneral: false, isFailure };
   });
   return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
 }

@@ -1,11 +1,11 @@
-import { upperFirst } from '../../base/text.ts';
+import { lowerFirst, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { SETTINGS } from '../../model/facts/programs.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
-import type { EventFacts, ObjectFacts, Snapshot } from '../../model/snapshot.ts';
+import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult } from '../admission/judge.ts';
+import { admissionResult } from '../admission/refusals.ts';
 import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -26,7 +26,7 @@ import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import { restrictionText } from './exclusions.ts';
-import { type Held, knownFinalizer, lateWriters } from './held.ts';
+import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
@@ -40,9 +40,8 @@ import {
   needsOfOwner,
 } from './needs.ts';
 import { foregroundParts } from './partners.ts';
-import { pausedBy, protectionsOf } from './pauses.ts';
+import { type Pause, pausedBy, protectionsOf } from './pauses.ts';
 import {
-  agentRemedies,
   cureRemedies,
   escapeRemedies,
   installRemedy,
@@ -64,7 +63,6 @@ import {
   type Refusal,
   recentWarnings,
   refusalsFor,
-  reportsConflict,
   statusTexts,
 } from './statements.ts';
 import { isMoreThanAble, type Suspect } from './suspects.ts';
@@ -83,21 +81,12 @@ export interface Owner {
   /** The guards that refuse the update that removes the finalizer, and open questions about that. */
   obstacles: RuleResult[];
   questions: string[];
-  /** Other workloads that the catalogue lists for the finalizer and that are down, for these objects at least. */
-  partners: Partner[];
-}
-
-interface Partner {
-  actor: Actor;
-  /** A predicate: "has no ready pod". */
-  state: string;
-  remedies: Remedy[];
 }
 
 /** What shows that the owner is in a state. */
 interface Found {
-  /** What follows "should remove x". */
-  words: string;
+  /** A predicate about the owner: "is scaled to zero". */
+  says: string;
   remedies: Remedy[];
   more?: Partial<RuleResult>;
   /** The findings about what keeps it in the state. */
@@ -115,7 +104,6 @@ interface State {
 
 /** The states of an owner. The first with evidence is reported. */
 const STATES: readonly State[] = [
-  { state: 'is being deleted and has no pods', code: 'owner-not-ready', find: endedInside },
   { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
   { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
   { state: 'does not watch this namespace', code: 'owner-not-acting', find: leavesOut },
@@ -125,12 +113,11 @@ const STATES: readonly State[] = [
   { state: 'is being deleted itself', code: 'owner-running', find: beingDeleted },
   { state: 'does not lead', code: 'owner-running', find: doesNotLead },
   { state: 'has no ready pod on the node', code: 'owner-not-ready', find: lacksAgent },
-  { state: 'acts by a schedule', code: 'owner-running', find: runsBySchedule },
   { state: 'loses its right', code: 'owner-failing', in: 'forecast', find: losesItsRight },
   { state: 'will lack what it needs', code: 'owner-failing', in: 'forecast', find: willLackNeeds },
+  { state: 'may be paused', code: 'owner-not-acting', in: 'hang', find: mayBePaused },
   { state: 'may lack what it needs', code: 'owner-failing', in: 'silent', find: mayLackNeeds },
   { state: 'may not watch', code: 'owner-not-acting', in: 'silent', find: stoppedWatching },
-  { state: 'may need what fails', code: 'owner-failing', in: 'hang', find: needsWhatFails },
   { state: 'runs', code: 'owner-running', in: 'hang', find: showsNoReason },
 ];
 
@@ -142,19 +129,22 @@ export function stateResults(owner: Owner): RuleResult[] {
   for (const { code, in: when, find } of STATES) {
     const found = when === undefined || kinds.includes(when) ? find(signs) : undefined;
     if (found === undefined) continue;
-    const { words, remedies, more = {}, causes = [] } = found;
+    const { says, remedies, more = {}, causes = [] } = found;
     const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const { restriction } = owner.candidate;
-    const also = restriction === undefined || find === leavesOut ? '' : `; besides, ${restriction}`;
-    const message = `${dutyOf(owner)}${words}${also}`;
+    const restriction = restrictionOf(owner);
+    const isTold = restriction === undefined || find === leavesOut || more.quote !== undefined;
+    const also = isTold ? '' : `; besides, ${restriction}`;
+    const message = `${roleText(owner.certainty, certainty)}${says}${also}`;
     return [{ ...owner.common, code, ...more, certainty, message, evidence, remedies }, ...causes];
   }
   return [];
 }
 
-export function dutyOf({ held, certainty }: Pick<Owner, 'held' | 'certainty'>): string {
-  return `should ${certainty === 'proven' ? '' : 'most likely '}remove ${held.finalizer}`;
+/** Says that it is the controller; a finding that is proven has a sentence that says so anyway. */
+function roleText(owner: Certainty, finding: Certainty): string {
+  if (owner !== 'proven') return 'is most likely its controller, and ';
+  return finding === 'proven' ? '' : 'is its controller, and ';
 }
 
 /** An owner with what it was seen to do. */
@@ -196,53 +186,61 @@ function signsOf(owner: Owner): Signs {
 
 const REMOVES = 'it then removes the finalizer';
 
-/** A workload that is deleted with the namespace does not start again in it. */
-function asleepInside({ actor, context }: Owner): Pick<RuleResult, 'waitsForNamespace'> {
-  return { waitsForNamespace: isInside(context, actor.namespace) };
+/** Returns what leaves the object out, unless the owner has written it since its deletion. */
+function restrictionOf({ actor, candidate, held }: Owner): string | undefined {
+  const hasWritten = lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
+  return hasWritten ? undefined : candidate.restriction;
 }
 
 /** Its arguments leave the object out: nothing that it does matters. */
-function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
-  const { restriction } = candidate;
+function leavesOut(owner: Signs): Found | undefined {
+  const { actor, context, held, removal } = owner;
+  const restriction = restrictionOf(owner);
   if (restriction === undefined) return undefined;
   const { kind, name } = held.subject;
   const details = restrictionText(context, actor).join(' ');
   const text = `Let ${actorText(actor)} handle ${kind} ${name}: change what leaves it out${details && ` (${details})`}`;
   return {
-    words: `, but ${restriction}${details && ` (${details})`}`,
+    says: `does not handle it: ${restriction}`,
     remedies: [withRole('now', { text }), ...removal],
+    more: { evidence: details === '' ? [] : [details] },
   };
 }
 
-function endedInside(owner: Signs): Found | undefined {
-  const { actor, context, removal } = owner;
-  const isInsideOf = isInside(context, actor.namespace);
-  if (!isInsideOf || !isEnding(context, actor) || actor.pods.length > 0) return undefined;
-  const words =
-    ', but is being deleted itself and has no pods, and a terminating namespace accepts no new ones';
-  const code = actor.wanted === 0 ? ('owner-scaled-to-zero' as const) : undefined;
-  const more = { ...asleepInside(owner), ...(code && { code }) };
-  return { words, remedies: removalAsFirstStep(removal), more };
+/** Returns what both states of an owner without a ready pod have in common. */
+function asleep(owner: Owner) {
+  const { actor, context, held } = owner;
+  const isHere = isInside(context, actor.namespace);
+  const gone = isForeseen(context, held) ? [] : goneNeeds(context, held, actor);
+  const needs = listNames(gone.map(({ what, by }) => `${what} (${by})`));
+  return {
+    /** It is deleted with the namespace, and no pod of it can be created any more. */
+    isLost: isHere && isEnding(context, actor) && actor.pods.length === 0,
+    waitsForNamespace: isHere,
+    /** What it meets next, once it runs again. */
+    next:
+      gone.length === 0
+        ? ''
+        : `. It may then still fail: ${needs} does not exist any more, and nothing can be created in this namespace`,
+  };
 }
 
 function scaledToZero(owner: Signs): Found | undefined {
-  const { actor, context, held, removal } = owner;
+  const { actor, context, removal } = owner;
   if (actor.wanted !== 0) return undefined;
+  const { isLost, next, waitsForNamespace } = asleep(owner);
   const { scaledBy } = actor;
   const isGoing = isEnding(context, actor);
-  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor);
   const at = scaledBy?.time === undefined ? '' : ` at ${scaledBy.time}`;
   const by =
     scaledBy && `field manager "${scaledBy.manager}" set its replicas${at} (managedFields)`;
-  // What it meets next, once it runs again.
-  const gone = isForeseen(context, held) ? [] : goneNeeds(context, held, actor);
-  const needs = listNames(gone.map(({ what, by: field }) => `${what} (${field})`));
-  const warning = `. It may then still fail: ${needs} does not exist any more, and nothing can be created in this namespace`;
-  const first = gone.length === 0 ? wake : { ...wake, text: wake.text + warning };
+  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor);
   return {
-    words: `, but ${scaledToZeroText(actor)}${isGoing ? ', and is being deleted itself' : ''}`,
-    remedies: [first, ...removal],
-    more: { ...asleepInside(owner), evidence: by === undefined ? [] : [by] },
+    says: `${scaledToZeroText(actor)}${isGoing ? ', and is being deleted itself' : ''}`,
+    remedies: isLost
+      ? removalAsFirstStep(removal)
+      : [{ ...wake, text: wake.text + next }, ...removal],
+    more: { waitsForNamespace, evidence: by === undefined ? [] : [by] },
   };
 }
 
@@ -251,8 +249,8 @@ function scaledToZeroText({ kind, nodeSelector }: Actor): string {
   switch (kind) {
     case 'DaemonSet':
       return labels.length === 0
-        ? 'no node takes its pods'
-        : `no node has the labels of its nodeSelector (${labels.join(', ')})`;
+        ? 'has no node that takes its pods'
+        : `has no node with the labels of its nodeSelector (${labels.join(', ')})`;
     case 'CronJob':
     case 'Job':
       return 'is suspended';
@@ -269,50 +267,49 @@ function notReady(owner: Signs): Found | undefined {
   if (actor.ready > 0 || lines.some(({ isError, at }) => isError && at >= held.since)) {
     return undefined;
   }
+  const { isLost, next, waitsForNamespace } = asleep(owner);
+  if (isLost) {
+    const says = 'is being deleted itself and has no pods, and no new ones can be created here';
+    return { says, remedies: removalAsFirstStep(removal), more: { waitsForNamespace } };
+  }
   const { conditions, namespace, pods, uid } = actor;
   const who = actorText(actor);
   const troubles = podTroubles(context, actor);
-  const isPaused = conditions.find(({ reason }) => reason === 'DeploymentPaused');
-  const halted = troubles.length > 0 ? undefined : isPaused;
   // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
   const denied =
     conditions.find(({ type }) => type === 'ReplicaFailure') ??
     (pods.length > 0
       ? undefined
       : warningsIn(context.now, namespace).find(({ regarding }) => regarding.uid === uid));
+  const isPaused = conditions.find(({ reason }) => reason === 'DeploymentPaused');
+  const halted = troubles.length > 0 ? undefined : isPaused;
   const said = denied?.message ?? troubles[0] ?? halted?.message;
   const why = said && shortQuote(said);
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
-  const [fix, ...looks] = podRemedies(actor, who, REMOVES);
-  const cure =
-    denied !== undefined
-      ? {
-          // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-          text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`,
-        }
-      : halted !== undefined
-        ? // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
-          {
-            text: `Resume the rollout of ${who}; ${REMOVES}`,
-            command: kubectl('rollout', 'resume', ...objectArgs(actor)),
-          }
-        : fix;
-  const state =
-    actor.kind === 'Pod' ? 'is not ready' : `${actor.ready} of ${actor.wanted} replicas are ready`;
+  const fixes = podRemedies(actor, who, REMOVES + next);
+  const refused = {
+    // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
+    text: `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once${next}`,
+  };
+  // A rollout that was paused before it began has created no pods (deployment_controller.go, sync).
+  const resume = halted && {
+    text: `Resume the rollout of ${who}; ${REMOVES}${next}`,
+    command: kubectl('rollout', 'resume', ...objectArgs(actor)),
+  };
+  const told = causes.length > 0 ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const evidence = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
-    words: `, but ${state}${why === undefined ? '' : `: ${why}`}`,
+    says: `${actor.kind === 'Pod' ? 'is not ready' : `has ${actor.ready} of ${actor.wanted} pods ready`}${told}`,
     remedies: [
-      ...(cure ? [withRole('now', cure)] : []),
-      ...looks,
+      ...(denied ? [withRole('now', refused)] : resume ? [withRole('now', resume)] : fixes),
       ...logRemedies(context, actor),
       ...removal,
     ],
     more: {
-      ...asleepInside(owner),
-      quote: why,
+      waitsForNamespace,
+      quote: causes.length > 0 ? undefined : why,
       evidence: [...evidence, ...troubles.slice(0, 5)],
       waitsFor: causes.map(resultId),
     },
@@ -340,7 +337,7 @@ function lostRight({ candidate, context, held }: Signs): string | undefined {
 
 /** Explains that requests of the owner fail: by its own words, by what refuses them, or by its permissions. */
 function failing(owner: Signs): Found {
-  const { actor, candidate, context, held, obstacles, refusals, removal } = owner;
+  const { actor, candidate, common, context, held, obstacles, refusals, removal } = owner;
   const lack = lostRight(owner);
   // An error that does not end by waiting decides over the others.
   const lost = refusals.flatMap((refusal) => {
@@ -355,23 +352,36 @@ function failing(owner: Signs): Found {
   );
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
-  const quote = first && shortQuote(first.error.text);
   const isHopeless = lost !== undefined && !lost.isGrantable;
+  const isTold = causes.length > 0 && (first === undefined || isAdmissionError(first.error));
+  const quote = first && shortQuote(first.error.text);
   const escapes = escapeRemedies(held);
-  const why = quote ?? lack ?? 'the removal is refused, at least to this gate';
+  // What nobody here can resolve, as a refusal of a cloud.
+  const byHand = first?.error.kind === 'other' && !isTold ? removal : [];
+  const isOfLog = first?.source.startsWith('the log of ');
   // A text that quotes no answer of the API server need not be about a request.
-  const fails = first?.error.kind === 'other' ? `${first.source} says` : 'its requests fail';
+  const fails =
+    first?.error.kind === 'other'
+      ? `${isOfLog ? 'its log' : first.source} says`
+      : 'its requests fail';
   const said = refusals
-    .filter(({ source }) => !source.startsWith('the log of '))
+    .filter(
+      ({ error, source }) => error.text === first?.error.text || !source.startsWith('the log'),
+    )
     .map(({ error, source }) => `${source}: ${error.text}`);
   return {
-    words: isHopeless
-      ? ` and runs, but cannot succeed however long it tries, because ${lost.text}: ${why}`
-      : ` and runs, but ${fails}: ${why}`,
+    // What refuses the request has a finding of its own, with the text.
+    says: isHopeless
+      ? `can never succeed: ${lost.text}`
+      : isTold
+        ? `runs, but ${first === undefined ? 'the removal is refused, at least to this gate' : 'its request is refused'}`
+        : quote !== undefined
+          ? `runs, but ${fails}: ${quote}`
+          : `runs, but ${lack ?? 'the removal is refused, at least to this gate'}`,
     remedies: [
       ...(isHopeless
         ? removalAsFirstStep([...removal, ...escapes])
-        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes]),
+        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes, ...byHand]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),
@@ -379,8 +389,9 @@ function failing(owner: Signs): Found {
       ...logRemedies(context, actor),
     ],
     more: {
-      quote,
+      quote: isHopeless || isTold ? undefined : quote,
       evidence: [...said.slice(0, 10), ...(lack === undefined ? [] : [lack])],
+      scope: isHopeless ? 'namespace' : common.scope,
       waitsFor: causes.map(resultId),
       waitsForNamespace: lost !== undefined,
     },
@@ -390,14 +401,32 @@ function failing(owner: Signs): Found {
 
 function paused({ actor, certainty, context, held }: Signs): Found | undefined {
   const pause = pausedBy(context, held);
-  if (pause === undefined) return undefined;
-  const { object, by, isUnclear } = pause;
+  return pause === undefined || pause.isGuess
+    ? undefined
+    : pausedState(context, held, actor, pause, pause.isUnclear ? 'likely' : certainty);
+}
+
+/** A field of a known product that may stop its controller: while nothing is said that shows another reason. */
+function mayBePaused({ actor, context, held, statements }: Signs): Found | undefined {
+  const pause = pausedBy(context, held);
+  return pause === undefined || statements.length > 0
+    ? undefined
+    : pausedState(context, held, actor, pause, 'likely');
+}
+
+function pausedState(
+  context: Context,
+  held: Held,
+  actor: Actor,
+  { object, by, isUnclear }: Pause,
+  certainty: Certainty,
+): Found {
   const what = `${object.kind} ${object.name}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return {
-    words: ` and runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
+    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
     remedies: [resume, ...logRemedies(context, actor)],
-    more: { evidence: [`${what}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
+    more: { evidence: [`${what}: ${by}`], certainty },
   };
 }
 
@@ -405,7 +434,7 @@ function beingDeleted(owner: Signs): Found | undefined {
   const { actor, context } = owner;
   if (!isEnding(context, actor)) return undefined;
   const remedies = [returnRemedy(owner), ...logRemedies(context, actor)];
-  return { words: ' and still runs, but is being deleted itself', remedies };
+  return { says: 'still runs, but is being deleted itself', remedies };
 }
 
 /** Returns the remedy to install an owner again that is being deleted. */
@@ -414,115 +443,77 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
   return installRemedy(held, actorText(actor), isElsewhere ? ' in another namespace' : '');
 }
 
-/**
- * Finds an owner without the lead. A Lease that is not renewed may be an old one: a candidate takes it within its
- * duration.
- */
-function doesNotLead({ actor, certainty, context, held }: Signs): Found | undefined {
+/** Finds an owner without the lead; a status that it wrote after the Lease had expired shows that it leads by another one. */
+function doesNotLead({ actor, context, held }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
   const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
-  // A status that it wrote after the Lease had expired shows that it leads by another one.
   const end = Date.parse(renewTime ?? '') + 1_000 * durationSeconds;
   const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  const isLate = writes.some(
-    ({ manager, time }) => hasProgramName(actor, manager) && Date.parse(time ?? '') > end,
-  );
-  if (isLate) return undefined;
-  const what = `Lease ${namespace}/${name}`;
-  const log = logRemedies(context, actor);
-  if (isHolder(actor, lease)) {
-    const why = `Restart ${actorText(actor)}, which is the leader and does nothing`;
-    return {
-      words: ` and runs, but its pod holds ${what} and has not renewed it since ${renewTime}`,
-      remedies: [...log, ...restartRemedies(context, actor, why)],
-      more: { certainty },
-    };
+  if (
+    writes.some((one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end)
+  ) {
+    return undefined;
   }
-  const see = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
+  const what = `Lease ${namespace}/${name}`;
+  const isHung = isHolder(actor, lease);
   const isLed = isRenewed(context, lease);
-  const why = `Restart ${actorText(actor)}, so that one of its pods becomes the leader`;
-  const restart = isLed ? [] : restartRemedies(context, actor, why);
+  const why = isHung
+    ? 'which is the leader and does nothing'
+    : 'so that one of its pods becomes the leader';
+  const restart = isLed
+    ? []
+    : restartRemedies(context, actor, `Restart ${actorText(actor)}, ${why}`);
   const text = `Let ${actorText(actor)} become the leader, or end the process that holds the Lease`;
   return {
-    words: ` and runs, but ${isLed ? 'may not lead' : 'may have no leader'}: ${what} was last renewed at ${renewTime}, by ${holder}`,
-    remedies: [...log, see, ...(restart.length > 0 ? restart : [withRole('now', { text })])],
-    // The process that leads may act in time.
-    more: { certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely' },
+    says: isHung
+      ? `runs, but its pod may hang: it holds ${what} and does not renew it`
+      : `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
+    remedies: [
+      ...logRemedies(context, actor),
+      showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
+      ...(restart.length > 0 || isHung ? restart : [withRole('now', { text })]),
+    ],
+    more: {
+      ...(isLed && !isHung ? {} : { code: 'owner-not-acting' as const }),
+      evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
+      // The process that leads may act in time, and one that hangs is restarted by its probe.
+      certainty: isLed && isForeseen(context, held) ? 'unknown' : 'likely',
+    },
   };
 }
 
-/** A node without a ready pod of a DaemonSet; `pod` is the one that is not ready. */
-interface LostAgent {
-  node: string;
-  pod: string | undefined;
-  object: ObjectFacts;
+/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
+export function lostAgent(context: Context, held: Held, { kind, pods }: Actor) {
+  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
+  return held.objects
+    .flatMap((object) => (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })))
+    .map((one) => ({ ...one, own: pods.filter(({ nodeName }) => nodeName === one.node) }))
+    .find(({ own }) => own.every(({ ready }) => !ready));
 }
 
-/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-export function lostAgent(
-  context: Context,
-  held: Held,
-  { kind, pods }: Actor,
-): LostAgent | undefined {
-  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
-  const named = held.objects.flatMap((object) =>
-    (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })),
-  );
-  return named.flatMap(({ node, object }) => {
-    const own = pods.filter(({ nodeName }) => nodeName === node);
-    return own.every(({ ready }) => !ready) ? [{ node, pod: own[0]?.name, object }] : [];
-  })[0];
+/** Reports whether a workload has no ready pod, or none on the node that a held object names. */
+export function isDownFor(context: Context, held: Held, actor: Actor): boolean {
+  return (actor.ready === 0 && actor.wanted > 0) || lostAgent(context, held, actor) !== undefined;
 }
 
 function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found | undefined {
   const agent = lostAgent(context, held, actor);
   if (agent === undefined) return undefined;
-  const { node, pod, object } = agent;
-  const isAbsent = pod === undefined;
-  const what = isAbsent
-    ? ' and may not act, because it has no pod'
-    : `, but its pod ${pod} is not ready`;
-  const byHand = removal.map((one) =>
-    isAbsent ? { ...one, text: `If node ${node} is gone for good: ${one.text}` } : one,
-  );
+  const { node, object, own } = agent;
+  const [pod] = own;
+  const state = pod ? `has Pod ${pod.name}, not ready,` : 'may not act, because it has no pod';
+  const which = pod ? 'the pod of ' : '';
   return {
-    words: `${what} on node ${node}, which ${object.kind} ${object.name} names`,
-    remedies: [...agentRemedies(actor, agent, REMOVES), ...byHand],
+    says: `${state} on node ${node}, which ${object.kind} ${object.name} names`,
+    remedies: [
+      ...podRemedies(actor, `${which}${actorText(actor)} on node ${node}`, REMOVES),
+      ...removal.map((one) =>
+        pod ? one : { ...one, text: `If node ${node} is gone for good: ${lowerFirst(one.text)}` },
+      ),
+    ],
     // A name without a pod may be another name than that of a node.
-    more: { certainty: isAbsent ? 'likely' : certainty },
-  };
-}
-
-/** Returns how another workload of the product is down: everywhere, or on the node that a held object names. */
-export function partnerDown(context: Context, held: Held, actor: Actor): Partner[] {
-  const then = 'the finalizer can be removed after that';
-  if (actor.ready === 0 && actor.wanted > 0) {
-    const remedies = podRemedies(actor, actorText(actor), then);
-    return [{ actor, state: 'has no ready pod', remedies }];
-  }
-  const agent = lostAgent(context, held, actor);
-  if (agent === undefined) return [];
-  const { node, object } = agent;
-  const state = `has no ready pod on node ${node}, which ${object.kind} ${object.name} names`;
-  return [{ actor, state, remedies: agentRemedies(actor, agent, then) }];
-}
-
-const partnerText = ({ actor, state }: Partner): string =>
-  `${actorText(actor)} works on such objects too and ${state}`;
-
-/** A CronJob acts, and can fail, only while a Job runs. */
-function runsBySchedule({ actor, certainty, context, held }: Signs): Found | undefined {
-  const { name, namespace, kind } = actor;
-  if (kind !== 'CronJob') return undefined;
-  const text = `Start a Job of ${actorText(actor)} while the namespace is being deleted; ${REMOVES}`;
-  const from = `--from=cronjob/${name}`;
-  const command = kubectl('create', 'job', `${name}-now`, from, '-n', namespace);
-  return {
-    words: ', but acts only while its schedule runs a Job',
-    remedies: [withRole('now', { text, command })],
-    // The next Job may begin before the timeout.
-    more: { certainty: isForeseen(context, held) ? 'unknown' : certainty },
+    more: { certainty: pod ? certainty : 'likely' },
   };
 }
 
@@ -530,9 +521,12 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
   const { because, isLocal } = candidate.rights;
   if (!isLocal) return undefined;
   return {
-    words: ` and runs, but may do so only by ${because[0]}, which is deleted with this namespace`,
+    says: 'would lose its permission, which is deleted with this namespace',
     remedies: orderRemedies(context, held, "their controller's permissions"),
-    more: { waitsForNamespace: true },
+    more: {
+      evidence: [`it may change the object only by ${because[0]}`],
+      waitsForNamespace: true,
+    },
   };
 }
 
@@ -542,9 +536,10 @@ function losesItsRight({ candidate, context, held }: Signs): Found | undefined {
  */
 function willLackNeeds(owner: Signs): Found | undefined {
   const { actor, context, held } = owner;
+  // A pause that is plain has a state of its own.
+  const pause = pausedBy(context, held);
   const states = [
     ...owner.questions,
-    ...owner.partners.map(partnerText),
     ...namespacesAwaited(context, held).map(
       ({ name }) => `it waits until Namespace ${name} is deleted`,
     ),
@@ -556,6 +551,9 @@ function willLackNeeds(owner: Signs): Found | undefined {
     ...recentWarnings(context, held, actor),
     ...protectionsOf(context, held),
     ...limitsOf(context, held, actor),
+    ...(pause
+      ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`]
+      : []),
     ...foregroundParts(context, held).map(
       ({ kind, name, finalizers }) =>
         `it waits until ${kind} ${name} is deleted, and what that waits for (${listNames(finalizers)}) was not examined`,
@@ -576,20 +574,26 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const text = `Find out before the deletion whether this keeps ${actorText(actor)} from removing ${held.finalizer}, and resolve it`;
   const find = [withRole('now', { text }), ...logRemedies(context, actor)];
   return {
-    words: ` and runs; ${clauses.slice(0, 5).join('; ')}`,
+    says: `runs; ${clauses[0]}`,
     remedies: names === '' ? find : orderRemedies(context, held, names),
     more: {
       certainty: first.certainty,
       evidence: clauses,
+      quote: quotedIn(clauses[0] ?? ''),
       waitsForNamespace: names !== '',
     },
   };
 }
 
+/** Returns the words of another program with which a clause ends. */
+function quotedIn(clause: string): string | undefined {
+  return /(?<= says(?: in its status)?: ).*$/s.exec(clause)?.[0];
+}
+
 /** Finds what a silent owner may need and cannot get. */
 function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found | undefined {
   const gone = goneNeeds(context, held, actor).map(
-    ({ what, by }) => `${what} (${by}), which does not exist in this namespace`,
+    ({ what, by }) => `${what} (${by}), which does not exist here`,
   );
   const absent = absentObjects(context, held);
   const isLate = held.since >= (context.now.namespace.deletionTimestamp ?? '');
@@ -602,7 +606,7 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
   if (lacks.length === 0) return undefined;
   const isOfNamespace = gone.length + created.length > 0;
   return {
-    words: ` and runs, but may need ${lacks.join(', and ')}`,
+    says: `runs, but may need ${lacks[0]?.replace(/ \(.*\)(?= here,)/, '')}`,
     remedies: [
       ...absent.flatMap(({ what, isHere }) =>
         // Nothing can be created in a terminating namespace.
@@ -628,120 +632,92 @@ function stoppedWatching({ actor, context, held, removal }: Signs): Found | unde
   const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
   const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
   if (crd === undefined || !isEarlier) return undefined;
-  const fate = `${crd.name} has been terminating since ${crd.deletionTimestamp}`;
   const why = 'Restart the controller, so that it watches again';
   return {
-    words: ` and runs, but may no longer watch ${held.type.kind}: ${fate}, and nothing shows that it has noticed the deletion of ${held.subject.kind} ${held.subject.name}`,
+    says: `runs, but may no longer watch ${held.type.kind}: its CustomResourceDefinition is terminating`,
     remedies: [...restartRemedies(context, actor, why), ...removal, ...logRemedies(context, actor)],
-    more: { certainty: 'likely', evidence: [`CustomResourceDefinition ${fate}`] },
-  };
-}
-
-/** Finds an object elsewhere that a held object names and that has failed, if the status says nothing: its credentials, say. */
-function needsWhatFails({ actor, context, held, removal, statements }: Signs): Found | undefined {
-  const [failed] = statements.length > 0 ? [] : failedInputs(context, held);
-  if (failed === undefined) return undefined;
-  const { type, object, what, by, failure } = failed;
-  const text = `Resolve what ${what} says, if that keeps ${actorText(actor)} from acting`;
-  return {
-    words: ` and runs, but may need ${what} (${by}), which says: ${shortQuote(failure)}`,
-    remedies: [
-      showObjectRemedy(`See what ${what} says`, object, typeName(type)),
-      withRole('now', { text }),
-      ...removal,
-      ...logRemedies(context, actor),
-    ],
     more: {
       certainty: 'likely',
-      quote: shortQuote(failure),
-      evidence: [`${what}: ${failure}`],
+      evidence: [
+        `CustomResourceDefinition ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that its controller has noticed the deletion of the object`,
+      ],
     },
   };
 }
 
 /**
- * Says what was looked at, and that nothing of it shows a reason. What the status has said since the deletion is the state;
- * the last error from before is only quoted. Admission that was not asked may refuse what the owner does, and only a part of
- * the owner may be down.
+ * Says that nothing that was read shows a reason. What the status has said since the deletion is the state; the last error
+ * from before is only quoted. Admission that was not asked may refuse what the owner does, and only a part of the owner may
+ * be down. Its log comes first: more time helps only an owner that is at work.
  */
 function showsNoReason(owner: Signs): Found {
   const { actor, candidate, certainty, common, context, held, questions, statements } = owner;
-  const { kind, name } = held.subject;
   const who = actorText(actor);
-  const what = `${kind} ${name}`;
+  const what = `${held.subject.kind} ${held.subject.name}`;
   const [said] = statements;
   const last = said === undefined ? lastComplaint(context, held, actor) : undefined;
-  const isOfOthers = last?.isOfOthers === true;
-  const quoted = said ?? (isOfOthers ? undefined : last);
+  const quoted = said ?? (last?.isOfOthers ? undefined : last);
   const quote = quoted && shortQuote(quoted.text || quoted.words);
   const untried = untriedAdmission(context, held, actor);
   const [open] = [...questions, ...untried];
   const protections = protectionsOf(context, held);
-  const [limit] = said === undefined ? [...protections, ...limitsOf(context, held, actor)] : [];
+  const failed = failedInputs(context, held).map(
+    ({ what, by, failure }) => `it may need ${what} (${by}), which says: ${shortQuote(failure)}`,
+  );
+  const [limit] =
+    said === undefined ? [...protections, ...limitsOf(context, held, actor), ...failed] : [];
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
-  const [partner] = owner.partners;
-  const looked = isOfOthers
-    ? 'it may be slow: only another program reports an error in the status'
-    : reportsConflict(context, held, actor)
-      ? 'the only error that is reported, a conflict, heals by itself'
-      : isLogRead(context, actor)
-        ? 'nothing in its status, Events and the newest lines of its log shows why'
-        : 'nothing in its status and Events shows why (the log was not read)';
-  const state = said
-    ? `. ${said.object.kind} ${said.object.name} says: ${quote}`
-    : quoted !== undefined
-      ? `. ${upperFirst(quoted.source)}, ${ageText(quoted)}, says: ${quote}`
-      : open === undefined
-        ? `; ${looked}`
-        : '';
-  const words = [
-    ` and runs, ${actor.ready} of ${actor.wanted} ready`,
-    isPart ? `: the one that handles ${what} may be one that is not` : '',
-    state,
-    open === undefined ? '' : `; ${open.replace(/: .*/s, '')}`,
-    limit === undefined ? '' : `; ${limit}`,
-    partner === undefined ? '' : `; ${partnerText(partner)}`,
-  ];
+  const doubt = limit ?? open?.replace(/: .*/s, '');
+  const doubted = doubt && quotedIn(doubt);
+  const state = isPart
+    ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: the one for ${what} may not be`
+    : said
+      ? `runs. ${what} says`
+      : doubt !== undefined
+        ? `runs; ${doubt}`
+        : quoted !== undefined
+          ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says`
+          : 'runs, but nothing that was read shows why';
+  const isQuoted = state.endsWith(' says');
   const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
-  const grant = `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run`;
-  const ask = `Find out whether admission refuses the update that removes the finalizer${untried.length > 0 ? grant : ''}`;
   const log = logRemedies(context, actor);
+  const more = said === undefined ? `${silenceText(owner)}. ` : '';
+  const wait = isMoreThanAble(candidate)
+    ? `Give ${who} more time`
+    : `If ${who} handles ${what}, give it more time`;
+  const now = (text: string): Remedy[] => [withRole('now', { text })];
   const fix = isPart
     ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
-    : partner !== undefined
-      ? partner.remedies
-      : said !== undefined && !goesOn(said.text)
-        ? [statusRemedy(said.object, said.text)]
-        : limit !== undefined
-          ? [withRole('now', { text: `Find out whether this keeps ${who} from acting: ${limit}` })]
-          : open !== undefined
-            ? [withRole('now', { text: ask })]
-            : undefined;
-  const isSeen = isMoreThanAble(candidate);
-  const more = said === undefined ? `${silenceText(owner)}. ` : '';
-  const time = `${more}${isSeen ? `Give ${who} more time` : `If ${who} handles ${what}, give it more time`}: raise the timeout`;
-  // Its log says what it does; more time helps only an owner that is at work.
-  const evidence = [
-    ...(said ? [`${said.source}: ${said.text}`] : []),
-    ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
-    ...[...(isPart ? [actor] : []), ...owner.partners.map((one) => one.actor)].flatMap((one) =>
-      podTroubles(context, one).slice(0, 3),
-    ),
-    ...untried,
-  ];
-  const isSure = ![open, limit, partner].some(Boolean) && !isPart && !isOfOthers;
+    : said !== undefined && !goesOn(said.text)
+      ? [statusRemedy(said.object, said.text)]
+      : limit !== undefined
+        ? now(`Find out whether this keeps ${who} from acting: ${limit}`)
+        : open !== undefined
+          ? now(
+              `Find out whether this keeps ${who} from acting: ${open}${untried.length > 0 ? `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run` : ''}`,
+            )
+          : undefined;
+  const time = withRole(log.length > 0 ? 'or' : 'now', {
+    text: `${more}${wait}: raise the timeout`,
+  });
+  const searched = isLogRead(context, actor)
+    ? ', and the newest lines of its log'
+    : '; its log was not read';
+  const isSure = ![open, limit].some(Boolean) && !isPart;
   return {
-    words: words.join(''),
-    remedies:
-      fix !== undefined
-        ? [...log, ...fix]
-        : [
-            ...log.map((one) => withRole('now', one)),
-            withRole(log.length > 0 ? 'or' : 'now', { text: time }),
-          ],
+    says: isQuoted ? `${state}: ${quote}` : state,
+    remedies: fix ? [...log, ...fix] : [...log.map((one) => withRole('now', one)), time],
     more: {
-      evidence,
-      quote,
+      evidence: [
+        ...(said ? [`${said.source}: ${said.text}`] : []),
+        ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
+        ...(isPart ? podTroubles(context, actor).slice(0, 3) : []),
+        ...questions,
+        ...untried,
+        `searched: its status and Events${searched}`,
+        ...(actor.limits ?? []).filter(isSettings).map(settingsText),
+      ],
+      quote: isQuoted ? quote : state.endsWith(doubted ?? '\n') ? doubted : undefined,
       certainty: isSure ? certainty : 'likely',
       scope: said === undefined && protections.length > 0 ? 'namespace' : common.scope,
     },
@@ -772,76 +748,83 @@ const MANY_RESTARTS = 3;
 
 /** Returns why an owner that is ready may not act on these objects: by how it was started, or because it crashes again and again. */
 function limitsOf(context: Context, held: Held, actor: Actor): string[] {
-  const { type, objects } = held;
-  // A controller that writes here does not leave the namespace out: before the deletion a status, since then anything.
-  const writes = isForeseen(context, held)
-    ? objects.flatMap(({ statusWriters }) => statusWriters)
-    : lateWriters(held);
-  const names = [type.kind.toLowerCase(), type.resource];
-  const isAboutType = (limit: string): boolean =>
-    !LISTS_TYPES.test(limit) ||
-    limit
-      .toLowerCase()
-      .split(/[=,]/)
-      .some((one) => names.includes(one));
+  const names = [held.type.kind.toLowerCase(), held.type.resource];
+  // A controller that wrote the status handles the object, whatever its settings say.
+  const hasWritten = held.objects.some(({ statusWriters }) => statusWriters.length > 0);
   const own = (actor.limits ?? [])
-    .filter((limit) => isAboutType(limit) && mayLeaveOut(context, limit))
-    .filter((limit) => writes.length === 0 || !hasSettings(limit))
-    .map((limit) => (hasSettings(limit) ? settingsText(limit) : `it was started with ${limit}`));
+    .filter((limit) => {
+      const [, place] = /_NAMESPACE=(.+)$/.exec(limit) ?? [];
+      // What a single namespace is for only hindsight asks.
+      if (place !== undefined) return mayLeaveOut(context, place);
+      const words = limit.toLowerCase().split(/[=,]/);
+      if (LISTS_TYPES.test(limit)) return words.some((one) => names.includes(one));
+      return !isSettings(limit) || (isForeseen(context, held) && !hasWritten);
+    })
+    .map((limit) =>
+      isSettings(limit)
+        ? settingsText(limit)
+        : `it was started with ${limit}, which may leave it out`,
+    );
+  if (actor.kind === 'CronJob') own.push('it may act only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
-  const crashes = ready.flatMap(({ containers = [] }) =>
-    containers
-      .filter(
-        ({ crashedAt = '', restarts = 0 }) =>
-          restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
-      )
-      .slice(0, 1),
+  const crashed = ready.flatMap(({ containers = [] }) =>
+    containers.filter(
+      ({ crashedAt = '', restarts = 0 }) =>
+        restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
+    ),
   );
-  const [first] = crashes.length === ready.length ? crashes : [];
-  return first === undefined
-    ? own
-    : [
-        ...own,
-        `it has restarted ${first.restarts} times, the last time after a crash at ${first.crashedAt}`,
-      ];
+  const [first] = crashed;
+  if (first !== undefined && crashed.length >= ready.length) {
+    own.push(
+      `it has restarted ${first.restarts} times, the last time after a crash at ${first.crashedAt}`,
+    );
+  }
+  return own;
 }
+
+/** Reports whether an argument or variable says where further settings are, which this gate does not read. */
+function isSettings(limit: string): boolean {
+  return SETTINGS.test(limit.replace(/=.*/s, ''));
+}
+
+const settingsText = (limit: string): string =>
+  `it has settings that this gate does not read: ${limit}`;
 
 /** A limit that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
-const hasSettings = (limit: string): boolean => SETTINGS.test(limit.replace(/=.*/s, ''));
-const settingsText = (limit: string): string =>
-  `it has settings that this gate does not read: ${limit}`;
-
-/** Reports whether a limit is no namespace, or another one that exists. What a single namespace is for only hindsight asks. */
-function mayLeaveOut({ now }: Context, limit: string): boolean {
-  const place = /_NAMESPACE=(.+)$/.exec(limit)?.[1];
+/** Reports whether a setting is another namespace that exists. */
+function mayLeaveOut({ now }: Context, place: string): boolean {
   return (
-    place === undefined ||
-    (now.forecast === undefined &&
-      place !== now.namespace.name &&
-      itemsIn(now.cluster.namespaces).some(({ name }) => name === place))
+    now.forecast === undefined &&
+    place !== now.namespace.name &&
+    itemsIn(now.cluster.namespaces).some(({ name }) => name === place)
   );
 }
 
 /** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
-export function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {
+function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {
   const events = warningsIn(now, namespace);
   return pods.flatMap((pod) => {
     // The condition Ready only says that containers are not ready; Events say why, as of a volume that cannot be mounted.
     const { symptoms = [], reasons = [] } = Object.groupBy(pod.troubles, (text) =>
       text.startsWith(NOT_READY) ? 'symptoms' : 'reasons',
     );
+    const [first, ...others] = reasons;
+    const isLooping = others.some((text) => text.startsWith(`waiting: ${CRASH_LOOP}`));
     return [
       ...(isNodeLost(now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
-      ...reasons,
+      ...(first === undefined ? [] : [isLooping ? `${CRASH_LOOP}, ${first}` : first, ...others]),
       ...events.flatMap(({ regarding, reason, message }) =>
         regarding.uid === pod.uid ? `${reason}: ${message}` : [],
       ),
-      ...symptoms,
+      ...(reasons.length > 0 ? [] : symptoms),
     ].map((text) => `Pod ${pod.name}: ${text}`);
   });
 }
+
+/** The reason of a container that ends again and again; how it ended is told with it. */
+const CRASH_LOOP = 'CrashLoopBackOff';
 
 /** Returns the Warning Events of a namespace, newest first. */
 function warningsIn({ places }: Snapshot, namespace: string): EventFacts[] {
@@ -852,9 +835,9 @@ function warningsIn({ places }: Snapshot, namespace: string): EventFacts[] {
 
 /** Returns the state of a suspect in a few words: what a reader asks first of a controller that may be the owner. */
 export function stateText(context: Context, actor: Actor): string {
-  if (actor.wanted === 0) return scaledToZeroText(actor).replace(/^is /, '');
-  const [trouble] = actor.ready === 0 ? podTroubles(context, actor) : [];
-  const why = trouble === undefined ? '' : `: ${shortQuote(trouble)}`;
-  if (actor.ready === 0) return `0 of ${actor.wanted} ready${why}`;
-  return isEnding(context, actor) ? 'running, and being deleted' : 'running';
+  if (actor.wanted === 0) return scaledToZeroText(actor).replace(/^(?:is|has) /, '');
+  if (actor.ready > 0) return isEnding(context, actor) ? 'running, and being deleted' : 'running';
+  const [trouble = ''] = podTroubles(context, actor);
+  const [reason] = trouble.replace(/^Pod \S+: (?:waiting: )?/, '').split(/[:,] /);
+  return `0 of ${actor.wanted} ready${reason === '' ? '' : `: ${reason}`}`;
 }

@@ -15,10 +15,6 @@ import {
 } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
 
-function apiServiceSubject(name: string): Subject {
-  return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
-}
-
 export type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
 export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
@@ -60,16 +56,7 @@ function failingGroups(context: Context): FailingGroup[] {
  * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
  */
 export function failingApis(context: Context): RuleResult[] {
-  const failing = failingGroups(context).map((group) => {
-    const service = itemsIn(context.now.cluster.apiServices).find((one) =>
-      isSameVersion(one, group),
-    );
-    const isDown =
-      service?.available?.status !== 'True' || willBeDeleted(context, service.service?.namespace);
-    return service !== undefined && isDown
-      ? unavailableApiService(context, service, group)
-      : undiscoveredGroup(context, service, group);
-  });
+  const failing = failingGroups(context).map((group) => failingApi(context, group));
   const raw = context.conditions.discoveryRaw;
   if (raw === undefined) return failing;
   return [
@@ -85,35 +72,65 @@ export function failingApis(context: Context): RuleResult[] {
   ];
 }
 
-function unavailableApiService(
-  context: Context,
-  service: ApiServiceFacts,
-  { reasons }: FailingGroup,
-): RuleResult {
-  const { available, name } = service;
-  const failure = failureOf(service);
+function failingApi(context: Context, { group, version, reasons }: FailingGroup): RuleResult {
+  const api = itemsIn(context.now.cluster.apiServices).find((one) =>
+    isSameVersion(one, { group, version }),
+  );
+  const name = `${group}/${version}`;
+  const see = rawRemedy(name, `/apis/${name}`);
+  const place = api?.service;
+  const isGoing = willBeDeleted(context, place?.namespace);
+  const isDown = isGoing || api?.available?.status !== 'True';
+  const undiscovered = {
+    code: 'discovery-failed',
+    subject: apiServiceSubject(`${version}.${group}`),
+    blocksNamespace: true,
+  } as const;
+  if (api === undefined || (place === undefined && !isDown)) {
+    const text =
+      'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver';
+    return {
+      ...undiscovered,
+      message: 'cannot be discovered',
+      evidence: [...reasons, 'no APIService for it could be read'],
+      remedies: [withRole('now', { text }), see],
+    };
+  }
+  const { available } = api;
+  const call = { service: place, endpoint: endpointOf(api), stop: removalOf(api) };
   const condition =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
-  const quote =
-    available !== undefined && (failure === 'other' || failure === 'error-status')
-      ? shortQuote(available.message)
-      : undefined;
-  const answers = failure === 'not-served' || failure === 'error-status';
-  const state = answers ? 'is not available' : 'does not respond';
-  const does = willBeDeleted(context, service.service?.namespace) ? 'will stop responding' : state;
+  if (!isDown) {
+    const server = place === undefined ? 'it' : serviceText(place);
+    const text = `Make the backend behind ${server} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
+    return unansweredCall(context, {
+      ...{ ...undiscovered, ...call },
+      says: () =>
+        `cannot be discovered, although its condition Available is True; its backend is ${server}`,
+      evidence: [...reasons, condition],
+      fix: [withRole('now', { text }), see],
+    });
+  }
+  const failure = failureOf(api);
+  const isQuoted = available !== undefined && ['other', 'error-status'].includes(failure);
+  const quote = isQuoted ? shortQuote(available.message) : undefined;
+  const answers = ['not-served', 'error-status'].includes(failure);
+  const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   return unansweredCall(context, {
     code: 'apiservice-unavailable',
-    subject: apiServiceSubject(name),
-    ...{ service: service.service, failure, quote },
-    endpoint: endpointOf(service),
+    subject: apiServiceSubject(api.name),
+    ...{ ...call, failure, quote },
     says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [condition, ...reasons],
     since: available?.since,
-    stop: removalOf(service),
     blocksNamespace: true,
   });
+}
+
+function apiServiceSubject(name: string): Subject {
+  return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
 }
 
 /** Returns what an APIService tells the API server about its backend. */
@@ -153,42 +170,4 @@ function removalOf({ group, name, version }: ApiServiceFacts) {
     command: kubectl('delete', ...nameArgs('apiservice', name)),
     risk: `the API ${group}/${version} disappears for the whole cluster${LOSSES.get(group) ?? ''}`,
   };
-}
-
-function undiscoveredGroup(
-  context: Context,
-  service: ApiServiceFacts | undefined,
-  { group, version, reasons }: FailingGroup,
-): RuleResult {
-  const see = rawRemedy(`${group}/${version}`, `/apis/${group}/${version}`);
-  if (service?.service === undefined) {
-    return {
-      code: 'discovery-failed',
-      subject: apiServiceSubject(`${version}.${group}`),
-      message: 'cannot be discovered',
-      evidence: [...reasons, 'no APIService for it could be read'],
-      remedies: [
-        withRole('now', {
-          text: 'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver',
-        }),
-        see,
-      ],
-      blocksNamespace: true,
-    };
-  }
-  const { available } = service;
-  const place = serviceText(service.service);
-  const now = `Make the backend behind ${place} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
-  return unansweredCall(context, {
-    code: 'discovery-failed',
-    subject: apiServiceSubject(service.name),
-    service: service.service,
-    endpoint: endpointOf(service),
-    says: () =>
-      `cannot be discovered, although its condition Available is True; its backend is ${place}`,
-    evidence: [...reasons, `Available=True (${available?.reason}): ${available?.message}`],
-    stop: removalOf(service),
-    fix: [withRole('now', { text: now }), see],
-    blocksNamespace: true,
-  });
 }

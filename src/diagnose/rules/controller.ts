@@ -1,7 +1,6 @@
 import { shellQuote } from '../../base/text.ts';
 import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { NamespaceFacts } from '../../model/snapshot.ts';
 import { guardsAsked } from '../admission/guards.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
@@ -93,20 +92,23 @@ export function inactiveControllerManager(
   context: Context,
   { state, evidence }: ControllerManager,
 ): RuleResult {
-  const { namespace } = context.now;
-  const silence = `terminating since ${namespace.deletionTimestamp}, without any condition`;
+  const { name, deletionTimestamp: since } = context.now.namespace;
+  const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
   const start = withRole('now', {
     text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
   });
   return {
     code: 'namespace-controller-inactive',
-    subject: namespaceSubject(namespace.name),
+    subject: namespaceSubject(name),
     message:
       state === 'stale'
         ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
-        : `has not been processed${state === 'fresh' ? ', although kube-controller-manager runs' : ''}: the namespace controller has not written a condition yet`,
-    evidence: [...(context.conditions.present ? [] : [silence]), evidence],
-    since: namespace.deletionTimestamp,
+        : `has not been processed${runs}: the namespace controller has not written a condition yet`,
+    evidence: [
+      ...(context.conditions.present ? [] : [`terminating since ${since}, without any condition`]),
+      evidence,
+    ],
+    since,
     remedies: [
       ...(state === 'fresh' ? [] : [start]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
@@ -118,7 +120,7 @@ export function inactiveControllerManager(
         controllerLog(100),
       ),
       lookAgain(
-        namespace,
+        name,
         'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it process this namespace within 5 s',
       ),
     ],
@@ -144,12 +146,9 @@ function controllerLog(lines: number): string {
   return kubectl('logs', '-n', 'kube-system', '-l', label, `--tail=${lines}`);
 }
 
-/**
- * Returns a remedy that writes to the Namespace, which puts it back into the controller's queue
- * (namespace_controller.go).
- */
-function lookAgain(namespace: Pick<NamespaceFacts, 'name'>, text: string): Remedy {
-  const annotate = kubectl('annotate', 'namespace', namespace.name, '--overwrite');
+/** Returns a remedy that writes to the Namespace, so that its controller processes it (namespace_controller.go). */
+function lookAgain(namespace: string, text: string): Remedy {
+  const annotate = kubectl('annotate', 'namespace', namespace, '--overwrite');
   // A new value each time: the API server ignores a write that changes nothing.
   const command = `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`;
   return withRole('or', { text, command });
@@ -174,7 +173,7 @@ export function unexplainedHang(context: Context): RuleResult {
     scope: 'namespace',
     remedies: [
       lookAgain(
-        now.namespace,
+        now.namespace.name,
         'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
       ),
       lookRemedy(

@@ -9,7 +9,7 @@ import {
   type Snapshot,
   type Wanted,
 } from '../../model/snapshot.ts';
-import { admissionResult } from '../admission/judge.ts';
+import { admissionResult } from '../admission/refusals.ts';
 import {
   kubectl,
   lookRemedy,
@@ -220,7 +220,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     };
   }
   const { why } = trouble;
-  const restart = `the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
+  const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
@@ -236,7 +236,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
         kubectl('describe', ...objectArgs(pods[0] as PodFacts)),
       ),
       forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
-      withRole('or', { text: `If nothing else helps, restart ${restart}` }),
+      withRole('or', { text: restart }),
     ],
     blocksNamespace: true,
   };
@@ -290,12 +290,6 @@ function nodeRemedies(
   }
   // Its deletion was requested, and its machine will not return.
   if (node.deletionTimestamp !== undefined) return [without, see];
-  const outOfService = 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
-  const taint = withRole('or', {
-    text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
-    command: kubectl('taint', 'nodes', name, outOfService),
-    risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
-  });
   return [
     withRole('now', {
       text: `Start the machine or the kubelet of node ${name} again; the kubelet ${then}`,
@@ -306,10 +300,16 @@ function nodeRemedies(
       command: kubectl('delete', ...nameArgs('node', name)),
       risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
     }),
-    taint,
+    withRole('or', {
+      text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
+      command: kubectl('taint', 'nodes', name, `${OUT_OF_SERVICE}=nodeshutdown:NoExecute`),
+      risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
+    }),
     without,
   ];
 }
+
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
   return withRole('or', {

@@ -2,7 +2,7 @@ import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
-import { admissionResult, deadWebhooks } from '../admission/judge.ts';
+import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -58,11 +58,9 @@ import { endpointOf } from './apis.ts';
  * that is older than a success of the gate is no evidence.
  */
 export function failingTypes(context: Context): RuleResult[] {
-  const said = (context.conditions.contentFailure?.errors ?? []).flatMap((error) =>
-    errorResults(context, error),
-  );
+  const errors = context.conditions.contentFailure?.errors ?? [];
   return [
-    ...said,
+    ...errors.flatMap((error) => errorResults(context, error)),
     ...context.now.content.flatMap((content) => failedListResults(context, content)),
     ...foreseenFailures(context),
   ];
@@ -74,61 +72,32 @@ export function failingTypes(context: Context): RuleResult[] {
  */
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
+  const refused = foreseenAdmission(context).flatMap(({ results }) => results);
   return [
-    ...foreseenAdmission(context).flatMap(({ results }) => blocking(results)),
-    ...conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) =>
-      foreseenConversion(context, crd),
-    ),
-    ...foreseenForbidden(context),
+    ...blocking(refused),
+    ...foreseenConversions(context),
+    ...context.now.content
+      .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
+      .slice(0, MAX_FORBIDDEN)
+      .map(({ type }) => missingRule(context, type)),
     ...refusedLastRequest(context),
   ];
 }
 
-function blocking(results: readonly RuleResult[]): RuleResult[] {
-  return results.map((result) => ({ ...result, blocksNamespace: true }));
-}
-
-/**
- * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
- * in every namespace; whether other namespaces have such objects is not known, and a LIST with a limit does not show it.
- */
-function foreseenConversion(context: Context, crd: Conversion): RuleResult[] {
-  // If the gate's own LIST failed, another finding says it.
-  const { present } = context.now.forecast ?? { present: context.now };
-  const count = countsOf(present).find(({ type }) => typeName(type) === crd.name);
-  if (count === undefined || backendOf(context, crd.service).isDead !== true) return [];
-  const { type, total } = count;
-  const isGone = willBeDeleted(context, crd.service.namespace);
-  const needsIt = crd.storedVersions.some((version) => version !== type.version);
-  if (!needsIt || (isGone && total === 0)) return [];
-  const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-  const result = brokenConversion(context, crd, 'service-not-found', text);
-  return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
-}
-
 const MAX_FORBIDDEN = 10;
 
-function foreseenForbidden(context: Context): RuleResult[] {
-  return context.now.content
-    .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
-    .slice(0, MAX_FORBIDDEN)
-    .map(({ type }) => {
-      const does = `list and delete ${typeName(type)} in this namespace`;
-      return missingRule(context, type, 'deletecollection', does);
-    });
-}
-
-/** Returns the finding about the error with which the API server would refuse it. */
-function missingRule(context: Context, type: TypeRef, verb: string, does: string): RuleResult {
-  const message = `no rule lets ${CONTROLLER} ${does}`;
-  const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
-  return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
+function blocking(results: readonly RuleResult[]): RuleResult[] {
+  return results.map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
   return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results)];
 }
+
+/** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
+const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
+const ROLE = 'system:controller:namespace-controller';
 
 function forbiddenEnd(context: Context): RuleResult[] {
   if (mayController(context, FINALIZE, ['update'])) return [];
@@ -137,40 +106,41 @@ function forbiddenEnd(context: Context): RuleResult[] {
   return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace: true }];
 }
 
-function errorResults(context: Context, error: ContentError): RuleResult[] {
-  if (isAdmissionError(error)) {
-    // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
-    const suspects = suspectTypes(context);
-    if (suspects.length === 0 && isContentRead(context.now)) return [];
-    const told = admissionResult(context, error, 'DELETE of its content');
-    // An answer shows only the first refusal.
-    const dead = countsOf(context.now).flatMap(({ type, sample }) =>
-      sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
-    );
-    const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
-    // The request of the namespace controller itself is refused, so this is proven.
-    const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
-    return blocking(proven);
-  }
-  switch (error.kind) {
-    case 'conversion-failed':
-      return [conversionFailing(context, error)];
-    case 'forbidden': {
-      // A text without a user is no refusal by an authorizer, but by an extension API or admission.
-      const type = findType(context, error);
-      return error.user === undefined && type !== undefined
-        ? [apiFailing(context, type, error.text)]
-        : [deletionForbidden(context, error)];
-    }
-    case 'storage':
-      return storageResults(context, error);
-    case 'unexpected-items':
-      return keptObjects(context, error);
-    default:
-      return suspectTypes(context)
-        .filter(({ total }) => error.kind !== 'timeout' || total < CROWD)
-        .map(({ type }) => apiFailing(context, type, error.text));
-  }
+/** Returns the finding about the error with which the API server would refuse a request of the namespace controller. */
+function missingRule(
+  context: Context,
+  type: TypeRef,
+  verb = 'deletecollection',
+  does = `list and delete ${typeName(type)} in this namespace`,
+): RuleResult {
+  const message = `no rule lets ${CONTROLLER} ${does}`;
+  const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
+  return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
+}
+
+function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
+  const { user = CONTROLLER, verb = 'deletecollection', message, text } = error;
+  const target = findType(context, error) ?? { ...error, version: 'v1' };
+  const grant = `Give ${user} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`;
+  return {
+    code: 'deletion-forbidden',
+    subject: typeSubject(target),
+    message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${message}`,
+    quote: message,
+    evidence: [text],
+    remedies: [
+      withRole('now', { text: grant }),
+      permissionRemedy(user, verb, typeName(target), context.now.namespace.name),
+    ],
+    blocksNamespace: true,
+  };
+}
+
+function findType(
+  { now }: Context,
+  named: Pick<TypeRef, 'group' | 'resource'>,
+): ResourceType | undefined {
+  return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
 /**
@@ -180,18 +150,44 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
  */
 const CROWD = 5_000;
 
-/**
- * Finds an extension API that reports a deletion and keeps its objects. Pods have rules of their own: a healthy
- * deletion reports this for pods for moments, too.
- */
-function keptObjects(context: Context, error: ErrorOf<'unexpected-items'>): RuleResult[] {
-  const count = countsOf(context.now).find(({ type }) => typeName(type) === typeName(error));
-  if (count === undefined || !isAggregated(context, count.type)) return [];
-  const { type, queued, terminating } = count;
-  const ending = terminating.filter(({ finalizers }) => finalizers.length === 0);
-  const kept = sum([queued, ...ending.map(({ count }) => count)]);
-  const words = `has objects that are still there although their deletion succeeds (without a finalizer: ${kept})`;
-  return kept === 0 ? [] : [apiFailing(context, type, error.text, words)];
+function errorResults(context: Context, error: ContentError): RuleResult[] {
+  if (isAdmissionError(error)) return refusedDeletions(context, error);
+  switch (error.kind) {
+    case 'conversion-failed':
+      return [conversionFailing(context, error)];
+    case 'storage':
+      return storageResults(context, error);
+    case 'unexpected-items':
+      return [];
+    case 'forbidden': {
+      // A text without a user is no refusal by an authorizer, but by an extension API or admission.
+      const type = findType(context, error);
+      return error.user === undefined && type !== undefined
+        ? [apiFailing(context, type, error.text)]
+        : [deletionForbidden(context, error)];
+    }
+    default:
+      return suspectTypes(context)
+        .filter(({ total }) => error.kind !== 'timeout' || total < CROWD)
+        .map(({ type }) => apiFailing(context, type, error.text));
+  }
+}
+
+function refusedDeletions(
+  context: Context,
+  error: Parameters<typeof admissionResult>[1],
+): RuleResult[] {
+  // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
+  if (suspectTypes(context).length === 0 && isContentRead(context.now)) return [];
+  const told = admissionResult(context, error, 'DELETE of its content');
+  // An answer shows only the first refusal.
+  const dead = countsOf(context.now).flatMap(({ type, sample }) =>
+    sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
+  );
+  const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
+  // The request of the namespace controller itself is refused, so this is proven.
+  const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
+  return blocking(proven);
 }
 
 /**
@@ -203,7 +199,7 @@ function suspectTypes(context: Context) {
   const left = countsOf(context.now).filter(({ queued }) => queued > 0);
   const extension = left.filter(({ type }) => isAggregated(context, type));
   const custom = left.filter(({ type }) => !isBuiltIn(type.group));
-  return [extension, custom, left].find((list) => list.length > 0) ?? [];
+  return [extension, custom].find((list) => list.length > 0) ?? left;
 }
 
 /**
@@ -213,13 +209,11 @@ function suspectTypes(context: Context) {
 function failedListResults(context: Context, { type, read }: TypeContent): RuleResult[] {
   if (read.ok) return [];
   const { kind, message } = read.failure;
-  const failing = ['server-error'];
   // A backend that sends no JSON, or nothing, is behind the API server, which itself answers for other types. The
   // namespace controller waits longer than the gate, and its condition says if it got no answer either.
-  if (isAggregated(context, type)) {
-    failing.push('unreadable', ...(context.conditions.contentFailure ? ['timeout'] : []));
-  }
-  if (!failing.includes(kind)) return [];
+  const isSilent = kind === 'timeout' && context.conditions.contentFailure !== undefined;
+  const isOfBackend = isAggregated(context, type) && (kind === 'unreadable' || isSilent);
+  if (kind !== 'server-error' && !isOfBackend) return [];
   for (const error of classifyErrorText(message)) {
     if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
     if (error.kind === 'storage') return storageResults(context, error, type);
@@ -227,79 +221,80 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
   return [apiFailing(context, type, message)];
 }
 
-function findType(
-  { now }: Context,
-  named: Pick<TypeRef, 'group' | 'resource'>,
-): ResourceType | undefined {
-  return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
-}
-
 /**
- * Finds a broken conversion. It keeps the API server from filling its cache of the type, so it holds namespaces
- * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
+ * A refusal (403) by an extension API server. Its answer reaches the condition as a bare text, without the status code,
+ * so the text has to distinguish a refusal from a failure.
  */
-function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
-  const { group, objectKind: kind } = error;
-  const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
-  const name = type === undefined ? `${error.objectKind}.${error.group}` : typeName(type);
-  // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
-  const said = error.url === undefined ? / failed: (.+)/s.exec(error.text)?.[1] : undefined;
-  const quote = said === undefined ? undefined : shortQuote(said);
-  const { caInjection } = valueIn(context.now.definitions[name]) ?? {};
-  const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
-  return unansweredCall(context, {
-    code: 'conversion-webhook-failing',
-    subject: definitionSubject(name),
-    service: error.service ?? valueIn(context.now.definitions[name])?.conversionService,
-    failure: error.cause,
-    endpoint: {
-      object: definitionSubject(name),
-      caBundle: `spec.conversion.webhook.clientConfig.caBundle of CRD ${name}`,
-      caInjection,
-    },
-    says: (server) =>
-      `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
-    quote,
-    evidence: [error.text],
-    stop: {
-      before: `let the API server do without the conversion webhook of ${name}, or delete its objects and the CRD before the namespace of the webhook`,
-      late: `Let the API server do without the conversion webhook of ${name}: its Service is being deleted with its namespace`,
-      end: `let the API server do without the conversion webhook of ${name}`,
-      changesObjects: true,
-      command: patchCommand(nameArgs('crd', name), [
-        { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } },
-      ]),
-      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
-    },
-    ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
+const REFUSAL =
+  /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
+
+/** Finds an API that is Available although a request for this type fails or is refused. */
+function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
+  const name = typeName(type);
+  const server = extensionApis(context).find(({ group }) => group === type.group);
+  const backend = server && backendOf(context, server.service);
+  const place = backend && serviceText(backend.service);
+  const served = place === undefined ? '' : `; its API is served by ${place}`;
+  const finding = {
+    subject: typeSubject(type),
+    quote: text,
     blocksNamespace: true,
-  });
+  };
+  if (REFUSAL.test(text)) {
+    const grant =
+      place === undefined
+        ? `Let the namespace controller (${CONTROLLER}) delete ${name}`
+        : `Do what the refusal by the extension API behind ${place} asks for; if it lacks permissions, give the namespace controller (${CONTROLLER}) list and deletecollection there`;
+    return {
+      code: 'deletion-forbidden',
+      ...finding,
+      message: `may not be deleted by the namespace controller: ${text}`,
+      evidence: [text, `objects of this type were never marked for deletion${served}`],
+      remedies: [withRole('now', { text: grant })],
+    };
+  }
+  const fix = `Fix the API of ${name}; the log of kube-apiserver has the error`;
+  return {
+    code: 'api-failing',
+    ...finding,
+    message: `cannot be listed or deleted: ${text}`,
+    evidence: [text, `the group can be discovered, yet this type fails${served}`],
+    remedies: [
+      ...(server === undefined
+        ? [withRole('now', { text: fix })]
+        : backendRemedies(context, backend, endpointOf(server), callFailure(text))),
+      rawRemedy(`${name} now`, `${pathOf(context, type)}?limit=1`),
+    ],
+  };
 }
 
-/** Recognizes "storage is (re)initializing", the text of Kubernetes <= 1.32 for a dead conversion, without the type. */
-export function isInitializing(error: ContentError): boolean {
-  return error.kind === 'storage' && error.problem === 'initializing';
-}
-
-function storageResults(
-  context: Context,
-  error: ErrorOf<'storage'>,
-  failing?: ResourceType,
-): RuleResult[] {
-  const dead = isInitializing(error) ? deadConversions(context, error) : [];
-  return dead.length > 0 ? dead : [storageUnreadable(context, error, failing)];
-}
-
-/** Finds CRDs whose conversion webhook cannot answer: the API server cannot fill their caches. */
-function deadConversions(context: Context, error: ContentError): RuleResult[] {
-  return conversionsOf(definitionsOf(context)).flatMap((crd) => {
-    const { isDead, failure } = backendOf(context, crd.service);
-    const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? brokenConversion(context, crd, failure, text) : [];
-  });
+/** Returns the path of the objects of a type in the namespace. */
+function pathOf({ now: { namespace } }: Context, type: TypeRef): string {
+  const root = `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
+  return `${root}/namespaces/${namespace.name}/${type.resource}`;
 }
 
 type Conversion = ReturnType<typeof conversionsOf>[number];
+
+/**
+ * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
+ * in every namespace; whether other namespaces have such objects is not known, and a LIST with a limit does not show it.
+ */
+function foreseenConversions(context: Context): RuleResult[] {
+  // If the gate's own LIST failed, another finding says it.
+  const counts = countsOf(context.now.forecast?.present ?? context.now);
+  return conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) => {
+    const count = counts.find(({ type }) => typeName(type) === crd.name);
+    if (count === undefined || backendOf(context, crd.service).isDead !== true) return [];
+    const { type, total } = count;
+    const isGone = willBeDeleted(context, crd.service.namespace);
+    const needsIt = crd.storedVersions.some((version) => version !== type.version);
+    if (!needsIt || (isGone && total === 0)) return [];
+    const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
+    const result = brokenConversion(context, crd, 'service-not-found', text);
+    return [{ ...result, certainty: isGone ? undefined : ('unknown' as const) }];
+  });
+}
 
 /** Returns the finding about the error that the API server would report. */
 function brokenConversion(
@@ -312,51 +307,84 @@ function brokenConversion(
   return conversionFailing(context, { kind: 'conversion-failed', ...error });
 }
 
-/** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
-const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
-const ROLE = 'system:controller:namespace-controller';
-
-function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
-  const type = findType(context, error);
-  const target = type ?? { group: error.group, version: 'v1', resource: error.resource };
-  const who = error.user ?? CONTROLLER;
-  const verb = error.verb ?? 'deletecollection';
-  return {
-    code: 'deletion-forbidden',
-    subject: typeSubject(target),
-    message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${error.message}`,
-    quote: error.message,
-    evidence: [error.text],
-    remedies: [
-      withRole('now', {
-        text: `Give ${who} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`,
-      }),
-      permissionRemedy(who, verb, typeName(target), context.now.namespace.name),
-    ],
+/**
+ * Finds a broken conversion. It keeps the API server from filling its cache of the type, so it holds namespaces
+ * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
+ */
+function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
+  const { group, objectKind: kind, text, url } = error;
+  const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
+  const name = type === undefined ? `${kind}.${group}` : typeName(type);
+  const { caInjection, conversionService } = valueIn(context.now.definitions[name]) ?? {};
+  // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
+  const said = url === undefined ? / failed: (.+)/s.exec(text)?.[1] : undefined;
+  const quote = said === undefined ? undefined : shortQuote(said);
+  const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
+  const without = `et the API server do without the conversion webhook of ${name}`;
+  const field = 'spec.conversion.webhook.clientConfig';
+  const none = { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } };
+  return unansweredCall(context, {
+    code: 'conversion-webhook-failing',
+    subject: definitionSubject(name),
+    service: error.service ?? conversionService,
+    failure: error.cause,
+    endpoint: {
+      object: definitionSubject(name),
+      caBundle: `${field}.caBundle of CRD ${name}`,
+      caInjection,
+    },
+    says: (server) =>
+      `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
+    quote,
+    evidence: [text],
+    stop: {
+      before: `l${without}, or delete its objects and the CRD before the namespace of the webhook`,
+      late: `L${without}: its Service is being deleted with its namespace`,
+      end: `l${without}`,
+      changesObjects: true,
+      command: patchCommand(nameArgs('crd', name), [none]),
+      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
+    },
+    ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
     blocksNamespace: true,
-  };
+  });
 }
 
-function storageUnreadable(
+/** Recognizes "storage is (re)initializing", the text of Kubernetes <= 1.32 for a dead conversion, without the type. */
+export function isInitializing(error: ContentError): boolean {
+  return error.kind === 'storage' && error.problem === 'initializing';
+}
+
+/** Finds an object that cannot be read, or the CRD whose conversion cannot answer: the API server cannot fill its cache. */
+function storageResults(
   context: Context,
   error: ErrorOf<'storage'>,
   failing?: ResourceType,
-): RuleResult {
-  const { resource, name } = error;
-  const type =
-    failing ??
-    (resource === undefined
-      ? context.now.content.find(({ read }) => !read.ok && read.failure.kind === 'server-error')
-          ?.type
-      : findType(context, { group: error.group ?? '', resource }));
-  return {
-    code: 'storage-unreadable',
-    subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
-    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
-    evidence: [error.text],
-    remedies: storageRemedies(context, type, name),
-    blocksNamespace: true,
-  };
+): RuleResult[] {
+  const all = isInitializing(error) ? conversionsOf(definitionsOf(context)) : [];
+  const dead = all.flatMap((crd) => {
+    const { isDead, failure } = backendOf(context, crd.service);
+    const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
+    return isDead ? [brokenConversion(context, crd, failure, text)] : [];
+  });
+  if (dead.length > 0) return dead;
+  const { group = '', name, resource } = error;
+  const unlisted = context.now.content.find(
+    ({ read }) => !read.ok && read.failure.kind === 'server-error',
+  );
+  const named = resource === undefined ? unlisted?.type : findType(context, { group, resource });
+  const type = failing ?? named;
+  return [
+    {
+      code: 'storage-unreadable',
+      subject:
+        type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
+      message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
+      evidence: [error.text],
+      remedies: storageRemedies(context, type, name),
+      blocksNamespace: true,
+    },
+  ];
 }
 
 /**
@@ -376,9 +404,9 @@ function storageRemedies(
     const text = 'The log of kube-apiserver names the object that cannot be read';
     return [restore, withRole('look', { text })];
   }
-  const path = `${pathOf(context, type)}/${name}`;
   const body =
     '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
+  const path = `${pathOf(context, type)}/${name}`;
   return [
     restore,
     withRole('or', {
@@ -389,123 +417,68 @@ function storageRemedies(
   ];
 }
 
-/** Returns the path of the objects of a type in the namespace. */
-function pathOf({ now: { namespace } }: Context, type: TypeRef): string {
-  const root = `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
-  return `${root}/namespaces/${namespace.name}/${type.resource}`;
-}
-
-/**
- * A refusal (403) by an extension API server. Its answer reaches the condition as a bare text, without the status code,
- * so the text has to distinguish a refusal from a failure.
- */
-const REFUSAL =
-  /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
-
-/** Finds an API that is Available although a request for this type fails or is refused. */
-function apiFailing(
-  context: Context,
-  type: ResourceType,
-  text: string,
-  words = `cannot be listed or deleted: ${text}`,
-): RuleResult {
-  const server = extensionApis(context).find(({ group }) => group === type.group);
-  const backend = server && backendOf(context, server.service);
-  const place = backend && serviceText(backend.service);
-  const served = place === undefined ? '' : `; its API is served by ${place}`;
-  const finding = {
-    subject: typeSubject(type),
-    quote: text,
-    blocksNamespace: true,
-  };
-  if (REFUSAL.test(text)) {
-    const grant =
-      place === undefined
-        ? `Let the namespace controller (${CONTROLLER}) delete ${typeName(type)}`
-        : `Do what the refusal by the extension API behind ${place} asks for; if it lacks permissions, give the namespace controller (${CONTROLLER}) list and deletecollection there`;
-    return {
-      code: 'deletion-forbidden',
-      ...finding,
-      message: `may not be deleted by the namespace controller: ${text}`,
-      evidence: [text, `objects of this type were never marked for deletion${served}`],
-      remedies: [withRole('now', { text: grant })],
-    };
-  }
-  const fix = `Fix the API of ${typeName(type)}; the log of kube-apiserver has the error`;
-  return {
-    code: 'api-failing',
-    ...finding,
-    message: words,
-    evidence: [text, `the group can be discovered, yet this type fails${served}`],
-    remedies: [
-      ...(server === undefined || backend === undefined
-        ? [withRole('now', { text: fix })]
-        : backendRemedies(context, backend, endpointOf(server), callFailure(text))),
-      rawRemedy(`${typeName(type)} now`, `${pathOf(context, type)}?limit=1`),
-    ],
-  };
-}
-
 /**
  * Finds a CRD that is terminating. The CRD waits for its objects, and they do not wait for it, so this
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
-  const terminating = definitionsOf(context).filter(
-    ({ deletionTimestamp }) => deletionTimestamp !== undefined,
-  );
-  return terminating.map(({ name, deletionTimestamp, conditions }) => ({
-    code: 'crd-terminating',
-    subject: definitionSubject(name),
-    message: 'is itself being deleted and waits for its last objects',
-    evidence: [
-      `deletionTimestamp ${deletionTimestamp}`,
-      ...conditions
-        .filter(({ type }) => type === 'Terminating')
-        .map(({ status, reason, message }) => `Terminating=${status} (${reason}): ${message}`),
-    ],
-    since: deletionTimestamp,
-    remedies: [
-      lookRemedy(
-        `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
-        kubectl('get', name, '--all-namespaces'),
-      ),
-      ...preventionRemedies(context, 'delete the objects first, then their operator, then the CRD'),
-    ],
-  }));
+  return definitionsOf(context)
+    .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
+    .map(({ name, deletionTimestamp, conditions }) => ({
+      code: 'crd-terminating',
+      subject: definitionSubject(name),
+      message: 'is itself being deleted and waits for its last objects',
+      evidence: [
+        `deletionTimestamp ${deletionTimestamp}`,
+        ...conditions
+          .filter(({ type }) => type === 'Terminating')
+          .map(({ status, reason, message }) => `Terminating=${status} (${reason}): ${message}`),
+      ],
+      since: deletionTimestamp,
+      remedies: [
+        lookRemedy(
+          `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
+          kubectl('get', name, '--all-namespaces'),
+        ),
+        ...preventionRemedies(
+          context,
+          'delete the objects first, then their operator, then the CRD',
+        ),
+      ],
+    }));
 }
 
 /** Finds objects that are being deleted right now: slow, not stuck. */
 export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  const shrinking = shrinkingTypes(before, now);
-  const byType = Map.groupBy(shrinking, ({ content }) => typeName(content.type));
-  const there = [...byType.values()].filter((list) => list.some((moving) => moving.now > 0));
-  return there.map((list): RuleResult => {
-    const [{ content }] = list as [(typeof list)[number]];
+  const byType = Map.groupBy(shrinkingTypes(before, now), ({ content }) => typeName(content.type));
+  return [...byType.values()].flatMap((list): RuleResult[] => {
+    const type = list[0]?.content.type;
     const had = sum(list.map((moving) => moving.before));
     const left = sum(list.map((moving) => moving.now));
+    if (type === undefined || left === 0) return [];
     const rate = (had - left) / seconds;
     const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s are left` : '';
     const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
-    return {
-      code: 'content-deleting',
-      subject: typeSubject(content.type),
-      message:
-        rate > 0
-          ? `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`
-          : `are still being deleted: ${listNames(finalizers)} is removed from one object after the other`,
-      evidence: [
-        `${had} then, ${left} now, ${Math.round(rate * 60)} a minute${more}`,
-        ...finalizers.map((name) => `each still has ${name}, which is being removed one by one`),
-      ],
-      scope: 'namespace',
-      count: left > 1 ? left : undefined,
-      remedies: [MORE_TIME],
-      blocksNamespace: true,
-    };
+    const progress =
+      rate > 0
+        ? `${had} objects ${seconds} s ago, ${left} now`
+        : `${listNames(finalizers)} is removed from one object after the other`;
+    return [
+      {
+        code: 'content-deleting',
+        subject: typeSubject(type),
+        message: `are still being deleted: ${progress}`,
+        evidence: [
+          `${had} then, ${left} now, ${Math.round(rate * 60)} a minute${more}`,
+          ...finalizers.map((name) => `each still has ${name}, which is being removed one by one`),
+        ],
+        scope: 'namespace',
+        count: left > 1 ? left : undefined,
+        remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],
+        blocksNamespace: true,
+      },
+    ];
   });
 }
-
-const MORE_TIME = withRole('now', { text: 'Give the deletion more time: raise the timeout' });

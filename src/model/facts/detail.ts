@@ -129,6 +129,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     addAddresses(detail, own, field, value);
     if (NODE.test(key)) addText(detail, 'nodes', value, MAX_NODES);
   });
+  const failedStates: string[] = [];
   visitFields(valueAt(object, 'status'), 'status', 0, (field, key, value, beside) => {
     addReference(detail, field, key, value);
     if (field === `status.${key}` && UNCONNECTED.test(`${key}=${value}`)) {
@@ -141,6 +142,9 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (STATE.test(key) && UNHEALTHY.test(value) && !field.includes('[]')) {
       const text = stringAt(beside, 'message') ?? '';
       addText(detail, 'unhealthy', `${field.slice(7)}: ${value}${text && ` (${text})`}`);
+    }
+    if (STATE.test(key) && FAILED.test(value) && !field.includes('[]')) {
+      failedStates.push(`${key}: ${value}`);
     }
     if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
     if (isOutdated(object, field, key, beside)) return;
@@ -156,6 +160,14 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     if (isError) addText(detail, 'errors', text);
     else if (firstState(beside, HEALTHY) !== undefined) addText(detail, 'besideHealthy', text);
   });
+  // Without a text, a state such as `phase: ReconcileFailed` is all that says that something failed.
+  const { conditions, texts, sentences = [] } = detail;
+  if (texts.length + sentences.length === 0 && conditions.every(({ message }) => message === '')) {
+    for (const state of failedStates) {
+      addText(detail, 'texts', state);
+      addText(detail, 'errors', state);
+    }
+  }
   return detail;
 }
 

@@ -90,7 +90,7 @@ export const WAITING: readonly FaultRow[] = [
     phase: 'waiting',
     inputs: { timeout: '6s' },
     during: async ({ proxy, step }) => {
-      await step.says(/no controller that was found/);
+      await step.says(/its controller|no controller that removes it/);
       proxy.add({ request: /./, fault: unauthorized });
     },
     outcome: 'inconclusive',

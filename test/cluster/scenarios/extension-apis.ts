@@ -188,25 +188,6 @@ const slow: Scenario = {
   },
 };
 
-const keeps: Scenario = {
-  ...seed5f,
-  id: 'api-keeps',
-  title: 'an extension API says that it deletes its objects, and keeps them',
-  setUp: (world) =>
-    installExtension(world, { group: GROUP, namespace: BACKEND, entries: ['january'] }),
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /Resource=entries/] }),
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'api-failing',
-        subject: ENTRIES,
-        says: [/still there although their deletion succeeds/],
-      },
-    ]),
-    queued: { kinds: ['Entry'], exactly: true },
-  }),
-};
-
 /** Its pods are fine: nobody is sent to them. */
 const untrusted: Scenario = {
   id: 'api-untrusted',
@@ -402,6 +383,5 @@ export const extensionApis = [
   seed5f,
   garbage,
   slow,
-  keeps,
   untrusted,
 ];

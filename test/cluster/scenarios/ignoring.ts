@@ -192,7 +192,7 @@ export const ignoring: readonly Scenario[] = [
   }),
   situation({
     id: 'workload-paused',
-    title: 'a MachineDeployment is paused, which stops its roll-outs and not its deletion',
+    title: 'a MachineDeployment is paused, and nothing else shows why its controller does not act',
     own: true,
     spec: { paused: true },
     operator: {
@@ -200,8 +200,10 @@ export const ignoring: readonly Scenario[] = [
       ...{ kind: 'MachineDeployment', namespace: 'capi-system' },
       finalizer: 'cluster.x-k8s.io/machinedeployment',
     },
-    ...RUNS,
-    expect: resumesNothing,
+    owner: {
+      ...{ code: 'owner-not-acting', certainty: ['likely'] },
+      says: [/may be configured to ignore MachineDeployment db/],
+    },
   }),
   situation({
     id: 'paused-by-sibling-domain',

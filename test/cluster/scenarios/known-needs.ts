@@ -60,7 +60,7 @@ const products = ({ namespace }: World): readonly Product[] => [
     ...{ group: 'infra.contrib.fluxcd.io', version: 'v1alpha2', kind: 'Terraform' },
     object: 'network',
     finalizer: 'finalizers.tf.contrib.fluxcd.io',
-    needs: /Secret variables .*, and to create a Pod/,
+    needs: /Secret variables /,
     spec: { serviceAccountName: 'default', varsFrom: [{ kind: 'Secret', name: 'variables' }] },
   },
   {

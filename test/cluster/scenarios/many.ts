@@ -267,7 +267,7 @@ const statuses = (world: World): Record<string, Said> => ({
   'goes-on': { after: { message: "the instance is in 'deleting' state, requeuing" } },
 });
 
-/** It cannot succeed, because what it needs was in this namespace. */
+/** It can never succeed, because what it needs was in this namespace. */
 const HOPELESS = new Set(['lost-secret', 'lost-secret-words', 'lost-host', 'lost-pod-host']);
 
 const SECOND = 'hold.example.com/second';
@@ -413,7 +413,7 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
     return [held, ownerUnknown(widget(world, operator, name), finalizer)];
   }
   if (HOPELESS.has(name)) {
-    const says = [/cannot succeed however long it tries/];
+    const says = [/can never succeed/];
     return [held, owner({ ...operator, finalizer }, 'owner-failing', { says })];
   }
   if (name === 'goes-on') {

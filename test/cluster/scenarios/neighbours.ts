@@ -459,7 +459,7 @@ const rights: Scenario[] = [
       await sleep(30_000);
       await createOwnLease(world, operator, { silentForSeconds: 25 });
     },
-    owner: { code: 'owner-running', says: [/Lease.*renewed/] },
+    owner: { code: 'owner-not-acting', says: [/Lease.*does not renew it/] },
   }),
   situation({
     id: 'late-clock',
@@ -474,7 +474,7 @@ const rights: Scenario[] = [
       await createOwnLease(world, operator, { lateBySeconds: -3_600, isOnce: true });
       await sleep(30_000);
     },
-    owner: { code: 'owner-running', says: [/has not renewed it since/] },
+    owner: { code: 'owner-not-acting', says: [/does not renew it/] },
   }),
   situation({
     id: 'old-lease',
@@ -483,7 +483,7 @@ const rights: Scenario[] = [
     operator: { workload: 'StatefulSet' },
     afterwards: (world, { namespace, name }) =>
       createLease(world, { namespace, name, holder: `${name}-0_77aa`, silentForSeconds: 86_400 }),
-    owner: { code: 'owner-running', says: [/runs, but may have no leader: Lease/] },
+    owner: { code: 'owner-not-acting', says: [/runs, but may have no leader: Lease/] },
   }),
   situation({
     id: 'own-webhook-on-pods',

@@ -1,12 +1,9 @@
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { policyRef } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
 import {
   apiService,
   apiServiceRef,
-  configMap,
   customType,
-  pluralOf,
   pod,
   podSpec,
   service,
@@ -489,12 +486,6 @@ const backends: Scenario[] = [
   }),
 ];
 
-const HERE = 'limits';
-const boundHere = (world: World): Ref => ({
-  ...policyRef(world, HERE),
-  kind: 'ValidatingAdmissionPolicyBinding',
-});
-
 /** Two nameless installs with the same rights, told by their arguments what they look at; ours has 0 replicas. */
 const patterns: Scenario = situation({
   id: 'namespaces-by-pattern',
@@ -634,51 +625,6 @@ const endings: Scenario[] = [
       await release(world, podRef(operator.namespace, 'other'));
       await releaseGuarded(world, operator);
     },
-  }),
-  situation({
-    id: 'parameters-here',
-    title:
-      'a policy on changes of the type has its parameters in this namespace, where they went first',
-    identity: 'teardown-force', // may try the removal as a dry run, and is refused
-    behaviour: { tells: false, isSlow: true },
-    afterwards: async (world, { group, kind }) => {
-      await world.create(configMap(world.namespace, HERE));
-      const { apiVersion, kind: policy, name } = policyRef(world, HERE);
-      const rules = { apiGroups: [group], apiVersions: ['*'], resources: [pluralOf(kind)] };
-      await world.create({
-        apiVersion,
-        kind: policy,
-        metadata: { name },
-        spec: {
-          paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
-          matchConstraints: { resourceRules: [{ operations: ['UPDATE'], ...rules }] },
-          validations: [{ expression: 'true' }],
-        },
-      });
-      await world.create({
-        ...boundHere(world),
-        metadata: { name },
-        spec: {
-          policyName: name,
-          validationActions: ['Deny'],
-          paramRef: { name: HERE, parameterNotFoundAction: 'Deny' },
-          matchResources: {
-            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } },
-          },
-        },
-      });
-    },
-    owner: (world, operator) => [
-      owner(operator, 'owner-failing'),
-      {
-        code: 'admission-denied',
-        subject: policyRef(world, HERE),
-        advises: [/Exempt this namespace/],
-      },
-    ],
-    expect: () => ({ deadlock: true, also: advisesNot(/Create the parameters/) }),
-    cure: (world) => world.client.delete(boundHere(world)),
-    mayChange: (world) => [boundHere(world)],
   }),
 ];
 

@@ -131,7 +131,7 @@ const onNode = (
           code: 'owner-not-ready',
           certainty: ['likely'], // the name may be none of a node
           says: [/may not act, because it has no pod on node .*node-2/],
-          advises: [/^If node .*node-2\S* is gone for good: Remove/m],
+          advises: [/^If node .*node-2\S* is gone for good: remove/m],
         }
       : 'owner-running',
     beyondCommands: 'the stand-in of the operator cleans up nothing',
@@ -188,7 +188,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['likely'],
-      says: [/2 of 3 ready: the one that handles Widget db may be/, /CrashLoopBackOff/],
+      says: [/only 2 of 3 pods are ready: the one for Widget db may not be/, /CrashLoopBackOff/],
       advises: [/Fix what keeps Pod widget-operator-2/],
     },
     beyondCommands: 'a person has to find what makes the pod crash',
@@ -205,7 +205,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['proven'],
-      says: [/runs, 2 of 3 ready; nothing in its status and Events shows why/],
+      says: [/runs, but nothing that was read shows why/],
     },
     beyondCommands: 'the stand-in of the operator hangs for ever',
   }),

@@ -387,7 +387,7 @@ const products: Scenario[] = [
         await world.create(customType({ group: `certs.${group}`, kind: 'Issuer' }));
       },
       spec: { issuerRef: { name: 'letsencrypt', kind: 'Issuer' } },
-      ...failsBy(/cannot succeed.*Issuer letsencrypt does not exist/),
+      ...failsBy(/can never succeed.*Issuer letsencrypt does not exist/),
       expect: () => ({ deadlock: true }),
     },
   ),
@@ -433,7 +433,7 @@ const statuses: Scenario[] = [
         world,
         operator,
       ),
-    ...failsBy(/cannot succeed.*Secret login does not exist/),
+    ...failsBy(/can never succeed.*Secret login does not exist/),
     expect: () => ({ deadlock: true }),
   }),
   situation({

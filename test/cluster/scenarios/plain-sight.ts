@@ -186,7 +186,10 @@ const reasons: Scenario[] = [
         [
           heldBy(world, operator),
           owner(operator, 'owner-failing', {
-            ...{ certainty: ['likely'], says: [/cannot succeed .* Secret pulsar-token does not/] },
+            ...{
+              certainty: ['likely'],
+              says: [/can never succeed: .*Secret pulsar-token does not/],
+            },
             advises: [/remove it from the 2 objects/],
           }),
         ],
@@ -305,9 +308,9 @@ const reasons: Scenario[] = [
     condition('Ready', 'False', 'InvalidProviderConfig', 'permission denied: token has expired'),
     {
       owner: {
-        ...{ code: 'owner-failing', certainty: ['likely'] },
+        ...{ code: 'owner-running', certainty: ['likely'] },
         says: [/may need ClusterStore vault \(spec\.storeRef\), which says: .*token has expired/],
-        advises: [/Resolve what ClusterStore vault says, if that keeps/],
+        advises: [/Find out whether this keeps .*ClusterStore vault/],
       },
       beyondCommands: 'somebody has to renew the token',
     },
@@ -409,7 +412,7 @@ const reasons: Scenario[] = [
         [
           heldBy(world, operator),
           owner(operator, 'owner-failing', {
-            says: [/cannot succeed .* Secret cloudflare-secrets does not exist/],
+            says: [/can never succeed: .*Secret cloudflare-secrets does not exist/],
             advises: [/^Remove this one finalizer from Tunnel/],
           }),
         ],

@@ -437,7 +437,7 @@ const workloads: Scenario[] = [
       world.client.patch(workloadRef(operator), {
         spec: { suspend: false, schedule: '0 3 1 1 *' },
       }),
-    owner: { code: 'owner-running', says: [/acts only while its schedule runs a Job/] },
+    owner: { code: 'owner-running', says: [/may act only while its schedule runs a Job/] },
     cure: releaseGuarded,
     mayChange: () => [{ kind: 'Job' }],
   }),
@@ -460,7 +460,7 @@ const workloads: Scenario[] = [
     afterwards: crash,
     owner: {
       code: 'owner-not-ready',
-      says: [/, but is not ready: Pod \S+: ended before: Error: no license/],
+      says: [/is not ready: Pod \S+: CrashLoopBackOff, ended before: Error: no license/],
     },
     cure: async (world, operator) => {
       const conditions = [{ type: 'Ready', status: 'True' }];
@@ -548,7 +548,10 @@ const leases: Scenario[] = [
         holder: `${name}-5d8f7c9b6-gone1_77aa`,
         silentForSeconds: 1_200,
       }),
-    owner: { code: ['owner-running', 'owner-failing', 'owner-not-ready'], says: [/Lease|lead/i] },
+    owner: {
+      code: ['owner-not-acting', 'owner-running', 'owner-failing', 'owner-not-ready'],
+      says: [/Lease|lead/i],
+    },
   }),
 ];
 
@@ -891,7 +894,7 @@ const bindings: Scenario[] = [
             code: 'owner-missing',
             subject: 'any',
             finalizer: operator.finalizer,
-            says: [/widget-operator, which is in a namespace that has been terminating since/],
+            says: [/widget-operator, which is in a terminating namespace/],
           },
         ],
       ],

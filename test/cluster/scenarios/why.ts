@@ -439,7 +439,7 @@ const needs: Scenario[] = [
     owner: {
       code: 'owner-failing',
       certainty: ['likely'],
-      says: [/may need Secret db-credentials .*, which does not exist in this namespace/],
+      says: [/may need Secret db-credentials .*, which does not exist here/],
       advises: [/Remove this one finalizer/],
     },
   }),
