@@ -517,7 +517,7 @@ const innocents: Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        advises: [/^Find out which .*: see whether Alibaba cloud/],
+        advises: [/^Ask the provider of the cluster why Alibaba cloud/],
       },
     ],
   }),
