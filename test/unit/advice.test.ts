@@ -331,3 +331,13 @@ test('who has written the object since its deletion handles it, whatever its arg
   });
   expect(writing.message).not.toContain('does not handle it');
 });
+
+test('a state that is not well is quoted where nothing else is said', () => {
+  const { code, message, quote } = rootOf('S71', ({ details }) => {
+    for (const read of Object.values(details)) {
+      if (read.ok && read.value) read.value.unhealthy = ['succeeded: false'];
+    }
+  });
+  expect([code, quote]).toEqual(['owner-running', 'succeeded: false']);
+  expect(message).toMatch(/runs\. Widget db says: succeeded: false$/);
+});

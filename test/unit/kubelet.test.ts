@@ -151,9 +151,12 @@ test.each<[string, string, string, string]>([
     'the DRA driver on node node-ready: it does not release claim gpu-0',
     'device is busy',
   ],
-])('a kubelet waits for %s', (_, message, fix, end) => {
-  const { quote, remedies } = overdue(withWarnings([{ message }]));
+])('a kubelet waits for %s', (_, text, fix, end) => {
+  const { message, quote, remedies } = overdue(withWarnings([{ message: text }]));
   expect(remedies[0]?.text).toContain(`Repair ${fix}`);
+  expect(message).toMatch(
+    /^is overdue, and on node node-ready .+ does not (?:release|unmount) .+: \w+: /,
+  );
   expect(quote?.endsWith(end)).toBe(true);
 });
 

@@ -657,7 +657,8 @@ function showsNoReason(owner: Signs): Found {
   const [said] = statements;
   const last = said === undefined ? lastComplaint(context, held, actor) : undefined;
   const quoted = said ?? (last?.isOfOthers ? undefined : last);
-  const quote = quoted && shortQuote(quoted.text || quoted.words);
+  const [poor] = quoted ? [] : held.objects.flatMap((object) => poorHealth(context, object));
+  const quote = quoted ? shortQuote(quoted.text || quoted.words) : poor && shortQuote(poor);
   const untried = untriedAdmission(context, held, actor);
   const [open] = [...questions, ...untried];
   const protections = protectionsOf(context, held);
@@ -677,7 +678,9 @@ function showsNoReason(owner: Signs): Found {
         ? `runs; ${doubt}`
         : quoted !== undefined
           ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says`
-          : 'runs, but nothing that was read shows why';
+          : poor !== undefined
+            ? `runs. ${what} says`
+            : 'runs, but nothing that was read shows why';
   const isQuoted = state.endsWith(' says');
   const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
   const log = logRemedies(context, actor);

@@ -219,12 +219,16 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       blocksNamespace: true,
     };
   }
-  const { why } = trouble;
+  const { part, why } = trouble;
+  const waits =
+    part === undefined
+      ? `the kubelet of node ${nodeName} has not confirmed that it has ended`
+      : `on node ${nodeName} ${part.text} does not ${part.does}`;
   const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
-    message: `is overdue, and the kubelet of node ${nodeName} has not confirmed that it has ended${why === undefined ? '' : `: ${why}`}`,
+    message: `is overdue, and ${waits}${why === undefined ? '' : `: ${why}`}`,
     quote: why,
     evidence,
     since: end,

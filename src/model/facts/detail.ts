@@ -235,7 +235,7 @@ const UNHEALTHY =
   /^(?:degraded|offline|disconnected|un(?:healthy|available|reachable)|not[ _-]?(?:healthy|available|reachable|connected))$/i;
 
 /** The same, as a flag without a condition. */
-const UNCONNECTED = /^(?:is)?(?:connected|synced|synchronized|reconciled)=false$/i;
+const UNCONNECTED = /^(?:is)?(?:connected|synced|synchronized|reconciled|succeeded)=false$/i;
 
 /** Returns the first state of this kind, such as `phase: DeleteFailed`; the texts beside it explain it. */
 function firstState(status: Json, kind: RegExp): string | undefined {
