@@ -8,7 +8,7 @@ import { containerStatus, unready } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
+import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
@@ -517,7 +517,7 @@ const innocents: Scenario[] = [
     owner: (world, operator) => [
       {
         ...nobodyKnown(world, operator),
-        advises: [/^Find out which .*: see whether Alibaba cloud/],
+        advises: [/^Ask the provider of the cluster why Alibaba cloud/],
       },
     ],
   }),
@@ -604,7 +604,7 @@ const innocents: Scenario[] = [
         [heldBy(world, operator), nobodyLeft(operator)],
         [
           objectFinalizer(claimRef(world), OF_CLAIM),
-          ownerUnknown(claimRef(world), OF_CLAIM, {
+          ownerMissing(claimRef(world), OF_CLAIM, {
             says: [/wrote the finalizer .*, and no workload has this name/],
           }),
         ],
