@@ -32,6 +32,8 @@ export interface Rights {
   isOfKubernetes: boolean;
   /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
   isMarked: boolean;
+  /** A rule names the group, with all of its resources, and lets the account change them. */
+  isOfGroup: boolean;
   /** Rules name the type and its status, and let the account watch the objects and change their status. */
   isHalfMarked: boolean;
   /** The rules that grant this, for the report. */
@@ -47,6 +49,7 @@ export const NO_RIGHTS: Rights = {
   isLocal: false,
   isOfKubernetes: false,
   isMarked: false,
+  isOfGroup: false,
   isHalfMarked: false,
   because: [],
 };
@@ -149,13 +152,15 @@ export function rightsOf(
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
     isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
     isHalfMarked: has('list', 'watch', 'status') === 'named',
+    isOfGroup: granted.some(({ right }) => right === 'group'),
     isMarked: ['type', 'part'].every((mark) => granted.some(({ right }) => right === mark)),
     because: [...new Set(granted.map(({ because }) => because))],
   };
 }
 
-/** Returns the mark of a controller in a rule's resource; wildcards are none. */
+/** Returns the mark of a controller in a rule's resource; of a group that is named, all are none for one of several. */
 function markOf({ resource }: ResourceType, name: string): string[] {
+  if (name === '*') return ['group'];
   if (name === resource) return ['type'];
   if (name === `${resource}/status`) return ['part', 'status'];
   return name === `${resource}/finalizers` ? ['part'] : [];
@@ -183,7 +188,7 @@ export function unboundRoles({ now: { cluster } }: Context, type: ResourceType):
       (rule) =>
         rule.apiGroups.includes(type.group) &&
         canChange(rule) &&
-        rule.resources.some((one) => markOf(type, one).includes('part')),
+        rule.resources.some((one) => markOf(type, one).some((mark) => mark !== 'type')),
     );
     return isMarked && !bound.includes(name) ? [name] : [];
   });

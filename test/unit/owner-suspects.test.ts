@@ -212,8 +212,7 @@ test('Crossplane, which may change what its providers manage, is not named for a
     code.startsWith('owner-'),
   );
   expect(owners).toHaveLength(1);
-  expect(owners[0]?.code).toBe('owner-unknown');
-  expect(owners[0]?.message).toContain('Deployment crossplane-system/crossplane (running)');
+  expect(owners[0]?.code).toBe('owner-missing');
 });
 
 test('beside the rights that an uninstalled controller left, another with the marks is not named', () => {

@@ -19,7 +19,14 @@ import {
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
 import { type Excluded, restrictionText } from './exclusions.ts';
-import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
+import {
+  type Held,
+  isProviderManaged,
+  isSetByHand,
+  knownFinalizer,
+  specificFieldManager,
+  writerOf,
+} from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { pausedBy } from './pauses.ts';
@@ -186,6 +193,8 @@ export function unknownOwner(
   const quote = said ? shortQuote(said.text) : warned && shortQuote(warned.message);
   const source = said ? `${said.object.kind} ${said.object.name}` : warned?.what;
   const told = quote === undefined ? reason : `${reason}; ${source} says: ${quote}`;
+  const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
+  const find = isAway ? installRemedy(held, undefined, '') : { text: searchText(held, suspects) };
   // Facts that the object itself shows do not depend on its owner.
   const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
@@ -231,9 +240,7 @@ export function unknownOwner(
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     remedies: [
       ...facing,
-      ...(isFound
-        ? []
-        : [withRole(facing.length > 0 ? 'or' : 'now', { text: searchText(held, suspects) })]),
+      ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', find)]),
       ...wakeRemedies(ownership),
       ...knownRemedies(held),
       ...removal,

@@ -5,7 +5,7 @@ import {
   isWorkloadOf,
 } from '../../model/catalogue.ts';
 import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
-import { type Actor, isEndingNamespace } from '../actors.ts';
+import { type Actor, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import {
   type Context,
@@ -36,6 +36,7 @@ import {
   type Held,
   identifiesController,
   isControllerOfType,
+  isKnownWorkload,
   isOfNoDomain,
   isSetByHand,
   knownFinalizer,
@@ -50,6 +51,8 @@ import { logLinesNaming } from './logs.ts';
 import {
   FRAMEWORKS,
   hasProgramName,
+  hasWorkloadName,
+  isCopyOf,
   isExactProduct,
   isFrameworkName,
   isGeneralTool,
@@ -58,20 +61,13 @@ import {
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
-import type { OwnerQuestion, Pointer } from './suspects.ts';
-
-/** One kind of evidence about who owns a finalizer. */
-export interface ClueRow {
-  kind: string;
-  /**
-   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: two, one of them a permission, lead
-   * where nobody has the marks.
-   */
-  weight: 'decides' | 'marks' | 'supports';
-  /** The sentence that the report shows about the suspect. */
-  text: string;
-  pointsTo: (question: OwnerQuestion) => Pointer[];
-}
+import {
+  type ClueRow,
+  type OwnerQuestion,
+  type Pointer,
+  rightsOfSuspect,
+  type Suspect,
+} from './suspects.ts';
 
 /** Every clue, in the order in which suspects are listed. Reasons for a suspect to stand back are EXCLUSIONS. */
 export const CLUES = [
@@ -161,7 +157,38 @@ export const CLUES = [
   },
 ] as const satisfies readonly ClueRow[];
 
-export type ClueKind = (typeof CLUES)[number]['kind'];
+type ClueKind = (typeof CLUES)[number]['kind'];
+
+/** Returns all suspects to which a clue points, with their clues, best first. */
+export function suspectsFor(question: OwnerQuestion): Suspect[] {
+  const found = new Map<string, Suspect>();
+  for (const { pointsTo, ...row } of CLUES) {
+    for (const { actor, account, program, detail } of pointsTo(question)) {
+      const key = actor
+        ? `${actorText(actor)} ${actor.isGone}`
+        : JSON.stringify([account, program]);
+      const suspect = found.get(key) ?? {
+        ...{ actor, account, program },
+        clues: [],
+        rights: rightsOfSuspect(question, actor, account),
+      };
+      found.set(key, suspect);
+      if (hasClue(suspect, row.kind)) continue;
+      suspect.clues.push({ ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` });
+    }
+  }
+  return [...found.values()].toSorted(compareSuspects);
+}
+
+/** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
+function compareSuspects(a: Suspect, b: Suspect): number {
+  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
+  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
+}
+
+export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
+  return clues.some(({ kind }) => kinds.some((one) => one === kind));
+}
 
 function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
   return actors.map((actor) => ({ actor, account: actor.account, detail }));
@@ -190,7 +217,13 @@ function finalizerWriters(question: OwnerQuestion): Pointer[] {
   const manager = specificFieldManager(held);
   if (manager === '') return [];
   const detail = `field manager "${manager}"`;
-  const named = actors.filter((actor) => hasProgramName(actor, manager));
+  // Where the catalogue knows the workload of this name, another one with its image is not meant.
+  const isKnown = isKnownWorkload(held, manager);
+  const named = actors.filter((actor) =>
+    isKnown
+      ? hasWorkloadName(actor, manager) || isCopyOf(actor.name, manager)
+      : hasProgramName(actor, manager),
+  );
   const found = pointers(withoutTools(question, named), detail);
   const isAble = ({ account }: Actor): boolean => question.rightsOf(account).change !== undefined;
   if (named.some(isAble) || (named.length > 0 && found.length === 0)) return found;
@@ -200,7 +233,7 @@ function finalizerWriters(question: OwnerQuestion): Pointer[] {
   if (found.length + accounts.length > 0) return [...found, ...accounts];
   const isPart =
     isControllerOfType(held, manager) ||
-    authors(question).length + knownWorkloads(question).length > 0;
+    (!isKnown && authors(question).length + knownWorkloads(question).length > 0);
   return isPart ? [] : [{ actor: undefined, account: undefined, program: manager, detail }];
 }
 
@@ -216,17 +249,11 @@ export function unusedAccounts({ context, held, actors }: OwnerQuestion): Accoun
 function knownWorkloads(question: OwnerQuestion): Pointer[] {
   const known = knownFinalizer(question.held);
   if (known === undefined) return [];
-  const accounts = unusedAccounts(question).filter(
-    ({ namespace, name }) =>
-      isEndingNamespace(question.context, namespace) && isExactWorkloadName(known, name),
-  );
-  return [
-    ...pointers(
-      question.actors.filter((actor) => isExactProduct(known, actor)),
-      known.owner,
-    ),
-    ...accounts.map((account) => ({ actor: undefined, account, detail: known.owner })),
-  ];
+  const exact = question.actors.filter((actor) => isExactProduct(known, actor));
+  if (exact.length > 0) return pointers(exact, known.owner);
+  return unusedAccounts(question)
+    .filter(({ name }) => isExactWorkloadName(known, name))
+    .map((account) => ({ actor: undefined, account, detail: known.owner }));
 }
 
 /**
@@ -258,7 +285,10 @@ export function marked(question: OwnerQuestion): Pointer[] {
       type === held.type ? own : rightsOf(context, one.account, type, []),
     );
     // A group of which it has some types only is shared by several products.
-    const isMarked = all.every((rights) => rights.isMarked && !rights.isOfKubernetes);
+    const isMarked = all.every(
+      ({ isMarked, isOfGroup, isOfKubernetes }) =>
+        !isOfKubernetes && (isMarked || (isOfGroup && one.actor === undefined)),
+    );
     const because = all.flatMap((rights) => rights.because);
     return isMarked && all.length > 0
       ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]

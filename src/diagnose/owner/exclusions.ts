@@ -3,10 +3,10 @@ import { type Actor, listOfOthers } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
 import { type Context, groupOf, listNames, specSettings } from '../context.ts';
 import { departedGrant, hadRights, isRbacRead, rightsOf } from '../rights.ts';
-import { specificFieldManager, typesOfDomain } from './held.ts';
+import { hasClue } from './clues.ts';
+import { typesOfDomain } from './held.ts';
 import { isHolder, leasesOfGroups } from './leases.ts';
-import { hasWorkloadName, isSameName } from './names.ts';
-import { hasClue, isDecided, type OwnerQuestion, type Suspect } from './suspects.ts';
+import { isDecided, type OwnerQuestion, type Suspect } from './suspects.ts';
 
 /** A reason why a suspect stands back, whatever points to it. */
 interface Exclusion {
@@ -96,16 +96,15 @@ function mayAct(suspect: Suspect, actor: Actor, question: OwnerQuestion): boolea
       const { change, watch } = rightsOf(context, actor.account, type, []);
       return change !== undefined || watch === 'named';
     });
-  const manager = specificFieldManager(held);
-  const isNamed = hasWorkloadName(actor, manager) || isSameName(actor.account.name, manager);
   return (
     (rights.change !== undefined && isAtHome) ||
     rights.impersonates ||
-    departedGrant(context, actor.account, held.type) !== undefined ||
     hasClue(suspect, 'log', 'said', 'part') ||
-    leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease)) ||
-    (isDecided(suspect) && isNamed && hadRights(context, actor.account, held.type)) ||
-    ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup)
+    ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup) ||
+    departedGrant(context, actor.account, held.type) !== undefined ||
+    ((isDecided(suspect) || hasClue(suspect, 'container')) &&
+      hadRights(context, actor.account, held.type)) ||
+    leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease))
   );
 }
 

@@ -160,7 +160,7 @@ function isEndOfName(own: string, name: string): boolean {
 }
 
 /** Reports whether a name has one word behind another one of at least three. */
-function isCopyOf(own: string, name: string): boolean {
+export function isCopyOf(own: string, name: string): boolean {
   return own.startsWith(`${name}-`) && /^[^-]+(?:-[^-]+){2,}-[^-]+$/.test(own);
 }
 

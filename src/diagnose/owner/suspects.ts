@@ -1,7 +1,6 @@
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { type Context, isBuiltIn } from '../context.ts';
 import { type Account, NO_RIGHTS, type Rights, rightsOf } from '../rights.ts';
-import { CLUES, type ClueKind, type ClueRow } from './clues.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -14,10 +13,21 @@ export interface OwnerQuestion {
   rightsOf: (account: Account) => Rights;
 }
 
-/** A clue that was found, with the sentence that the report shows. */
-export interface Clue extends Omit<ClueRow, 'pointsTo'> {
-  kind: ClueKind;
+/** One kind of evidence about who owns a finalizer. */
+export interface ClueRow {
+  kind: string;
+  /**
+   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: two, one of them a permission, lead
+   * where nobody has the marks.
+   */
+  weight: 'decides' | 'marks' | 'supports';
+  /** The sentence that the report shows about the suspect. */
+  text: string;
+  pointsTo: (question: OwnerQuestion) => Pointer[];
 }
+
+/** A clue that was found. */
+type Clue = Omit<ClueRow, 'pointsTo'>;
 
 /** A controller that may own the finalizer. */
 export interface Suspect {
@@ -55,33 +65,6 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   };
 }
 
-/** Returns all suspects to which a clue points, with their clues, best first. */
-export function suspectsFor(question: OwnerQuestion): Suspect[] {
-  const found = new Map<string, Suspect>();
-  for (const { pointsTo, ...row } of CLUES) {
-    for (const { actor, account, program, detail } of pointsTo(question)) {
-      const key = actor
-        ? `${actorText(actor)} ${actor.isGone}`
-        : JSON.stringify([account, program]);
-      const suspect = found.get(key) ?? {
-        ...{ actor, account, program },
-        clues: [],
-        rights: rightsOfSuspect(question, actor, account),
-      };
-      found.set(key, suspect);
-      if (hasClue(suspect, row.kind)) continue;
-      suspect.clues.push({ ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` });
-    }
-  }
-  return [...found.values()].toSorted(compareSuspects);
-}
-
-/** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
-function compareSuspects(a: Suspect, b: Suspect): number {
-  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
-  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
-}
-
 export function rightsOfSuspect(
   question: OwnerQuestion,
   actor: Actor | undefined,
@@ -116,10 +99,6 @@ export function isTied({ held, domain }: OwnerQuestion, { clues }: Suspect): boo
   const { group, namespaced } = held.type;
   const isCommon = namespaced && isBuiltIn(group) && domain.relation !== 'other';
   return clues.some(({ kind }) => !isCommon || kind !== 'permission');
-}
-
-export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
-  return clues.some(({ kind }) => kinds.includes(kind));
 }
 
 /** Reports whether a clue decides: only one program can leave it. */

@@ -3,8 +3,14 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
-import { departedGrant, isRbacRead, isSameAccount, writersOutsideCluster } from '../rights.ts';
-import { isKnownForAnother, marked, unusedAccounts } from './clues.ts';
+import {
+  departedGrant,
+  isRbacRead,
+  isSameAccount,
+  unboundRoles,
+  writersOutsideCluster,
+} from '../rights.ts';
+import { hasClue, isKnownForAnother, marked, suspectsFor, unusedAccounts } from './clues.ts';
 import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
 import {
   definitionNames,
@@ -35,7 +41,6 @@ import {
   workloadsOfProgram,
 } from './names.ts';
 import {
-  hasClue,
   isDecided,
   isMoreThanAble,
   isTied,
@@ -43,7 +48,6 @@ import {
   questionAbout,
   rightsOfSuspect,
   type Suspect,
-  suspectsFor,
   suspectText,
   workloadExists,
 } from './suspects.ts';
@@ -79,10 +83,10 @@ export function findOwner(context: Context, held: Held): Ownership {
 
 function judge(question: OwnerQuestion): Ownership {
   const { left, excluded } = applyExclusions(suspectsFor(question), question);
-  const tied = left.filter((one) => isTied(question, one));
+  const tied = withoutWebhooks(left.filter((one) => isTied(question, one)));
   const unread = unreadSources(question.context);
   const named = tied.some(isDecided) ? decided(question, tied) : leading(question, tied, excluded);
-  const best = named ?? leftOut(question, tied, excluded);
+  const best = named ?? leftOut(question, tied, excluded) ?? calledAfterGroup(question, tied);
   const suspects = tied.filter((one) => one !== best && workloadExists(one));
   const ruledOut = excluded.filter(({ suspect }) => suspect.actor !== best?.actor);
   const common = { suspects, excluded: best === undefined ? excluded : ruledOut, unread };
@@ -111,6 +115,7 @@ function judge(question: OwnerQuestion): Ownership {
   const rivals = suspects.filter(
     (one) =>
       !(isNameOnly && !isMoreThanAble(one)) &&
+      !(one.actor && isKnownForAnother(question.held, one.actor)) &&
       !(best?.program !== undefined && isOfOtherProduct(question, one)),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
@@ -154,6 +159,32 @@ function leftOut(
   return outsidePrograms(question).length > 0 ? undefined : only;
 }
 
+/** A workload that is called a webhook stands back behind another one with its account. */
+function withoutWebhooks(suspects: readonly Suspect[]): Suspect[] {
+  const isWebhook = ({ actor }: Suspect): boolean => /\bwebhook\b/.test(actor?.name ?? '');
+  return suspects.filter(
+    (one) =>
+      !isWebhook(one) ||
+      suspects.every((other) => isWebhook(other) || !isSameAccount(other.account, one.account)),
+  );
+}
+
+/** Returns the only one that may act, if it is called after the API group: `capsule` of `capsule.clastix.io`. */
+function calledAfterGroup(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
+  const [only, ...more] = lastResorts(question);
+  const [word = ''] = question.held.type.group.split('.');
+  if (
+    only?.actor === undefined ||
+    more.length > 0 ||
+    tied.some((one) => one.actor !== only.actor)
+  ) {
+    return undefined;
+  }
+  const words = [only.actor.name, only.actor.namespace].flatMap((name) => name.split('-'));
+  const isMeant = question.domain.relation === 'own' || isOfNoDomain(question.held);
+  return isMeant && words.includes(word) ? only : undefined;
+}
+
 /** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */
 function isOfOtherProduct({ held }: OwnerQuestion, one: Suspect): boolean {
   const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
@@ -180,6 +211,7 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   );
   const most = Math.max(...left.map(decisionsOf));
   prefer((one) => decisionsOf(one) === most);
+  prefer((one) => hasClue(one, 'log', 'writer'));
   prefer((one) => hasClue(one, 'marks'));
   // Of several workloads of one installation, the name tells.
   if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
@@ -300,7 +332,9 @@ function isAble({ context, held, rightsOf }: OwnerQuestion, actor: Actor): boole
   const { change } = rightsOf(actor.account);
   if (change === undefined || actor.isGone) return false;
   if (change === 'named' && !isBuiltIn(held.type.group)) return true;
-  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
+  // Somebody else is named.
+  const isKnown =
+    (knownFinalizer(held)?.workload.length ?? 0) > 0 || specificFieldManager(held) !== '';
   if (isGeneralTool(actor) || (isKnown && change === 'named')) return false;
   const own = [domainOf(held.finalizer), held.type.group];
   // Operators for one database share names: only a product whose API is served is installed.
@@ -349,9 +383,14 @@ function othersAlive(
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
   const known = knownFinalizer(question.held);
   const provider =
-    wasHere && known !== undefined && isProviderManaged(known)
+    known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : [];
+  const unbound = wasHere
+    ? []
+    : unboundRoles(question.context, question.held.type).map(
+        (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
+      );
   const ruledOut = excluded.flatMap(({ suspect, by }) =>
     !wasHere &&
     workloadExists(suspect) &&
@@ -366,6 +405,7 @@ function othersAlive(
   return [
     ...new Set([
       ...able,
+      ...unbound,
       ...provider,
       ...ruledOut,
       ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),

@@ -148,9 +148,6 @@ const sibling: Situation = {
   cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
 };
 
-/** The controller writes no sentence, only which objects are left. */
-const { complains: _, ...silent } = sibling;
-
 /** Either of two installations may be the owner, and whoever it is waits for what the object owns. */
 const childOfUnknown: Situation = {
   id: 'chain-child-of-unknown',

@@ -5,7 +5,7 @@ import type { Scenario } from '../scenario.ts';
 import { logLine } from '../servers/container-logs.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerUnknown, ref } from './links.ts';
+import { objectFinalizer, ownerMissing, ref } from './links.ts';
 import { logging } from './logs.ts';
 import {
   ADMIN,
@@ -339,7 +339,7 @@ const innocents: Scenario[] = [
         [heldBy(world, operator), nobodyLeft(operator)],
         [
           objectFinalizer(claimRef(world), OF_CLAIM),
-          ownerUnknown(claimRef(world), OF_CLAIM, {
+          ownerMissing(claimRef(world), OF_CLAIM, {
             says: [/wrote the finalizer .*, and no workload has this name/],
           }),
         ],

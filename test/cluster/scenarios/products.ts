@@ -66,7 +66,7 @@ const LEFTOVERS: readonly Leftover[] = [
     name: 'k8s1-web',
     finalizer: 'networking.gke.io/neg-finalizer',
     product: /GKE/,
-    owner: 'missing',
+    owner: 'unknown',
   },
   {
     group: 'elbv2.k8s.aws',
