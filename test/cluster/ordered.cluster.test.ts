@@ -27,7 +27,6 @@ import {
   register,
   startExtensionApi,
 } from './servers/extension-api.ts';
-import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhook, startWebhookServer } from './servers/webhook.ts';
 import { waitUntil } from './wait-until.ts';
 import { conditionsOf, inNamespace, namespaceRef, World } from './world.ts';
@@ -366,25 +365,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
       });
     });
-
-    const NOT_YET: OperatorBehaviour = { cleanUp: () => 'not yet' };
-
-    /** Widgets that their operator has to clean up. */
-    async function _manyWidgets(world: World, count: number, behaviour = NOT_YET): Promise<void> {
-      const operator = await inside(world, {}, behaviour);
-      const apiVersion = apiVersionOf(operator);
-      const metadata = { finalizers: [operator.finalizer] };
-      const names = Array.from({ length: count }, (_, index) => `w-${index}`);
-      await Promise.all(
-        names.map((name) =>
-          world.create(customObject(apiVersion, 'Widget', world.namespace, name, metadata), {
-            fieldManager: operator.manager,
-          }),
-        ),
-      );
-    }
-    const _namesOf = (writes: readonly { name?: string | undefined }[], world: World) =>
-      new Set(writes.flatMap(({ name }) => (name === world.namespace ? [] : (name ?? []))));
 
     test(
       'refuses protected namespaces; a forecast may look at them, and the server does not let them go',

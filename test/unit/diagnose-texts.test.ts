@@ -331,17 +331,6 @@ test('the caBundle of a conversion is a field of its CRD, and its annotation is 
   );
 });
 
-test('a type whose conversion is lost has objects, so the webhook is installed again', () => {
-  const lost = findingIn('S14', 'conversion-webhook-failing', ({ cluster: { namespaces } }) => {
-    if (namespaces?.ok) namespaces.value = namespaces.value.filter(({ name }) => name !== 'hooks');
-  });
-  expect(lost.message).toContain('whose namespace does not exist');
-  expect(lost.remedies.map(({ role, text }) => [role, text])).toEqual([
-    ['now', expect.stringMatching(/^Install the software behind Service hooks\/conv again; /)],
-    ['or', expect.stringMatching(/^If this software was removed for good, let the API server/)],
-  ]);
-});
-
 test('a finalizer of two programs is removed by hand, object by object', () => {
   const forcing = (found: Finding): boolean => advice(found).includes('Let this gate remove it');
   const owner = findingIn('S70-asleep', 'owner-scaled-to-zero', () => {});

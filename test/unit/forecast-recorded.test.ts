@@ -48,14 +48,9 @@ const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
-    S100-others S100-over S42 S80-ingress class-of-its-own log-foreign-writer-well S60-its-own S61-alive S62 S63-awake S64 S64-job S64-replicaset
-    S66-this-object S67 S67-polarity S71 S80 class-in-name class-of-storage S81-awake agent-there behind-named behind-namesake
-    behind-orphan bound-as-group chain-users config-in-use entry-of-who-runs
-    lease-before-upgrade
-    awaits-what-it-names cloud-static leads-by-another leads-by-node store-awaits-it store-works S63-variable error-with-old-time event-of-others flux-suspended harmless-words impersonates keda-paused other-classes
-    lease-of-the-group lease-of-twin log-of-parent namesake-of-product one-replica
-    other-pause own-guard partner-partly-down paused-by-no paused-capital paused-for-flux paused-no-more
-    progress-not-found progress-of-expired sibling-lease spares-the-owner writer-of-part`,
+    S100-over S42 log-foreign-writer-well S61-alive S66-this-object S71 class-in-name agent-there
+    bound-as-group chain-users awaits-what-it-names cloud-static store-works S63-variable keda-paused
+    other-classes log-of-parent one-replica paused-by-no paused-capital progress-not-found progress-of-expired`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,
   'of several objects with the same finalizer, only some are paused': `
@@ -63,28 +58,22 @@ const BEGIN_LATER: Record<string, string> = {
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
   'its owner says only when it tries that it fails or waits': `
-    counts-no-errors fails-to-go in-use-since other-language own-field
-    says-what-it-waits-for waits-elsewhere`,
-  'the last error is of other work, and no refusal': `
-    failed-before pods-are-gone result-of-ended-run sync-refused`,
+    counts-no-errors fails-to-go`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
     SEED-4d-403 SEED-4d-500`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `
-    S29 S29-held type-deleted-after`,
+    S29 S29-held`,
   'kube-controller-manager runs, and nothing shows which of its controllers do not': `
-    S75-other backlog unexplained`,
+    unexplained`,
 };
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
-    S20 S21 S71-parameter S77 S77-policy S77@1.32.2 condition-fails denied-by-policy
-    denied-by-webhook do-not-terminate policy-fails put-back-untried webhook-by-url`,
+    S21 S77 S77@1.32.2 condition-fails denied-by-policy denied-by-webhook put-back-untried`,
   'what its owner needs was deleted with the namespace': `
-    S82-silent many-references`,
-  'only a forecast reads all conversions': `
-    S14`,
+    many-references`,
   'the object would be terminating already, as its type is': `
     type-deleted-before`,
 };
