@@ -247,3 +247,25 @@ test('beside the rights that an uninstalled controller left, another with the ma
     /one of: .*relay \(running\).*memcached-controller-manager \(gone\)/,
   );
 });
+
+test('an operator whose rights were all deleted is named with that, and is not missing', () => {
+  const looks = readRecordedLook('everyday-kubebuilder-v4-silent');
+  const { clusterRoles, clusterRoleBindings, leases } = looks.now.cluster;
+  for (const read of [clusterRoles, clusterRoleBindings, leases]) {
+    if (!read?.ok) throw new Error('not read');
+    // Its Lease is named after the company of the API group.
+    const others = read.value.filter(({ name }) => !/^memcached-|acme\.dev$/.test(name));
+    expect(others.length).toBeLessThan(read.value.length);
+    Object.assign(read, { value: others });
+  }
+  const owners = diagnose(looks.now, looks.before).findings.filter(({ code }) =>
+    code.startsWith('owner-'),
+  );
+  expect(owners).toMatchObject([
+    {
+      code: 'owner-failing',
+      certainty: 'likely',
+      subject: { name: expect.stringContaining('memcached') },
+    },
+  ]);
+});

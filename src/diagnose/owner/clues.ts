@@ -146,7 +146,7 @@ export const CLUES = [
   {
     kind: 'part',
     weight: 'supports',
-    text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
+    text: 'it has lost its rights: none, or only a part of those of a controller, is left, or a role of its name with them is bound to nobody',
     pointsTo: halfMarked,
   },
   {
@@ -315,12 +315,16 @@ function halfMarked(question: OwnerQuestion): Pointer[] {
   const { context, held, actors } = question;
   if (isSetByHand(held) || !typesToMark(question).includes(held.type)) return [];
   const unbound = unboundRoles(context, held.type);
+  const alike = namesakes(question);
   return actors.flatMap((actor) => {
-    const { change, isHalfMarked } = question.rightsOf(actor.account);
+    const { change, isHalfMarked, watch, worksElsewhere } = question.rightsOf(actor.account);
     if (change !== undefined) return [];
     const role = unbound.find((name) => isRoleOf(name, actor));
     if (role !== undefined) return pointers([actor], `ClusterRole ${role}`);
-    return isHalfMarked ? pointers([actor]) : [];
+    // A controller that may neither look at a custom type nor change one has no work that would be its own.
+    const isBare =
+      watch === undefined && !worksElsewhere && alike.some((one) => one.actor === actor);
+    return isHalfMarked || isBare ? pointers([actor]) : [];
   });
 }
 
