@@ -16,6 +16,7 @@ import {
   definitionNames,
   type Held,
   isControllerOfType,
+  isKnownWorkload,
   isOfNoDomain,
   isOftenProviderManaged,
   isProviderManaged,
@@ -199,11 +200,12 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
     const better = left.filter(isBetter);
     if (better.length > 0) left = better;
   };
-  // Its log shows who works on the object, where nothing here has the name of the writer.
-  prefer(
-    ({ program, rights, ...one }) =>
-      program === undefined &&
-      (rights.change === 'named' || !one.clues.some(({ kind }) => kind === 'log')),
+  // Its log shows who works on the object, where nothing here has the name of the writer. A part of the product that runs
+  // does not do the work of the one that wrote the finalizer and is gone.
+  prefer(({ program, rights, clues }) =>
+    program === undefined
+      ? rights.change === 'named' || !clues.some(({ kind }) => kind === 'log')
+      : isKnownWorkload(question.held, program),
   );
   prefer(
     ({ rights, program }) =>
