@@ -207,9 +207,13 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
       ? rights.change === 'named' || !clues.some(({ kind }) => kind === 'log')
       : isKnownWorkload(question.held, program),
   );
+  // What has several clues that decide and may not change the object has lost its right: that is its state.
   prefer(
-    ({ rights, program }) =>
-      program !== undefined || rights.change !== undefined || rights.impersonates,
+    (one) =>
+      one.program !== undefined ||
+      one.rights.change !== undefined ||
+      one.rights.impersonates ||
+      decisionsOf(one) > 1,
   );
   const most = Math.max(...left.map(decisionsOf));
   prefer((one) => decisionsOf(one) === most);
