@@ -49,6 +49,7 @@ import {
 import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
+  containsName,
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
@@ -321,9 +322,15 @@ function halfMarked(question: OwnerQuestion): Pointer[] {
     if (change !== undefined) return [];
     const role = unbound.find((name) => isRoleOf(name, actor));
     if (role !== undefined) return pointers([actor], `ClusterRole ${role}`);
-    // A controller that may neither look at a custom type nor change one has no work that would be its own.
+    // A program that is called after the API and may do nothing with any custom type has no other work.
+    const [product = ''] = held.type.group.split('.');
     const isBare =
-      watch === undefined && !worksElsewhere && alike.some((one) => one.actor === actor);
+      watch === undefined &&
+      !worksElsewhere &&
+      alike.some((one) => one.actor === actor) &&
+      [product, held.type.resource].some((word) =>
+        containsName(`${actor.namespace}-${actor.name}`, word),
+      );
     return isHalfMarked || isBare ? pointers([actor]) : [];
   });
 }
