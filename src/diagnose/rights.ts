@@ -177,10 +177,24 @@ export function hadRights(context: Context, account: Account, type: ResourceType
       itemsIn(clusterRoles).every(({ name }) => name !== role.name) &&
       subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
   );
-  return isDangling || unboundRoles(context, type).length > 0;
+  return isDangling || rolesLost(context, account, type).length > 0;
 }
 
-/** Returns the ClusterRoles with the marks of the type's controller that are bound to nobody. */
+/**
+ * Returns the roles that the account may have lost: a copy of an operator for another namespace has them by a RoleBinding
+ * there. Where that was not read, nothing shows that it lost any.
+ */
+export function rolesLost(
+  context: Context,
+  { namespace = '' }: Account,
+  type: ResourceType,
+): string[] {
+  const home = context.now.places[namespace]?.roleBindings;
+  const roles = unboundRoles(context, type);
+  return home?.ok && home.value.every(({ role }) => !roles.includes(role.name)) ? roles : [];
+}
+
+/** Returns the ClusterRoles with the marks of the type's controller that no ClusterRoleBinding binds to anybody. */
 export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
   return itemsIn(cluster.clusterRoles).flatMap(({ name, rules }) => {

@@ -42,7 +42,7 @@ import {
   withService,
 } from './context.ts';
 import { type ContentError, isAdmissionError } from './error-texts.ts';
-import { placesOfServers } from './owner/clues.ts';
+import { placesOfRoles, placesOfServers } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import {
   controllerNames,
@@ -278,9 +278,12 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
       details: detailsOf(context, one),
       partners: namedOutside(context, one, controllers),
       trials: trialsOf(context, one),
-      places: one.objects
-        .slice(0, 1)
-        .flatMap((object) => serversAsked(context, 'UPDATE', one.type, object)),
+      places: [
+        ...placesOfRoles(context, one),
+        ...one.objects
+          .slice(0, 1)
+          .flatMap((object) => serversAsked(context, 'UPDATE', one.type, object)),
+      ],
     })),
     ...(forecast !== undefined
       ? held.map((one) => ({ partners: needsOf(context, one) }))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { bindingFacts } from '../../src/model/facts/cluster.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -248,24 +249,34 @@ test('beside the rights that an uninstalled controller left, another with the ma
   );
 });
 
-test('an operator whose rights were all deleted is named with that, and is not missing', () => {
-  const looks = readRecordedLook('everyday-kubebuilder-v4-silent');
-  const { clusterRoles, clusterRoleBindings, leases } = looks.now.cluster;
-  for (const read of [clusterRoles, clusterRoleBindings, leases]) {
-    if (!read?.ok) throw new Error('not read');
-    // Its Lease is named after the company of the API group.
-    const others = read.value.filter(({ name }) => !/^memcached-|acme\.dev$/.test(name));
-    expect(others.length).toBeLessThan(read.value.length);
-    Object.assign(read, { value: others });
-  }
-  const owners = diagnose(looks.now, looks.before).findings.filter(({ code }) =>
-    code.startsWith('owner-'),
+test.each([
+  ['has its role by a RoleBinding there', 'memcached-manager-role'],
+  ['has another role there', 'other'],
+])('a copy of the operator in another namespace that %s', (_, bound) => {
+  const { now: silent } = readRecordedLook('everyday-kubebuilder-v4-silent');
+  const isOurs = ({ name }: { name: string }): boolean => name.startsWith('memcached-');
+  const [operator] = silent.cluster.deployments?.ok
+    ? silent.cluster.deployments.value.filter(isOurs)
+    : [];
+  const role = silent.cluster.clusterRoles?.ok
+    ? silent.cluster.clusterRoles.value.find(({ name }) => name === 'memcached-manager-role')
+    : undefined;
+  const { now, before } = readRecordedLook('everyday-kubebuilder-v4-uninstalled');
+  const { deployments, clusterRoles } = now.cluster;
+  if (!deployments?.ok || !clusterRoles?.ok || !operator || !role) throw new Error('not read');
+  const copy = { ...operator, uid: 'copy', namespace: 'team-b' };
+  const binding = bindingFacts({
+    metadata: { namespace: 'team-b', name: bound },
+    roleRef: { kind: 'ClusterRole', name: bound },
+  });
+  Object.assign(deployments, { value: [...deployments.value, copy] });
+  Object.assign(clusterRoles, { value: [...clusterRoles.value, role] });
+  now.places['team-b'] = { roleBindings: readOk([binding]) };
+  const owners = diagnose(now, before).findings.filter(({ code }) => code.startsWith('owner-'));
+
+  expect(owners.map(({ code, subject }) => `${code} ${subject.namespace}`)).toEqual(
+    bound === 'other'
+      ? ['owner-failing team-b']
+      : [expect.stringMatching(/^owner-unknown preview/)],
   );
-  expect(owners).toMatchObject([
-    {
-      code: 'owner-failing',
-      certainty: 'likely',
-      subject: { name: expect.stringContaining('memcached') },
-    },
-  ]);
 });

@@ -4,7 +4,7 @@ import {
   isExactWorkloadName,
   isWorkloadOf,
 } from '../../model/catalogue.ts';
-import type { ResourceType, ServiceRef } from '../../model/snapshot.ts';
+import type { ResourceType, ServiceRef, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { actorsBehind } from '../backends.ts';
 import {
@@ -28,6 +28,7 @@ import {
   departedGrant,
   isSameAccount,
   rightsOf,
+  rolesLost,
   unboundRoles,
 } from '../rights.ts';
 import {
@@ -49,7 +50,6 @@ import {
 import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
-  containsName,
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
@@ -66,6 +66,7 @@ import {
   type ClueRow,
   type OwnerQuestion,
   type Pointer,
+  questionAbout,
   rightsOfSuspect,
   type Suspect,
 } from './suspects.ts';
@@ -147,7 +148,7 @@ export const CLUES = [
   {
     kind: 'part',
     weight: 'supports',
-    text: 'it has lost its rights: none, or only a part of those of a controller, is left, or a role of its name with them is bound to nobody',
+    text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
     pointsTo: halfMarked,
   },
   {
@@ -315,24 +316,27 @@ export function isKnownForAnother(held: Held, { name }: Actor): boolean {
 function halfMarked(question: OwnerQuestion): Pointer[] {
   const { context, held, actors } = question;
   if (isSetByHand(held) || !typesToMark(question).includes(held.type)) return [];
-  const unbound = unboundRoles(context, held.type);
-  const alike = namesakes(question);
   return actors.flatMap((actor) => {
-    const { change, isHalfMarked, watch, worksElsewhere } = question.rightsOf(actor.account);
+    const { change, isHalfMarked } = question.rightsOf(actor.account);
     if (change !== undefined) return [];
-    const role = unbound.find((name) => isRoleOf(name, actor));
+    const role = rolesLost(context, actor.account, held.type).find((name) => isRoleOf(name, actor));
     if (role !== undefined) return pointers([actor], `ClusterRole ${role}`);
-    // A program that is called after the API and may do nothing with any custom type has no other work.
-    const [product = ''] = held.type.group.split('.');
-    const isBare =
-      watch === undefined &&
-      !worksElsewhere &&
-      alike.some((one) => one.actor === actor) &&
-      [product, held.type.resource].some((word) =>
-        containsName(`${actor.namespace}-${actor.name}`, word),
-      );
-    return isHalfMarked || isBare ? pointers([actor]) : [];
+    return isHalfMarked ? pointers([actor]) : [];
   });
+}
+
+/** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
+export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
+  const roles = unboundRoles(context, held.type);
+  if (roles.length === 0) return [];
+  const question = questionAbout(context, held);
+  const alike = [finalizerWriters, knownWorkloads, namesakes].flatMap((of) => of(question));
+  return question.actors
+    .filter(
+      (actor) =>
+        alike.some((one) => one.actor === actor) || roles.some((name) => isRoleOf(name, actor)),
+    )
+    .map(({ namespace }) => ({ namespace, sources: ['roleBindings'] }));
 }
 
 /** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`. */
