@@ -170,14 +170,18 @@ function withoutWebhooks(suspects: readonly Suspect[]): Suspect[] {
   );
 }
 
-/** Returns the only one that may act, if it is called after the API group: `capsule` of `capsule.clastix.io`. */
+/**
+ * Returns the only one that may act, if it is called after the API group, `capsule` of `capsule.clastix.io`, and one of its
+ * programs as what wrote the finalizer: administrators of the cluster are called after products as well.
+ */
 function calledAfterGroup(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
   const [only, ...more] = lastResorts(question);
   const [word = ''] = question.held.type.group.split('.');
   if (
     only?.actor === undefined ||
     more.length > 0 ||
-    tied.some((one) => one.actor !== only.actor)
+    tied.some((one) => one.actor !== only.actor) ||
+    !only.actor.programs.includes(writerOf(question.held)?.manager ?? '')
   ) {
     return undefined;
   }
