@@ -8,7 +8,6 @@ import { unlessAborted } from '../base/time.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
-import type { Credentials, Login } from './credentials.ts';
 import { discoverTypes } from './discovery.ts';
 import {
   type Answer,
@@ -21,8 +20,8 @@ import {
   unreadable,
   unreadableAnswer,
 } from './failures.ts';
-import type { Session } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
+import type { Credentials, Login, Session } from './login.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
@@ -73,12 +72,11 @@ export function openTransport(
    * Returns the dispatchers of a login. Requests on the connections of an earlier login may still run; `close`
    * ends them.
    */
-  const dispatchersFor = ({ tls, trust }: Login) => {
-    const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
+  const dispatchersFor = ({ tls }: Login) => {
     const made = dispatchers.get(tls) ?? {
-      calls: createDispatcher({ ...options, connections: MAX_REQUESTS }),
+      calls: createDispatcher(tls, proxy, closing.signal, MAX_REQUESTS),
       // Each watch occupies a connection: eight of them would leave none for other calls.
-      watches: createDispatcher(options),
+      watches: createDispatcher(tls, proxy, closing.signal),
     };
     dispatchers.set(tls, made);
     return made;
