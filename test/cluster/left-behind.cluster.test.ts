@@ -78,7 +78,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
     });
   });
 
-  test('costs one page more for 500 volumes of others, and sources that may not be read are listed', async () => {
+  test('costs one page more for 500 volumes of others, and an identity that may read none of it is told so', async () => {
     await within('crowd', async (world) => {
       const alone = await gate(world, { forecast: 'true' });
       const names = Array.from({ length: 600 }, (_, index) => `${world.namespace}-pv-${index}`);
