@@ -2,9 +2,9 @@ import type { Redactor } from '../base/redact.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { KubernetesApi } from './api.ts';
 import { chooseProxy } from './connections.ts';
+import { openHttp } from './http.ts';
 import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
 import { keepCredentials } from './login.ts';
-import { openTransport } from './transport.ts';
 
 export interface ConnectOptions extends Search {
   redactor: Redactor;
@@ -45,5 +45,5 @@ export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const { token, authProvider, certData, certFile, exec } = user;
   const isAnonymous = !(token || authProvider || certData || certFile || exec);
   const target = { server, context, ownNamespace: ownNamespace(options), isAnonymous };
-  return { target, ...openTransport(session, credentials, proxy) };
+  return { target, ...openHttp(session, credentials, proxy) };
 }
