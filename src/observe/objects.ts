@@ -255,7 +255,7 @@ const MAX_SEARCHED = 5_000;
 
 type WantedSample = NonNullable<Wanted['samples']>[number] & { namespace: string };
 
-/** Searches types for objects that `isMeant` accepts, such as one to which a webhook or policy applies: one list each. */
+/** Searches types for objects that `isMeant` accepts: one list each. */
 export async function readSamples(
   items: readonly WantedSample[],
   { api, signal }: Reading,
