@@ -11,8 +11,8 @@ import { runInCluster } from './in-cluster.ts';
 import {
   commentInputs,
   DROPPED_INPUTS,
-  type GivenInputs,
   INPUT_ROWS,
+  type InputName,
   type Inputs,
   readInputs,
 } from './inputs.ts';
@@ -27,16 +27,16 @@ import { GATE_VERSION } from './version.ts';
 /** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
 export async function runAction(): Promise<number> {
   const redactor = createRedactor(core.setSecret);
-  const given: GivenInputs = Object.fromEntries(
-    INPUT_ROWS.map(([name]) => [name, core.getInput(name)] as const),
-  );
+  const given = Object.fromEntries(
+    INPUT_ROWS.map(([name]) => [name, core.getInput(name)]),
+  ) as Record<InputName, string>;
   redactor.add(given['github-token']);
   const { signal, dispose } = onCancel();
   const log = createActionLog(redactor);
   for (const [name, instead] of Object.entries(DROPPED_INPUTS)) {
     if (core.getInput(name) !== '') log.warning(`input "${name}" no longer exists: ${instead}`);
   }
-  const run = readWorkflowRun(process.env, given.matrix ?? '');
+  const run = readWorkflowRun(process.env, given.matrix);
   const startedAt = systemClock.now();
   const elapsedMs = (): number => systemClock.now() - startedAt;
 
@@ -44,7 +44,7 @@ export async function runAction(): Promise<number> {
     new Publisher({
       ...{ log, redactor, run, cancelled: signal },
       summaryFile: process.env['GITHUB_STEP_SUMMARY'],
-      reportDir: inputs === undefined ? '' : reportDir(inputs.reportDir),
+      reportDir: inputs ? reportDir(inputs.reportDir) : '',
       comment: commentInputs(given, inputs),
     });
   /** Sets outputs whose texts are redacted already. The JSON of `reset-password` looks like a password. */
@@ -71,10 +71,8 @@ export async function runAction(): Promise<number> {
   const fail = async (error: unknown): Promise<number> => {
     const { message, hint, frames } = describeFailure(error);
     const restricted = run && restriction(run);
-    const noSecrets =
-      restricted &&
-      `${upperFirst(restricted)}, which gets no secrets: a kubeconfig from one is empty.`;
-    const hints = [hint, noSecrets].filter((text) => text !== undefined);
+    const noSecrets = `${upperFirst(restricted ?? '')}, which gets no secrets: a kubeconfig from one is empty.`;
+    const hints = [hint, restricted && noSecrets].filter((text) => text !== undefined);
     log.error(message, 'Namespace Teardown Gate could not work');
     for (const text of hints) log.line(text);
     for (const frame of frames) log.debug(frame);
@@ -87,12 +85,12 @@ export async function runAction(): Promise<number> {
   try {
     const inputs = readInputs(given);
     publisher = createPublisher(inputs);
-    const announce = async (planned: View): Promise<void> => {
-      await publisher.files(planned);
+    const face = {
+      ...{ redactor, log, signal },
+      announce: async (planned: View): Promise<void> => void (await publisher.files(planned)),
+      concluded: (view: View): void => setOutputs(outputsOf(view, {}, elapsedMs())),
     };
-    const noFiles = { reportJsonPath: '', reportMarkdownPath: '' };
-    const concluded = (view: View): void => setOutputs(outputsOf(view, noFiles, elapsedMs()));
-    return await runInCluster(inputs, { redactor, log, signal, announce, concluded }, finish);
+    return await runInCluster(inputs, face, finish);
   } catch (error) {
     // The run was cancelled during the login: there is no cluster to report about, but there is a run.
     return signal.aborted ? await finish(viewOf(cancelledRun(elapsedMs()))) : await fail(error);
@@ -115,19 +113,13 @@ function cancelledRun(elapsedMs: number): RunResult {
   };
 }
 
-/**
- * Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of
- * another.
- */
+/** Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of another. */
 function reportDir(given: string): string {
   if (given !== '') return given;
-  for (const parent of [process.env['RUNNER_TEMP'] || tmpdir(), tmpdir()]) {
-    try {
-      return mkdtempSync(join(parent, 'namespace-teardown-gate-'));
-    } catch {
-      // The folder is missing, not writable or full; the next one may work.
-    }
+  try {
+    return mkdtempSync(join(process.env['RUNNER_TEMP'] || tmpdir(), 'namespace-teardown-gate-'));
+  } catch {
+    // The folder is missing, not writable or full. Should the next one fail too, a warning names the reason.
+    return join(tmpdir(), 'namespace-teardown-gate');
   }
-  // Writing there will fail as well, with a warning that names the reason.
-  return join(tmpdir(), 'namespace-teardown-gate');
 }

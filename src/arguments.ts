@@ -15,14 +15,9 @@ const FORMATS = ['text', 'markdown', 'json'] as const;
 /** The request of the arguments, as a value; `cli.ts` runs it. */
 export type Command =
   /** Without any argument the help is printed as an error. */
-  | { run: 'help'; isMistake: boolean; all: boolean }
+  | { run: 'help'; isMistake: boolean }
   | { run: 'version' }
-  | {
-      run: 'gate';
-      inputs: GivenInputs;
-      format: (typeof FORMATS)[number];
-      now: boolean;
-    };
+  | { run: 'gate'; inputs: GivenInputs; format: (typeof FORMATS)[number]; now: boolean };
 
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
@@ -30,21 +25,17 @@ const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 const OPTIONS = new Map<string, readonly string[] | undefined>([
   ...IN_THE_TERMINAL.map(([name, { legal }]) => [name, legal] as const),
   ['format', FORMATS],
-  ['now', YES_OR_NO],
-  ['version', YES_OR_NO],
-  ['help', [...YES_OR_NO, 'all']],
+  ...['now', 'version', 'help'].map((name) => [name, YES_OR_NO] as const),
 ]);
 
 export function parseArguments(args: readonly string[]): Command {
-  if (args.length === 0) return { run: 'help', isMistake: true, all: false };
+  if (args.length === 0) return { run: 'help', isMistake: true };
   const { values, names } = parse(args);
   const isSet = (name: 'help' | 'now' | 'version'): boolean =>
     legalValue(`option --${name}`, values[name] ?? 'false', YES_OR_NO, HINT) === 'true';
-  const [first, second] = names;
-  const all = values['help'] === 'all' || (first === 'help' && second === 'all');
-  if (all || first === 'help' || isSet('help')) return { run: 'help', isMistake: false, all };
+  if (names[0] === 'help' || isSet('help')) return { run: 'help', isMistake: false };
   if (isSet('version')) return { run: 'version' };
-  const isForecast = first === 'forecast';
+  const isForecast = names[0] === 'forecast';
   const inputs: Partial<Record<InputName, string>> = isForecast ? { forecast: 'true' } : {};
   for (const [name] of IN_THE_TERMINAL) {
     const value = values[name];
@@ -101,7 +92,7 @@ function unknownOption(name: string): string {
     : `unknown option --${name}`;
 }
 
-const HINT = '`npx namespace-teardown-gate --help all` lists all options.';
+const HINT = '`npx namespace-teardown-gate --help` lists all options.';
 
 function usageError(message: string): ActionError {
   return new ActionError('invalid-input', message, HINT);
@@ -110,40 +101,28 @@ function usageError(message: string): ActionError {
 /** Exit codes of the process. */
 export const EXIT_CODES = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
 
-/** Column at which descriptions begin in the help, and its width: that of a small terminal. */
+/** Column at which descriptions begin in the help. With their 54 characters it is that of a small terminal. */
 const COLUMN = 26;
-const WIDTH = 80;
 
 /** Returns an option with its description, wrapped. */
-function optionLines(option: string, text: string): string {
-  const lines = text.match(new RegExp(`.{1,${WIDTH - COLUMN}}(?: |$)`, 'g')) ?? [];
-  const wrapped = lines.map((line) => line.trimEnd()).join(`\n${' '.repeat(COLUMN)}`);
-  const start = `  --${option}`;
-  const isLong = start.length + 2 > COLUMN;
-  return `${isLong ? `${start}\n${' '.repeat(COLUMN)}` : start.padEnd(COLUMN)}${wrapped}\n`;
-}
-
-const FORMAT_HELP = optionLines(`format ${FORMATS[0]}`, `What to print: ${FORMATS.join(', ')}`);
-
-/** Headings of `--help all`, by the first option below them. */
-const GROUPS: Partial<Record<InputName, string>> = {
-  selector: 'What to wait for\n',
-  kubeconfig: 'Which cluster\n',
-  'report-dir': `What to write\n${FORMAT_HELP}`,
-  'force-finalize': 'Force-finalize (off by default; read the documentation first)\n',
-};
-
-function optionHelp([name, row]: [InputName, InputRow]): string {
+function optionHelp([name, row]: readonly [string, InputRow]): string {
   const isFlag = row.default === 'false';
   const choices = choicesOf(row);
   const value = isFlag
     ? choices.slice(2).map((choice) => `[=${choice}]`)
     : ` ${row.default || row.value}`;
   const legal = isFlag || choices.length === 0 ? '' : `: ${choices.join(', ')}`;
-  return optionLines(`${name}${value}`, `${row.description}${legal}`);
+  const margin = `\n${' '.repeat(COLUMN)}`;
+  const start = `  --${name}${value}`;
+  const lines = `${row.description}${legal}`.match(/.{1,54}(?: |$)/g) ?? [];
+  const text = lines.map((line) => line.trimEnd()).join(margin);
+  return `${start.length + 2 > COLUMN ? `${start}${margin}` : start.padEnd(COLUMN)}${text}\n`;
 }
 
-const USAGE = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. If a
+const FORMAT_ROW = { description: 'What to print', default: FORMATS[0], legal: FORMATS };
+
+/** The text of `--help`. */
+export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. If a
 deletion hangs, it explains what holds the namespace and what to do.
 
 Usage
@@ -151,23 +130,8 @@ Usage
   npx namespace-teardown-gate NAMESPACE… --now      explain at once
   npx namespace-teardown-gate --terminating --now   explain the whole cluster
   npx namespace-teardown-gate forecast NAMESPACE…   would the deletion hang?
-`;
 
-const EXIT_CODES_HELP = `
+Options
+${[...IN_THE_TERMINAL.slice(1), ['format', FORMAT_ROW] as const].map(optionHelp).join('')}
 Exit codes: 0 passed, 1 failed, 2 inconclusive or could not work, 3 wrong usage
 `;
-
-const OPTION_ROWS = IN_THE_TERMINAL.filter(([name]) => name !== 'namespace');
-
-/** The text of `--help`: one screen with the common options. */
-export const HELP = `${USAGE}
-Common options
-${OPTION_ROWS.map((row) => (row[1].isCommon ? optionHelp(row) : '')).join('')}${FORMAT_HELP}
---help all lists every option, such as those for forcing.
-${EXIT_CODES_HELP}`;
-
-/** The text of `--help all`. */
-export const FULL_HELP = `${USAGE}${OPTION_ROWS.map((row) => {
-  const heading = GROUPS[row[0]];
-  return `${heading === undefined ? '' : `\n${heading}`}${optionHelp(row)}`;
-}).join('')}${EXIT_CODES_HELP}`;

@@ -1,4 +1,4 @@
-import { type Command, EXIT_CODES, FULL_HELP, HELP, parseArguments } from './arguments.ts';
+import { type Command, EXIT_CODES, HELP, parseArguments } from './arguments.ts';
 import { ActionError, describeFailure } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { writeOutput } from './base/process.ts';
@@ -30,7 +30,7 @@ async function run(command: Command, redactor: Redactor, log: Log): Promise<numb
         process.stderr.write(HELP);
         return EXIT_CODES.usage;
       }
-      await writeOutput(command.all ? FULL_HELP : HELP);
+      await writeOutput(HELP);
       return EXIT_CODES.passed;
     case 'version':
       await writeOutput(`${GATE_VERSION}\n`);

@@ -11,9 +11,8 @@ import { GATE_VERSION } from './version.ts';
 /** The parts of a run that differ between the action and the terminal. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   redactor: Redactor;
-  /** Receives what is known before the first forced write. */
+  /** As in `GateDeps`. */
   announce?: (planned: View) => Promise<void>;
-  /** Receives the outcomes before what stayed behind is read. */
   concluded?: (view: View) => void;
 }
 

@@ -2,22 +2,14 @@ import { ActionError } from './base/errors.ts';
 import { plainText, shorten } from './base/text.ts';
 import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
-const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
-const FORCE_MODES = ['off', 'plan', 'objects', 'namespace'] as const;
-const FORCE_ORPHANS = ['refuse', 'accept'] as const;
-
 export const YES_OR_NO = ['true', 'false'] as const;
-
-const FLAG = { default: 'false', legal: YES_OR_NO } as const;
 
 /** An input. An input that is not given has the text `default`; with the default `'false'` it is a flag in a terminal. */
 export interface InputRow {
+  /** Plain text without a full stop, for action.yml, the README and `--help`. */
+  description: string;
   /** Empty if the table has none. */
   default: string;
-  /** Plain text without a full stop, for action.yml, the README and `--help all`. */
-  description: string;
-  /** `--help` lists only these inputs, `--help all` lists all. */
-  isCommon?: true;
   legal?: readonly string[];
   /** Placeholder in the help for a value that is free text. */
   value?: string;
@@ -27,149 +19,93 @@ export interface InputRow {
   fromRunner?: string;
 }
 
+const flag = (description: string) => ({ description, default: 'false', legal: YES_OR_NO });
+
+const text = (value: string, description: string, preset = '') => ({
+  ...{ value, description, default: preset },
+});
+
+const choice = <const L extends string>(legal: readonly L[], preset: L, description: string) => ({
+  ...{ legal, description, default: preset },
+});
+
+const inAction = (description: string, fromRunner?: string) => ({
+  ...({ description, default: '', onlyInAction: true, ...(fromRunner && { fromRunner }) } as const),
+});
+
+const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
+
 /**
  * All inputs by their names in action.yml; the terminal has options of the same names. `npm run docs` generates action.yml,
- * `--help all` in docs/terminal.md and the tables of the README from this table.
+ * `--help` in docs/terminal.md and the tables of the README from this table.
  */
 export const INPUTS = {
-  namespace: {
-    description: 'Names of the namespaces, separated by newline or comma',
-    value: 'LIST',
-  },
-  selector: {
-    description: 'Label selector: adds every namespace that matches at the start',
-    isCommon: true,
-    value: 'LABELS',
-  },
-  terminating: {
-    ...FLAG,
-    description:
-      'Adds every namespace that is terminating at the start (with a selector: and matches it)',
-    isCommon: true,
-  },
-  'terminating-for': {
-    description: 'With terminating: only those terminating for at least this long',
-    value: '10m',
-  },
-  delete: {
-    default: 'false',
-    legal: [...YES_OR_NO, 'ordered'],
-    description:
-      'Request the deletion first, then wait; ordered: first delete objects that need their controller',
-    isCommon: true,
-  },
-  'order-timeout': {
-    description:
-      'With delete ordered: how long to wait for those objects; by default half of timeout',
-    value: '3m',
-  },
-  forecast: {
-    ...FLAG,
-    description: 'Change nothing: report what would hold the namespaces',
-  },
-  timeout: {
-    default: '5m',
-    description: 'How long to wait in all, with a unit (90s, 10m, 1h)',
-    isCommon: true,
-  },
-  'fail-fast': {
-    ...FLAG,
-    description: 'Stop before the timeout if waiting cannot end the hang (unchanged for 90 s)',
-    isCommon: true,
-  },
-  'fail-on': {
-    default: 'not-deleted',
-    legal: FAIL_ON,
-    description: 'Which outcomes fail the step',
-    isCommon: true,
-  },
-  'if-not-found': {
-    default: 'ok',
-    legal: IF_NOT_FOUND,
-    description: 'Whether a namespace that does not exist is an error',
-  },
-  'fail-on-left-behind': {
-    ...FLAG,
-    description: 'Whether objects left behind outside of the namespaces fail the step',
-  },
-  kubeconfig: {
-    description: 'Path of a kubeconfig file; by default as in kubectl',
-    isCommon: true,
-    value: 'FILE',
-  },
-  context: {
-    description: 'Context of the kubeconfig; by default its current context',
-    isCommon: true,
-    value: 'NAME',
-  },
-  'report-dir': {
-    description:
-      'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; by default, in the action, below RUNNER_TEMP',
-    isCommon: true,
-    value: 'FOLDER',
-  },
+  namespace: text('LIST', 'Names of the namespaces, separated by newline or comma'),
+  selector: text('LABELS', 'Label selector: adds every namespace that matches at the start'),
+  terminating: flag(
+    'Adds every namespace that is terminating at the start (with a selector: and matches it)',
+  ),
+  'terminating-for': text('10m', 'With terminating: only those for at least this long'),
+  delete: choice(
+    [...YES_OR_NO, 'ordered'],
+    'false',
+    'Request the deletion first, then wait; ordered: first delete objects that need their controller',
+  ),
+  'order-timeout': text(
+    '3m',
+    'With delete ordered: how long to wait for those objects; by default half of timeout',
+  ),
+  forecast: flag('Change nothing: report what would hold the namespaces'),
+  timeout: text('5m', 'How long to wait in all, with a unit (90s, 10m, 1h)', '5m'),
+  'fail-fast': flag('Stop before the timeout if waiting cannot end the hang (unchanged for 90 s)'),
+  'fail-on': choice(FAIL_ON, 'not-deleted', 'Which outcomes fail the step'),
+  'if-not-found': choice(IF_NOT_FOUND, 'ok', 'Whether a missing namespace is an error'),
+  'fail-on-left-behind': flag('Whether objects left behind outside fail the step'),
+  kubeconfig: text('FILE', 'Path of a kubeconfig file; by default as in kubectl'),
+  context: text('NAME', 'Context of the kubeconfig; by default its current context'),
+  'report-dir': text(
+    'FOLDER',
+    'Folder for report.json, report.md, report.xml (JUnit) and metrics.prom; by default, in the action, below RUNNER_TEMP',
+  ),
   comment: {
-    default: 'on-failure',
-    legal: COMMENT_MODES,
-    description: 'When to comment on the pull request; an existing comment turns green in any case',
+    ...choice(
+      COMMENT_MODES,
+      'on-failure',
+      'When to comment on the pull request; an existing comment turns green in any case',
+    ),
     onlyInAction: true,
   },
-  'github-token': {
-    fromRunner: 'github.token',
-    description: 'Token for the comment; needs pull-requests write',
-    onlyInAction: true,
-  },
-  'pr-number': {
-    description: 'Pull request to comment on; by default found from the event',
-    onlyInAction: true,
-  },
-  'comment-key': {
-    description:
-      'Tells two gates of one job apart; each job and matrix entry has a comment of its own anyway',
-    onlyInAction: true,
-  },
-  matrix: {
-    fromRunner: 'toJSON(matrix)',
-    description: 'Set by the runner, not by you; distinguishes the jobs of a matrix',
-    onlyInAction: true,
-  },
-  'owner-logs': {
-    ...FLAG,
-    description: 'Quote the logs of suspected controllers, also in the comment',
-    isCommon: true,
-  },
-  'force-finalize': {
-    default: 'off',
-    legal: FORCE_MODES,
-    description:
-      "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
-    isCommon: true,
-  },
-  'force-namespaces': {
-    description:
-      'Patterns (preview-*) of namespaces that may be forced; required for objects and namespace',
-    value: 'LIST',
-  },
-  'force-label': {
-    description: 'Label (ephemeral=true) that the namespace must have as well',
-    value: 'KEY=VALUE',
-  },
-  'force-finalizers': {
-    description:
-      'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern is refused, with the values to write',
-    value: 'LIST',
-  },
-  'force-pods': {
-    ...FLAG,
-    description: 'Whether overdue pods of a lost node may be deleted with grace period 0',
-  },
-  'force-orphans': {
-    default: 'refuse',
-    legal: FORCE_ORPHANS,
-    description:
-      'Whether the namespace may be finalized while content remains or could not be read',
-  },
-} as const satisfies Record<string, Omit<InputRow, 'default'> & { default?: string }>;
+  'github-token': inAction('Token for the comment; needs pull-requests write', 'github.token'),
+  'pr-number': inAction('Pull request to comment on; by default found from the event'),
+  'comment-key': inAction(
+    'Tells two gates of one job apart; each job and matrix entry has a comment of its own anyway',
+  ),
+  matrix: inAction(
+    'Set by the runner, not by you; distinguishes the jobs of a matrix',
+    'toJSON(matrix)',
+  ),
+  'owner-logs': flag('Quote the logs of suspected controllers, also in the comment'),
+  'force-finalize': choice(
+    ['off', 'plan', 'objects', 'namespace'],
+    'off',
+    "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
+  ),
+  'force-namespaces': text(
+    'LIST',
+    'Patterns (preview-*) of namespaces that may be forced; required for objects and namespace',
+  ),
+  'force-label': text('KEY=VALUE', 'Label (ephemeral=true) that the namespace must have as well'),
+  'force-finalizers': text(
+    'LIST',
+    'Finalizers that may be removed from objects and from the namespace itself, each written out in full; a pattern is refused, with the values to write',
+  ),
+  'force-pods': flag('Whether overdue pods of a lost node may be deleted with grace period 0'),
+  'force-orphans': choice(
+    ['refuse', 'accept'],
+    'refuse',
+    'Whether the namespace may be finalized while content remains or could not be read',
+  ),
+} satisfies Record<string, InputRow>;
 
 /** Inputs that left, and what replaces them. A workflow that sets one gets a warning and goes on. */
 export const DROPPED_INPUTS: Record<string, string> = {
@@ -177,21 +113,34 @@ export const DROPPED_INPUTS: Record<string, string> = {
 };
 
 export type InputName = keyof typeof INPUTS;
-/** The rows of `INPUTS`, with the optional fields that the constant type hides. */
-export const INPUT_ROWS = Object.entries(INPUTS).map(([name, row]) => [
-  name,
-  { default: '', ...row },
-]) as [InputName, InputRow][];
+export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
 
 /** Returns the legal values of an input, or none for a plain flag. */
-export function choicesOf({ legal }: InputRow): readonly string[] {
-  return legal === undefined || legal === YES_OR_NO ? [] : legal;
+export function choicesOf({ legal = [] }: InputRow): readonly string[] {
+  return legal === YES_OR_NO ? [] : legal;
 }
 
+/** The inputs after validation. */
 export type Inputs = ReturnType<typeof readInputs>;
 
 /** The inputs as they were written, by name. An empty or absent text means "not given". */
 export type GivenInputs = Readonly<Partial<Record<InputName, string>>>;
+
+const PR_NUMBER = /^[1-9]\d{0,9}$/;
+
+/** The form of an input that is not one of a few values, and how to write it. */
+const SHAPES: Partial<Record<InputName, [form: RegExp, rule: string]>> = {
+  // The API server checks the grammar. A text that can never be a selector is refused before any request.
+  selector: [
+    /^[^\n;&?#]+$/,
+    'use a label selector such as app=preview,pr=42 or "environment in (preview)"',
+  ],
+  'pr-number': [PR_NUMBER, 'use the number of a pull request, digits only'],
+  'force-label': [
+    /^[A-Za-z0-9][-A-Za-z0-9_./]*=[-A-Za-z0-9_.]*$/,
+    'use one label as key=value, for example ephemeral=true',
+  ],
+};
 
 /** Validates every input. The inputs of the comment are returned by `commentInputs`. */
 export function readInputs(given: GivenInputs) {
@@ -199,46 +148,27 @@ export function readInputs(given: GivenInputs) {
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
   ) as Record<InputName, string>;
   const pick = <N extends InputName>(name: N): Choice<N> => {
-    const { legal = [] }: Partial<InputRow> = INPUTS[name];
+    const { legal = [] }: InputRow = INPUTS[name];
     // YAML has three spellings of each boolean.
     const value = raw[name].replace(/^(True|TRUE|False|FALSE)$/, (word) => word.toLowerCase());
     return legalValue(`input "${name}"`, value, legal) as Choice<N>;
   };
   const yes = (name: InputName): boolean => (pick(name) as string) === 'true';
-  const shaped = (name: InputName, shape: RegExp, rule: string): string => {
-    if (raw[name] === '' || shape.test(raw[name])) return raw[name];
-    throw invalidInput(`input "${name}" is "${shortValue(raw[name])}"; ${rule}`);
-  };
   const duration = (name: InputName, fallback: number): number =>
     raw[name] === '' ? fallback : parseDuration(name, raw[name]);
+  for (const [name, [form, rule]] of Object.entries(SHAPES) as [InputName, [RegExp, string]][]) {
+    if (raw[name] === '' || form.test(raw[name])) continue;
+    throw invalidInput(`input "${name}" is "${shortValue(raw[name])}"; ${rule}`);
+  }
+  pick('comment');
   const timeoutMs = duration('timeout', 0);
   const deletion = pick('delete');
-  const isAsked = yes('terminating');
-  const needs = (name: InputName, other: InputName, value: string): void => {
-    if (raw[name] === '' || raw[other].toLowerCase() === value) return;
-    throw invalidInput(
-      `input "${name}" is "${shortValue(raw[name])}" but "${other}" is "${raw[other]}"; it needs ${other}: ${value}`,
-    );
-  };
-  needs('terminating-for', 'terminating', 'true');
-  needs('order-timeout', 'delete', 'ordered');
-  pick('comment');
-  shaped('pr-number', PR_NUMBER, 'use the number of a pull request, digits only');
-  const [key = '', value = ''] = shaped(
-    'force-label',
-    /^[A-Za-z0-9][-A-Za-z0-9_./]*=[-A-Za-z0-9_.]*$/,
-    'use one label as key=value, for example ephemeral=true',
-  ).split('=');
+  const [key = '', value = ''] = raw['force-label'].split('=');
   const inputs = {
     namespaces: [...new Set(splitList(raw.namespace).map(namespaceName))],
-    // The API server checks the grammar. A text that can never be a selector is refused before any request.
-    selector: shaped(
-      'selector',
-      /^[^\n;&?#]+$/,
-      'use a label selector such as app=preview,pr=42 or "environment in (preview)"',
-    ),
+    selector: raw.selector,
     /** Adds every namespace that has been terminating for at least this long. */
-    terminating: isAsked ? { forMs: duration('terminating-for', 0) } : undefined,
+    terminating: yes('terminating') ? { forMs: duration('terminating-for', 0) } : undefined,
     /** `ordered` first deletes the objects whose finalizers need a running controller. */
     delete: deletion === 'ordered' ? deletion : deletion === 'true',
     /** Time that an ordered deletion waits for those objects before it deletes the namespace. */
@@ -263,11 +193,9 @@ export function readInputs(given: GivenInputs) {
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
   };
-  checkTogether(inputs);
+  checkTogether(inputs, raw);
   return inputs;
 }
-
-const PR_NUMBER = /^[1-9]\d{0,9}$/;
 
 export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
 
@@ -276,7 +204,7 @@ export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
  * the comment then reports the error.
  */
 export function commentInputs(given: GivenInputs, inputs: Inputs | undefined) {
-  const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? INPUTS.comment.default;
+  const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? 'on-failure';
   const number = given['pr-number'] ?? '';
   if (mode === 'off' || (number !== '' && !PR_NUMBER.test(number))) return undefined;
   return {
@@ -295,10 +223,7 @@ const MS_PER_UNIT = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
 /** Five days: the limit of a job on a self-hosted runner. A hosted job ends after 6 h. */
 const MAX_DURATION_MS = 5 * 24 * MS_PER_UNIT.h;
 
-/**
- * Parses "90s", "10m" or "1h" into milliseconds. A number without a unit is refused because its unit would be a
- * guess.
- */
+/** Parses "90s", "10m" or "1h" into milliseconds. The unit of a bare number would be a guess. */
 export function parseDuration(input: string, value: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(value);
   const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
@@ -309,37 +234,41 @@ export function parseDuration(input: string, value: string): number {
 }
 
 /** Checks the rules that concern more than one input. Throws an `ActionError`. */
-function checkTogether(inputs: Inputs): void {
-  const isNamed = inputs.namespaces.length > 0 || inputs.selector !== '';
-  if (!isNamed && inputs.terminating === undefined) {
-    throw invalidInput(
+function checkTogether(inputs: Inputs, raw: Record<InputName, string>): void {
+  const { force, forecast, namespaces, selector, terminating } = inputs;
+  const said = (name: InputName): string => `input "${name}" is "${shortValue(raw[name])}"`;
+  const lacks = (name: InputName, other: InputName, value: string): [boolean, string] => [
+    raw[name] !== '' && raw[other].toLowerCase() !== value,
+    `${said(name)} but "${other}" is "${raw[other]}"; it needs ${other}: ${value}`,
+  ];
+  const writes = force.mode === 'objects' || force.mode === 'namespace';
+  const rules: [isBroken: boolean, message: string, hint?: string][] = [
+    lacks('terminating-for', 'terminating', 'true'),
+    lacks('order-timeout', 'delete', 'ordered'),
+    [
+      namespaces.length === 0 && selector === '' && terminating === undefined,
       'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',
       'When the value comes from the output of an earlier step, check that the step ran and has set it.',
-    );
-  }
-  if (inputs.forecast && (inputs.delete !== false || inputs.force.mode !== 'off')) {
-    throw invalidInput(
-      'input "forecast" is "true", and a forecast changes nothing; leave "delete" and "force-finalize" out',
-    );
-  }
-  if (inputs.delete && inputs.selector !== '' && !hasPositiveTerm(inputs.selector)) {
-    throw invalidInput(
-      `input "selector" is "${shortValue(inputs.selector)}" and only excludes namespaces; to delete by it, name a label that they have, for example environment=preview`,
-    );
-  }
-  const writes = inputs.force.mode === 'objects' || inputs.force.mode === 'namespace';
-  if (writes && inputs.force.namespaces.length === 0) {
-    throw invalidInput(
-      `input "force-finalize" is "${inputs.force.mode}" but "force-namespaces" is empty; name the namespaces that may be forced, for example preview-*`,
-    );
-  }
-  // In mode "namespace" an empty list still allows `kubernetes`, the entry that belongs to that mode.
-  const { mode, finalizers, pods } = inputs.force;
-  if (mode === 'objects' && finalizers.length === 0 && !pods) {
-    throw invalidInput(
-      'input "force-finalize" is "objects" but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/cleanup',
-    );
-  }
+    ],
+    [
+      forecast && (inputs.delete !== false || force.mode !== 'off'),
+      `${said('forecast')}, and a forecast changes nothing; leave "delete" and "force-finalize" out`,
+    ],
+    [
+      inputs.delete !== false && selector !== '' && !hasPositiveTerm(selector),
+      `${said('selector')} and only excludes namespaces; to delete by it, name a label that they have, for example environment=preview`,
+    ],
+    [
+      writes && force.namespaces.length === 0,
+      `${said('force-finalize')} but "force-namespaces" is empty; name the namespaces that may be forced, for example preview-*`,
+    ],
+    // In mode "namespace" an empty list still allows `kubernetes`, the entry that belongs to that mode.
+    [
+      force.mode === 'objects' && force.finalizers.length === 0 && !force.pods,
+      `${said('force-finalize')} but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/cleanup`,
+    ],
+  ];
+  for (const [isBroken, message, hint] of rules) if (isBroken) throw invalidInput(message, hint);
 }
 
 /** Reports whether a selector requires a label: `app!=keep`, `!keep` and `app notin (a)` also match unrelated namespaces. */
@@ -352,10 +281,8 @@ function hasPositiveTerm(selector: string): boolean {
 
 /** Returns the entries of a text that is separated by newlines or commas, without blanks and empty entries. */
 export function splitList(value: string): string[] {
-  return value
-    .split(/[\n,]/)
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
+  const items = value.split(/[\n,]/).map((item) => item.trim());
+  return items.filter((item) => item !== '');
 }
 
 type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly (infer T)[] }

@@ -30,8 +30,8 @@ type OutputName = keyof typeof OUTPUTS;
 
 /** Limit for a list. All outputs of a job together are limited to 1 MB; report.json has the whole list. */
 const MAX_LIST_BYTES = 50_000;
-const MAX_NAME_CHARS = 1_000;
-const MAX_MESSAGE_CHARS = 1_000;
+const MAX_CHARS = 1_000;
+const COULD_NOT_WORK = 'the teardown gate could not work; see the step log';
 
 /**
  * Returns every output of action.yml, always all of them, so that `steps.x.outputs.y` never depends on the path
@@ -39,7 +39,7 @@ const MAX_MESSAGE_CHARS = 1_000;
  */
 export function outputsOf(
   view: View | undefined,
-  files: { reportJsonPath: string; reportMarkdownPath: string },
+  files: { reportJsonPath?: string; reportMarkdownPath?: string },
   elapsedMs: number,
 ): Record<OutputName, string> {
   const { namespaces = [], outcome = 'error' } = view?.run ?? {};
@@ -51,29 +51,22 @@ export function outputsOf(
   );
   const leftBehind = (view?.leftBehind ?? []).map(({ namespace, apiVersion, kind, name, why }) => ({
     ...{ namespace, apiVersion, kind, name },
-    why: shorten(why, MAX_MESSAGE_CHARS),
+    why: shorten(why, MAX_CHARS),
   }));
   return {
     outcome,
-    // At most MAX_TARGETS entries, so less than 100 KB.
-    outcomes: printableJson(
-      Object.fromEntries(namespaces.map(({ name, outcome }) => [name, outcome])),
-    ),
+    // At most 1,000 entries, so less than 100 KB.
+    outcomes: printableJson(Object.fromEntries(namespaces.map((one) => [one.name, one.outcome]))),
     'elapsed-seconds': String(Math.round(elapsedMs / 1_000)),
-    'root-cause': view === undefined ? '' : logLine(rootCauseSentence(view)),
-    'summary-text':
-      view === undefined
-        ? 'the teardown gate could not work; see the step log'
-        : logLine(summaryText(view)),
+    'root-cause': view ? logLine(rootCauseSentence(view)) : '',
+    'summary-text': view ? logLine(summaryText(view)) : COULD_NOT_WORK,
     blockers: boundedJson(blockers),
-    'blocking-finalizer': shortOutput(
-      blockers.find(({ finalizer }) => finalizer !== undefined)?.finalizer,
-    ),
+    'blocking-finalizer': shortOutput(blockers.find((one) => one.finalizer)?.finalizer),
     'blocking-resource': shortOutput(object && `${object.kind}/${object.name}`),
     'blocking-apiservice': shortOutput(subjects.find(({ kind }) => kind === 'APIService')?.name),
     'left-behind': boundedJson(leftBehind),
-    'report-json': files.reportJsonPath,
-    'report-markdown': files.reportMarkdownPath,
+    'report-json': files.reportJsonPath ?? '',
+    'report-markdown': files.reportMarkdownPath ?? '',
     // This output is set after the comment was written, because the host may be slow.
     'comment-url': '',
     forced: String(namespaces.some((namespace) => namespace.outcome === 'forced')),
@@ -89,7 +82,7 @@ function blockersOf({ name, diagnosis }: NamespaceResult) {
       code,
       subject,
       ...(finalizer === undefined ? {} : { finalizer }),
-      message: shorten(message, MAX_MESSAGE_CHARS),
+      message: shorten(message, MAX_CHARS),
       count,
       rootCause: diagnosis.rootCauses.includes(id),
     }),
@@ -110,5 +103,5 @@ function boundedJson(entries: readonly object[]): string {
 }
 
 function shortOutput(text: string | undefined): string {
-  return shorten(logLine(text ?? ''), MAX_NAME_CHARS);
+  return shorten(logLine(text ?? ''), MAX_CHARS);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FULL_HELP } from '../../src/arguments.ts';
+import { HELP } from '../../src/arguments.ts';
 import { REPOSITORY } from '../../test/stub/action-yml.ts';
 import { actionYml } from './action-yml.ts';
 import { commentPicture } from './picture.ts';
@@ -22,7 +22,7 @@ type Blocks = Record<string, string>;
 export async function generateBlocks(): Promise<Record<string, Blocks>> {
   return {
     'README.md': await readmeBlocks(),
-    'docs/terminal.md': { help: fenced(FULL_HELP) },
+    'docs/terminal.md': { help: fenced(HELP) },
     'docs/permissions.md': { sources: sourceRules() },
     'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
   };

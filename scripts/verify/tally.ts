@@ -2,7 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 
 /** A test as vitest's JSON report has it. */
 export interface ReportedTest {
-  fullName: string;
+  ancestorTitles: readonly string[];
+  title: string;
   /** `pending`: nobody came to run it, as after a set-up that failed. */
   status: 'passed' | 'failed' | 'skipped' | 'pending' | 'todo';
   failureMessages: readonly string[];
@@ -21,7 +22,7 @@ export interface VitestReport {
 
 export interface Failure {
   file: string;
-  /** Full name of the test; absent where the file itself fails, and so all that is in it. */
+  /** Name of the test as `patternOf` has it; absent where the file itself fails, and so all that is in it. */
   test?: string;
   /** First lines of what it said. */
   how: string;
@@ -40,6 +41,11 @@ const LINES_OF_A_FAILURE = 12;
 /** So many tests that pass only alone are no accident. */
 export const MOST_PASSED_ALONE = 10;
 
+/** What vitest's `-t` compares with its pattern (its JSON report has blanks instead in `fullName`). */
+function patternOf({ ancestorTitles, title }: ReportedTest): string {
+  return [...ancestorTitles, title].join(' > ');
+}
+
 /** Adds a report up. `tag`: that of the tests that were asked for; vitest reports all others as skipped. */
 export function tallyOf(report: VitestReport, tag?: string): Tally {
   const failed: Failure[] = [];
@@ -50,10 +56,10 @@ export function tallyOf(report: VitestReport, tag?: string): Tally {
     for (const test of assertionResults) {
       if (tag !== undefined && !test.tags?.includes(tag)) continue;
       if (test.status === 'passed') passed++;
-      else if (test.status === 'skipped' || test.status === 'todo') skipped.push(test.fullName);
+      else if (test.status === 'skipped' || test.status === 'todo') skipped.push(patternOf(test));
       else {
         const how = test.failureMessages.join('\n') || `it was not run: ${message}`;
-        failed.push({ file, test: test.fullName, how: firstLines(how) });
+        failed.push({ file, test: patternOf(test), how: firstLines(how) });
       }
     }
     if (status === 'failed' && failed.length === before)

@@ -1,5 +1,4 @@
 import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
-import { readMachinery } from '../force/machinery.ts';
 import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
@@ -115,17 +114,12 @@ async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
         EXAMINE_LIMIT_MS,
         run,
       );
-  const machineryOf = await readMachinery(
-    open.map(({ result }) => result),
-    run,
-  );
   const { ownNamespace } = api.target;
   return open.map((one, index) => {
-    const { name, uid } = one.result;
+    const { uid } = one.result;
     const { snapshot, diagnosis } =
       (signal.aborted ? undefined : again[index]) ?? (last[index] as Examination);
-    const machinery = machineryOf(name);
-    const facts = { snapshot, diagnosis, startUid: uid, ownNamespace, machinery };
+    const facts = { snapshot, diagnosis, startUid: uid, ownNamespace };
     return { ...one, plan: planForce({ ...facts, policy }) };
   });
 }

@@ -332,7 +332,7 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
 
 /** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
 function notInspectedSentences(entries: readonly NotInspected[], most?: number): Words[] {
-  const groups = groupsBy(entries, ({ reason, grant }) => (grant ? '' : reason));
+  const groups = groupsBy(entries, ({ reason, grant }) => (grant ? '' : `other ${reason}`));
   return groups.map((group) => {
     const [{ reason, grant }] = group;
     // Resource types have the names that kubectl takes; other entries are phrases.

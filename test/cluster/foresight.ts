@@ -141,6 +141,8 @@ export async function guarded(world: World): Promise<Operator> {
     operations: ['UPDATE', 'DELETE'],
     apiGroup: operator.group,
     resource: '*',
+    // Objects outside of namespaces are not subject to its namespaceSelector.
+    scope: 'Namespaced',
     clientConfig: { ...byService(namespace, 'guard'), caBundle: server.caBundle },
   });
   return operator;

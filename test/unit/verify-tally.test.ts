@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   afterAlone,
@@ -8,15 +12,12 @@ import {
   type VitestReport,
 } from '../../scripts/verify/tally.ts';
 
-const one = (
-  fullName: string,
-  status: ReportedTest['status'],
-  ...tags: string[]
-): ReportedTest => ({
-  fullName,
+const one = (title: string, status: ReportedTest['status'], ...tags: string[]): ReportedTest => ({
+  ancestorTitles: [],
+  title,
   status,
   tags,
-  failureMessages: status === 'failed' ? [`${fullName} went wrong`] : [],
+  failureMessages: status === 'failed' ? [`${title} went wrong`] : [],
 });
 
 const reportOf = (tests: ReportedTest[], status = 'passed', message = ''): VitestReport => ({
@@ -84,4 +85,33 @@ test('what passes alone has passed, and is told; what fails again, or does not r
     '  d went wrong',
     'passed alone: b',
   ]);
+});
+
+test('a test that failed is really run again: vitest finds it by its name', () => {
+  const place = mkdtempSync(join(tmpdir(), 'teardown-gate-alone-'));
+  try {
+    symlinkSync(join(process.cwd(), 'node_modules'), join(place, 'node_modules'));
+    writeFileSync(
+      join(place, 'a.test.ts'),
+      `import { existsSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+describe('group (1+1)', () => {
+  test('fails once', () => {
+    const before = existsSync('ran');
+    writeFileSync('ran', '');
+    expect(before).toBe(true);
+  });
+  test('fails always', () => expect(1).toBe(2));
+});
+`,
+    );
+    const script = join(process.cwd(), 'scripts/verify/tests.ts');
+    const { status } = spawnSync(process.execPath, [script, 'small', 'a.test.ts'], { cwd: place });
+    const [counts, ...lines] = readFileSync(join(place, 'coverage/small.txt'), 'utf8').split('\n');
+    expect({ status, counts }).toEqual({ status: 1, counts: '1 1 0 1' });
+    expect(lines).toContain('passed alone: group (1+1) > fails once');
+    expect(lines).toContain('failed: group (1+1) > fails always');
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
 });
