@@ -17,14 +17,8 @@ import type {
   Wanted,
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { collectSamples, wantedSamples } from './admission/foreseen.ts';
-import {
-  ADMISSION_SOURCES,
-  closedWebhooks,
-  guardsAsked,
-  matchesRule,
-  oneForEachGuard,
-} from './admission/guards.ts';
+import { collectSamples } from './admission/foreseen.ts';
+import { ADMISSION_SOURCES, closedWebhooks, guardsAsked, matchesRule } from './admission/guards.ts';
 import {
   type Context,
   contextOf,
@@ -138,11 +132,11 @@ function forForecast(context: Context, { present }: Forecast, held: readonly Hel
     { places: conversionsOf(itemsIn(now.cluster.conversions)).map(backendOf) },
     { nodes: itemsIn(present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
     ...forLastRequest(context),
-    ...[...Map.groupBy(samples, ({ type }) => type)].map(([type, of]) => ({
+    ...samples.map(({ type }) => ({
       samples:
         type === NAMESPACE_TYPE || isAggregated(context, type)
           ? []
-          : [...wantedInputs(context, held, type), ...wantedSamples(context, type, of)],
+          : wantedInputs(context, held, type),
     })),
     ...samples.map(({ type, object, key }) => {
       const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
@@ -352,7 +346,7 @@ function needsOf(context: Context, held: Held): Wanted['partners'] {
 function trialsOf(context: Context, { finalizer, objects, type }: Held): Wanted['trials'] {
   // Only the aggregated server itself knows whether it honours dry runs.
   if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, type)) return [];
-  return oneForEachGuard(context, type, objects).map((object) => {
+  return objects.slice(0, 1).map((object) => {
     const asked = guardsAsked(context, 'UPDATE', type, object);
     const admission = asked && { admission: asked.map(({ text }) => text).join(' ') };
     return { type, object, finalizer, ...admission };

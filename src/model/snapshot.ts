@@ -88,7 +88,7 @@ export interface Forecast {
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
   together: string[];
-  /** Objects about which a webhook or policy is asked, by type and guard; see `wantedSamples`. */
+  /** Objects that an owner may need, by type and finalizer; see `wantedInputs`. */
   samples?: Record<string, SampleFound>;
 }
 
@@ -152,8 +152,7 @@ export interface ObjectGroup {
 
 /** The answer of the API server to a dry run that removes a finalizer. */
 export type Trial =
-  /** `seconds`: how long that took, from 1 s on. */
-  | { answer: 'accepted'; seconds?: number }
+  | { answer: 'accepted' }
   | { answer: 'refused'; message: string }
   /** Accepted, but the finalizer was still there in the answer: a webhook or the type put it back. */
   | { answer: 'undone' }
@@ -217,7 +216,7 @@ export interface Wanted {
      */
     admission?: string;
   }[];
-  /** Objects to look for in a forecast: those about which a webhook or policy would be asked. */
+  /** Objects to look for in a forecast: those that an owner may need. */
   samples?: {
     key: string;
     type: ResourceType;

@@ -255,7 +255,7 @@ const MAX_SEARCHED = 5_000;
 
 type WantedSample = NonNullable<Wanted['samples']>[number] & { namespace: string };
 
-/** Searches types for objects that `isMeant` accepts, such as one to which a webhook or policy applies: one list each. */
+/** Searches types for objects that `isMeant` accepts: one list each. */
 export async function readSamples(
   items: readonly WantedSample[],
   { api, signal }: Reading,
@@ -319,10 +319,8 @@ export async function tryDeletion(
     };
     return sendMutation(deleteRequest(path, options), deps);
   };
-  const begunAt = performance.now();
   const sent = await ask(object);
-  const seconds = Math.round((performance.now() - begunAt) / 1_000);
-  if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
+  if (sent.ok) return { answer: 'accepted' };
   if (namespace === '' || !isDeletedOrReplaced(sent.failure)) return trialOf(sent);
   // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
   // can refuse.

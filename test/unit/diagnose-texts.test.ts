@@ -252,19 +252,6 @@ test('a webhook whose namespace does not exist is a leftover, and its configurat
     expect(message).toContain('Service hooks/guard, which does not exist');
     expect(remedies[0]?.text).toMatch(/^Install the software behind Service hooks\/guard again/);
   }
-  // Another webhook of the configuration, which is served from another namespace, stays.
-  const [first] = guard((now) => {
-    withoutHooks(now);
-    const { validatingWebhooks: all } = now.cluster;
-    const [own] = all?.ok ? all.value : [];
-    if (!all?.ok || own === undefined) throw new Error('no webhook was recorded');
-    const service = { namespace: 'kube-system', name: 'other' };
-    all.value.push({ ...own, index: 1, name: 'other.example.com', service, rules: [] });
-  }).remedies;
-  expect(first?.text).toBe(
-    'Remove webhook guard.example.com from ValidatingWebhookConfiguration guard',
-  );
-  expect(first?.command).toContain('{"op":"remove","path":"/webhooks/0"}');
 });
 
 test('a container that is started again and again says first why it ended', () => {

@@ -71,7 +71,7 @@ const BEGIN_LATER: Record<string, string> = {
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
-    S21 S77 S77@1.32.2 condition-fails denied-by-policy denied-by-webhook put-back-untried`,
+    S77 S77@1.32.2 denied-by-policy denied-by-webhook put-back-untried`,
   'what its owner needs was deleted with the namespace': `
     many-references`,
   'the object would be terminating already, as its type is': `

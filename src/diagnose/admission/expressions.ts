@@ -15,7 +15,10 @@ export interface Requester {
 export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
-  object: Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
+  /** What is undefined is not known. */
+  object: Pick<ObjectFacts, 'namespace'> & {
+    name?: string;
+    labels?: Readonly<Record<string, string>> | undefined;
     annotations?: Readonly<Record<string, string>> | undefined;
   };
   /** Labels of the object's namespace; undefined if they are not known. */
@@ -99,31 +102,32 @@ export function evaluateCondition(
 const partial = (fields: object): Partial => new Partial(Object.entries(fields));
 const complete = (fields: object): unknown => new Map(Object.entries(fields));
 
-/** Returns the metadata of an object. A map of texts is absent if it is empty: the API server stores no empty maps. */
+/**
+ * Returns the metadata of an object; undefined fields are not known. A text or map is absent if it is empty: the API server
+ * stores no empty maps.
+ */
 function metadata(
-  fields: Record<string, string>,
-  maps: Record<string, Readonly<Record<string, string>> | undefined>,
+  fields: Record<string, string | Readonly<Record<string, string>> | undefined>,
   isTerminating: boolean,
 ): Partial {
-  const known = Object.entries(maps).flatMap(([key, texts]) =>
-    texts === undefined ? [] : [[key, Object.keys(texts).length > 0 ? complete(texts) : undefined]],
-  );
-  const texts = Object.entries(fields).map(([key, text]) => [key, text || undefined]);
+  const known = Object.entries(fields).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    const stored = typeof value === 'string' ? value : complete(value);
+    return [[key, Object.keys(value).length > 0 ? stored : undefined]];
+  });
   const deletionTimestamp = isTerminating ? new Unnamed() : undefined;
-  return partial({ ...Object.fromEntries([...texts, ...known]), deletionTimestamp });
+  return partial({ ...Object.fromEntries(known), deletionTimestamp });
 }
 
 function scopeOf(request: AdmissionRequest): Record<string, unknown> {
   const { operation, type, object, namespaceLabels: labels, requester, isDryRun } = request;
   const [resource = '', subResource] = type.resource.split('/');
   const { group, version, kind } = type;
-  const { name, namespace, labels: own, annotations } = object;
-  const stored = partial({
-    metadata: metadata({ name, namespace }, { labels: own, annotations }, request.isTerminating),
-  });
+  const stored = partial({ metadata: metadata({ ...object }, request.isTerminating) });
+  const { name, namespace } = object;
   const isEnding = request.isNamespaceTerminating;
   const place = partial({
-    metadata: metadata({ name: namespace }, { labels }, isEnding),
+    metadata: metadata({ name: namespace, labels }, isEnding),
     status: partial({ phase: isEnding ? 'Terminating' : 'Active' }),
   });
   // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection), which has no name

@@ -1,3 +1,4 @@
+import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import type {
   Candidate,
   LabelRequirement,
@@ -8,7 +9,7 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { type Context, itemsIn, typeName, webhooksOf, withService } from '../context.ts';
-import { type Account, NAMESPACE_CONTROLLERS } from '../rights.ts';
+import type { Account } from '../rights.ts';
 import { type AdmissionRequest, evaluateCondition, type Requester } from './expressions.ts';
 
 // Which webhooks and policies the API server asks about a request (apiserver pkg/admission/plugin).
@@ -50,21 +51,29 @@ export interface Guard {
 export type Operation = AdmissionRequest['operation'];
 
 /** Lists the guards that the API server may apply to requests for the type; a policy's exclusions are not evaluated. */
-export function guardsFor(context: Context, operation: Operation, type: ResourceType): Guard[] {
-  const { labels } = context.now.namespace;
-  const common = (owner: WebhookFacts | PolicyFacts) => ({
-    matchConditions: owner.matchConditions ?? [],
+export function guardsFor(
+  context: Context,
+  operation: Operation,
+  type: ResourceType,
+  labels = context.now.namespace.labels,
+): Guard[] {
+  const { forecast } = context.now;
+  const isHere = ({ namespaceSelector }: WebhookFacts | PolicyFacts | PolicyBindingFacts) =>
+    matchesPlace(labels, namespaceSelector, type);
+  const common = ({ matchConditions = [], ...owner }: WebhookFacts | PolicyFacts) => ({
+    matchConditions,
     looksAt: [
       ...(owner.dependsOnUser ? ['who asks'] : []),
       ...(owner.dependsOnDryRun ? ['whether it is a dry run'] : []),
       // During a deletion, a dry run sees what the real request sees.
-      ...(owner.dependsOnDeletion && context.now.forecast !== undefined
-        ? ['whether something is being deleted']
-        : []),
+      ...(owner.dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
     ],
   });
   const webhooks = webhooksOf(context)
-    .filter((webhook) => matchesWebhook(webhook, operation, type, labels))
+    .filter(isHere)
+    .filter(({ matchPolicy, rules }) =>
+      rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')),
+    )
     .map((webhook): Guard => {
       const { kind, name } = webhook.configuration;
       return {
@@ -76,53 +85,51 @@ export function guardsFor(context: Context, operation: Operation, type: Resource
         objectSelector: webhook.objectSelector,
       };
     });
-  const isHere = ({ namespaceSelector }: PolicyFacts | PolicyBindingFacts): boolean =>
-    matchesPlace(labels, namespaceSelector, type);
   const policies = policiesOf(context).filter(
-    (policy) =>
-      policy.rules.some((rule) => matchesRule(rule, operation, type, false)) && isHere(policy),
+    (policy) => isHere(policy) && policy.rules.some((rule) => matchesRule(rule, operation, type)),
   );
-  const bound = bindingsOf(context)
-    .filter(isHere)
-    .flatMap((binding) =>
-      policies
-        .filter(({ name }) => name === binding.policy)
-        .map(
-          (policy): Guard => ({
-            ...common(policy),
-            text: `policy ${policy.name}, bound by ${binding.name}`,
-            policy,
-            binding,
-            isMutating: policy.kind === 'MutatingAdmissionPolicy',
-            mayDeny: binding.actions.includes('Deny'),
-            objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
-          }),
-        ),
-    );
+  const bound = policies.flatMap((policy) =>
+    bindingsOf(context)
+      .filter((binding) => isHere(binding) && binding.policy === policy.name)
+      .map(
+        (binding): Guard => ({
+          ...common(policy),
+          text: `policy ${policy.name}, bound by ${binding.name}`,
+          policy,
+          binding,
+          isMutating: policy.kind === 'MutatingAdmissionPolicy',
+          mayDeny: binding.actions.includes('Deny'),
+          objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
+        }),
+      ),
+  );
   return [...webhooks, ...bound];
 }
 
 /** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
 export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
-  const { operation, type, object } = request;
+  const { operation, type } = request;
+  const { name, labels } = request.object;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
   const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
-  const isMeant = ({ resourceNames: names, ...rule }: MatchRule): boolean =>
-    matchesRule(rule, operation, type, false) &&
-    (names.length === 0 || (!isOfMany && names.includes(object.name)));
+  const isNamed = (names: readonly string[]): boolean =>
+    names.length === 0 || (!isOfMany && (name === undefined || names.includes(name)));
+  const isMeant = ({ resourceNames, ...rule }: MatchRule): boolean =>
+    matchesRule(rule, operation, type) && isNamed(resourceNames);
   if (guard.policy?.rules.some(isMeant) === false) return false;
-  if (!matchesLabels(guard.objectSelector, object.labels)) return false;
+  if (labels && !matchesLabels(guard.objectSelector, labels)) return false;
   // One condition that is false is enough, whatever the others are (KEP-3716).
   const results = guard.matchConditions.map((one) => evaluateCondition(one, request));
   return results.includes(false) ? false : results.includes(undefined) ? undefined : true;
 }
 
-/** Returns the first validation that is false for the request; undefined: which one cannot be evaluated. */
+/** Returns the first validation that is false for the request; undefined: which one cannot be evaluated, or a webhook. */
 export function denialOf(
   { policy }: Guard,
   request: AdmissionRequest,
 ): { expression: string; message: string } | 'none' | undefined {
-  const { validations = [], variables } = policy ?? {};
+  if (policy === undefined) return undefined;
+  const { validations = [], variables } = policy;
   const results = validations.map(({ expression }) =>
     evaluateCondition(expression, request, variables),
   );
@@ -131,20 +138,7 @@ export function denialOf(
 
 /** Reports whether the guard is asked about the request and may refuse it. */
 export function mayRefuse(guard: Guard, request: AdmissionRequest): boolean {
-  const isOpen = guard.webhook !== undefined || denialOf(guard, request) !== 'none';
-  return isOpen && isGuardAsked(guard, request) === true;
-}
-
-/** Returns the first object, and one more for each guard that applies only to updates of other objects. */
-export function oneForEachGuard<T extends Candidate>(
-  context: Context,
-  type: ResourceType,
-  objects: readonly T[],
-): T[] {
-  const meant = guardsFor(context, 'UPDATE', type).map((guard) =>
-    objects.find((object) => mayRefuse(guard, realRequests(context, 'UPDATE', type, object)[0])),
-  );
-  return [...new Set([objects[0], ...meant])].filter((object) => object !== undefined);
+  return isGuardAsked(guard, request) === true && denialOf(guard, request) !== 'none';
 }
 
 /**
@@ -161,11 +155,11 @@ export function guardsAsked(
   const { cluster, namespace } = context.now;
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
   if (isElsewhere || ADMISSION_SOURCES.some((key) => cluster[key]?.ok !== true)) return undefined;
-  const requests = realRequests(context, operation, type, object);
-  const guards = guardsFor(context, operation, type).map((guard) => {
-    const answers = new Set(requests.map((request) => isGuardAsked(guard, request)));
-    return { guard, asked: answers.size === 1 ? [...answers][0] : undefined };
-  });
+  const request = realRequest(context, operation, type, object);
+  const guards = guardsFor(context, operation, type).map((guard) => ({
+    guard,
+    asked: isGuardAsked(guard, request),
+  }));
   if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
   return guards
     .flatMap(({ guard, asked }) => (asked === false ? [] : [guard]))
@@ -180,44 +174,28 @@ export function requesterOf({ namespace, name }: Account): Requester {
   return { username, groups: [...groups, 'system:authenticated'] };
 }
 
-/** Returns the requests that may be sent, the most likely first. The gate's own dry run has another user. */
-export function realRequests(
+const NAMESPACE_CONTROLLER: Account = { namespace: 'kube-system', name: 'namespace-controller' };
+
+/** Returns the request that will be sent: anyone deletes a Namespace, and any controller removes a finalizer. */
+export function realRequest(
   { now: { namespace } }: Context,
   operation: Operation,
   type: ResourceType,
   // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
   { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
-): [AdmissionRequest, ...AdmissionRequest[]] {
-  const request = {
+): AdmissionRequest {
+  const isOfController = operation === 'DELETE' || typeName(type) === typeName(FINALIZE);
+  const controller = isOfController ? requesterOf(NAMESPACE_CONTROLLER) : undefined;
+  return {
     ...{ operation, type, object: { name, namespace: place, labels, annotations } },
     namespaceLabels: namespace.labels,
+    requester: type === NAMESPACE_TYPE ? 'unnamed' : controller,
     // Finalizers are removed from terminating objects, whose namespace is terminating then.
     ...{ isDryRun: false, isTerminating: operation === 'UPDATE', isNamespaceTerminating: true },
   };
-  const [requester, ...others] = sendersOf(`${operation} ${typeName(type)}`);
-  return [{ ...request, requester }, ...others.map((other) => ({ ...request, requester: other }))];
 }
 
-/** Returns who may send a request: anyone deletes a Namespace, and any controller removes a finalizer. */
-function sendersOf(request: string): AdmissionRequest['requester'][] {
-  if (request === 'DELETE namespaces') return ['unnamed'];
-  return /^DELETE |^UPDATE namespaces\/finalize$/.test(request)
-    ? NAMESPACE_CONTROLLERS.map(requesterOf)
-    : [undefined];
-}
-
-/** Returns the same request as the gate has sent it, as a dry run. */
-export function asTried(
-  { now: { forecast } }: Context,
-  request: AdmissionRequest,
-): AdmissionRequest {
-  const isUnderWay = forecast === undefined;
-  const isTerminating = request.isTerminating && isUnderWay;
-  const tried = { isDryRun: true, isTerminating, isNamespaceTerminating: isUnderWay };
-  return { ...request, requester: 'unnamed', ...tried };
-}
-
-/** Returns the webhooks whose Service such a request needs. */
+/** Returns the webhooks that fail closed and whose Service such a request needs. */
 export function closedWebhooks(
   context: Context,
   operation: Operation,
@@ -225,25 +203,10 @@ export function closedWebhooks(
   labels: Record<string, string>,
   place = context.now.namespace.labels,
 ) {
-  return withService(webhooksOf(context)).filter(
-    (webhook) =>
-      webhook.failurePolicy === 'Fail' &&
-      matchesWebhook(webhook, operation, type, place) &&
-      matchesLabels(webhook.objectSelector, labels),
-  );
-}
-
-/** Reports whether a webhook is asked (apiserver pkg/admission/plugin/webhook/predicates). */
-function matchesWebhook(
-  { matchPolicy, namespaceSelector, rules }: WebhookFacts,
-  operation: Operation,
-  type: ResourceType,
-  place: Record<string, string>,
-): boolean {
-  return (
-    rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')) &&
-    matchesPlace(place, namespaceSelector, type)
-  );
+  const asked = guardsFor(context, operation, type, place)
+    .filter(({ objectSelector }) => matchesLabels(objectSelector, labels))
+    .flatMap(({ webhook }) => (webhook?.failurePolicy === 'Fail' ? [webhook] : []));
+  return withService(asked);
 }
 
 /**
@@ -267,7 +230,7 @@ export function matchesRule(
   rule: Omit<MatchRule, 'resourceNames'>,
   operation: Operation,
   { group, version, resource: path, namespaced }: ResourceType,
-  isExact: boolean,
+  isExact = false,
 ): boolean {
   const has = (list: readonly string[], value: string): boolean =>
     list.includes('*') || list.includes(value);

@@ -1,11 +1,10 @@
-import { escapeForRegExp, upperFirst } from '../../base/text.ts';
+import { upperFirst } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type {
   Candidate,
   LabelRequirement,
   ObjectFacts,
   PolicyBindingFacts,
-  PolicyFacts,
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
@@ -32,20 +31,18 @@ import {
   type ContentError,
   classifyErrorText,
   type ErrorOf,
-  UNNAMED_WEBHOOK,
 } from '../error-texts.ts';
 import {
   bindingsOf,
   closedWebhooks,
   type Guard,
-  guardsAsked,
   guardsFor,
   isGuardAsked,
   matchesLabels,
   matchesRule,
   type Operation,
   policiesOf,
-  realRequests,
+  realRequest,
 } from './guards.ts';
 
 // The findings about webhooks and policies that refuse a request, with their remedies.
@@ -58,50 +55,40 @@ export function admissionResult(
   error: AdmissionError,
   request: string,
 ): RuleResult {
-  switch (error.kind) {
-    case 'policy-denied':
-      return policyDenied(context, error, request);
-    case 'webhook-denied':
-      return webhookDenied(context, error, request, findWebhook(context, error));
-    default:
-      return unreachableWebhook(context, error, request, findWebhook(context, error));
-  }
+  if (error.kind === 'policy-denied') return policyDenied(context, error, request);
+  const webhook = findWebhook(context, error);
+  return error.kind === 'webhook-denied'
+    ? webhookDenied(context, error, request, webhook)
+    : unreachableWebhook(context, error, request, webhook);
 }
 
 /**
  * Finds a webhook by its name. Several configurations may have webhooks of one name; the Service in the error
  * decides, then whether they select this namespace at all.
  */
-export function findWebhook(
+function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
 ): WebhookFacts | undefined {
-  const named = webhooksOf(context).filter(({ name, matchConditions }) =>
-    error.webhook === UNNAMED_WEBHOOK
-      ? matchConditions.some((one) => error.text.includes(`'${one}'`))
-      : name === error.webhook,
-  );
-  const service = error.kind === 'webhook-unreachable' ? error.service : undefined;
-  const called = named.filter(
-    (webhook) =>
-      service === undefined ||
-      (webhook.service && serviceText(webhook.service) === serviceText(service)),
-  );
-  const selecting = (called.length > 0 ? called : named).filter(({ namespaceSelector }) =>
-    matchesLabels(namespaceSelector, context.now.namespace.labels),
-  );
-  return selecting[0] ?? called[0] ?? named[0];
+  const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
+  const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
+  const isCalled = ({ service }: WebhookFacts): boolean =>
+    service !== undefined && serviceText(service) === called;
+  const isHere = ({ namespaceSelector }: WebhookFacts): boolean =>
+    matchesLabels(namespaceSelector, context.now.namespace.labels);
+  return named.find(isCalled) ?? named.find(isHere) ?? named[0];
+}
+
+/** Reports whether the error is a refusal by this webhook or policy. */
+export function isErrorOf(context: Context, error: AdmissionError, guard: Guard): boolean {
+  if (error.kind === 'policy-denied') return guard.policy?.name === error.policy;
+  return guard.webhook !== undefined && guard.webhook === findWebhook(context, error);
 }
 
 /** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
 function configurationSubject(webhook: WebhookFacts | undefined, name: string): Subject {
   const { kind, name: own } = webhook?.configuration ?? { kind: 'Webhook', name };
   return { apiVersion: API, kind, name: own };
-}
-
-/** Returns "webhook guard.example.com of ValidatingWebhookConfiguration guard". */
-function webhookText({ configuration: { kind, name: own }, name }: WebhookFacts): string {
-  return `webhook ${name} of ${kind} ${own}`;
 }
 
 /** Writes a patch of one webhook; its name proves that the position is still the same. */
@@ -133,23 +120,10 @@ function unreachableWebhook(
   const subject = configurationSubject(webhook, name);
   const what = `${subject.kind} ${subject.name}`;
   const place = `/webhooks/${webhook?.index}`;
-  const { end, ...how } =
-    webhook !== undefined && isShared(context, webhook)
-      ? {
-          end: `remove webhook ${name} from ${what}`,
-          command: patchWebhook(webhook, { op: 'remove', path: place }),
-          risk: 'this webhook stops for the whole cluster',
-        }
-      : {
-          end: `delete ${what}`,
-          command: kubectl('delete', ...objectArgs(subject)),
-          risk: 'all its webhooks stop for the whole cluster',
-        };
   const ignoring = { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' };
-  const field = `webhooks[${webhook?.index}].clientConfig`;
   const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
   const quote = answer === undefined ? undefined : shortQuote(answer);
-  const told = quote === undefined ? '' : `: ${quote}`;
+  const end = `delete ${what}`;
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
     ...{ subject, quote },
@@ -158,17 +132,12 @@ function unreachableWebhook(
     failure: cause,
     endpoint: {
       object: subject,
-      caBundle: `${field}.caBundle of ${what}`,
+      caBundle: `webhooks[${webhook?.index}].clientConfig.caBundle of ${what}`,
       caInjection: webhook?.configuration.caInjection,
     },
     says: (server) =>
-      `cannot be called for ${request}: its webhook ${name} is served by ${server}${told}`,
-    evidence: [
-      text,
-      webhook === undefined
-        ? 'the webhook configuration that has it could not be read'
-        : `${what}: failurePolicy ${webhook.failurePolicy}`,
-    ],
+      `cannot be called for ${request}: its webhook ${name} is served by ${server}${quote === undefined ? '' : `: ${quote}`}`,
+    evidence: [text, ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy}`] : [])],
     or: [
       withRole('or', {
         text: `Let requests pass while webhook ${name} of ${what} cannot be called`,
@@ -180,20 +149,12 @@ function unreachableWebhook(
       before: `${end} before the namespace that serves it`,
       late: `${upperFirst(end)}: its Service is being deleted with its namespace, so it can no longer be called`,
       end,
-      ...how,
+      command: kubectl('delete', ...objectArgs(subject)),
+      risk: 'all its webhooks stop for the whole cluster',
     },
   });
   // Its configuration, which the commands name, is not known.
   return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
-}
-
-/** Reports whether other webhooks of the configuration are served from elsewhere: they must stay. */
-function isShared(context: Context, { configuration, service }: WebhookFacts): boolean {
-  return webhooksOf(context).some(
-    (other) =>
-      other.configuration.uid === configuration.uid &&
-      other.service?.namespace !== service?.namespace,
-  );
 }
 
 /**
@@ -226,44 +187,24 @@ export function deadWebhook(
   return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
 }
 
-/** Says where a denial can be ended: a message that names an object of this namespace, or a field, is about an object. */
-function scopeOf({ now: { namespace } }: Context, message: string): 'namespace' | 'cluster' {
-  const path = new RegExp(`(?<![\\w.-])${escapeForRegExp(namespace.name)}/[a-z0-9]`);
-  // Expressions of policies read `object.spec`, and finalizers are not what a person changes.
-  const isOfField = /(?<![\w.])(?:spec\.\w|metadata\.(?:labels|annotations)\b)/.test(message);
-  return path.test(message) || isOfField ? 'namespace' : 'cluster';
-}
-
 function webhookDenied(
   context: Context,
-  error: ErrorOf<'webhook-denied'>,
+  { message, text, ...error }: ErrorOf<'webhook-denied'>,
   request: string,
   webhook: WebhookFacts | undefined,
 ): RuleResult {
   const name = webhook?.name ?? error.webhook;
   const subject = configurationSubject(webhook, name);
-  const words = error.message === '' ? 'without explanation' : error.message;
   const servers = webhook?.service ? actorsBehind(context, webhook.service).map(actorText) : [];
-  return {
-    code: 'admission-denied',
-    subject,
+  const words = message || 'without explanation';
+  return denied(subject, `denies ${request} by its webhook ${name}: ${words}`, words, {
+    evidence: [text],
     // The workload that answers, if only one can.
     servedBy: servers.length === 1 ? servers[0] : undefined,
-    message: `denies ${request} by its webhook ${name}: ${words}`,
-    quote: words,
-    scope: scopeOf(context, words),
-    evidence: [error.text],
-    certainty: 'likely',
-    remedies: [
-      satisfyRemedy(`webhook ${name}`, words),
-      ...(webhook === undefined
-        ? [findConfiguration(name)]
-        : [
-            showObjectRemedy(`See which requests ${subject.kind} ${subject.name} checks`, subject),
-            webhookExemption(context, webhook, request),
-          ]),
-    ],
-  };
+    remedies: webhook
+      ? [exemptWebhook(context, webhook, request), showSubject(subject)]
+      : [findConfiguration(name)],
+  });
 }
 
 function policyDenied(
@@ -271,41 +212,45 @@ function policyDenied(
   error: ErrorOf<'policy-denied'>,
   request: string,
 ): RuleResult {
-  const { message } = error;
+  const { message, text } = error;
+  const isValidating = /\bValidatingAdmissionPolicy '/.test(text);
   const policy = policiesOf(context).find(({ name }) => name === error.policy);
-  const binding = bindingsOf(context).find(({ name }) => name === error.binding);
-  const isValidating = /\bValidatingAdmissionPolicy '/.test(error.text);
   const kind = policy?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   const subject = { apiVersion: API, kind, name: error.policy };
-  const exemption = binding && bindingExemption(context, kind, binding);
-  return {
-    code: 'admission-denied',
-    subject,
-    message: `denies ${request}: ${message}`,
-    quote: message,
-    scope: scopeOf(context, message),
-    evidence: [error.text],
-    certainty: 'likely',
-    remedies: [
-      satisfyRemedy(`${kind} ${error.policy}`, message),
-      showObjectRemedy(`See what ${kind} ${error.policy} asks for`, subject),
-      ...(exemption === undefined ? [] : [withRole('or', exemption)]),
-    ],
-  };
+  const binding = bindingsOf(context).find(({ name }) => name === error.binding);
+  return denied(subject, `denies ${request}: ${message}`, message, {
+    evidence: [text],
+    remedies: [...(binding ? [exemptBinding(context, kind, binding)] : []), showSubject(subject)],
+  });
 }
 
 /** The texts of a policy that fails instead of deciding (policy_dispatcher.go, policy/validating/validator.go). */
 const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
 
-function satisfyRemedy(who: string, words: string): Remedy {
+/** Returns the finding about somebody who says no; `words`: his own. */
+function denied(
+  subject: Subject,
+  message: string,
+  words: string,
+  more: Pick<RuleResult, 'evidence' | 'servedBy' | 'remedies'>,
+): RuleResult {
+  const who = `${subject.kind} ${subject.name}`;
   const misses = classifyErrorText(words).some(({ kind }) => kind === 'not-found');
-  return withRole('now', {
-    text: FAILS.test(words)
-      ? `Fix the error of ${who}: ${shortQuote(words)}`
-      : misses
-        ? `Create what ${who} does not find, unless it belongs in this namespace: a terminating namespace accepts no new objects`
-        : `Do what the message of ${who} asks for`,
-  });
+  const text = FAILS.test(words)
+    ? `Fix the error of ${who}: ${shortQuote(words)}`
+    : misses
+      ? `Create what ${who} does not find, unless it belongs in this namespace: a terminating namespace accepts no new objects`
+      : `Do what the message of ${who} asks for`;
+  return {
+    code: 'admission-denied',
+    ...{ subject, message, quote: words, certainty: 'likely' },
+    ...more,
+    remedies: [withRole('now', { text }), ...more.remedies],
+  };
+}
+
+function showSubject(subject: Subject): Remedy {
+  return showObjectRemedy(`See what ${subject.kind} ${subject.name} asks for`, subject);
 }
 
 /** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
@@ -316,31 +261,33 @@ function withExemption({ now: { namespace } }: Context, selector: readonly Label
   );
 }
 
-function webhookExemption(context: Context, webhook: WebhookFacts, request: string): Remedy {
-  const matchExpressions = withExemption(context, webhook.namespaceSelector);
-  const path = `/webhooks/${webhook.index}/namespaceSelector`;
+function exemptWebhook(context: Context, webhook: WebhookFacts, request: string): Remedy {
+  const { configuration, index, name, namespaceSelector } = webhook;
+  const value = { matchExpressions: withExemption(context, namespaceSelector) };
   const all = request.startsWith('DELETE') ? ', with all that it deletes' : '';
   return withRole('or', {
-    text: `Exempt this namespace from ${webhookText(webhook)}`,
-    command: patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } }),
+    text: `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`,
+    command: patchWebhook(webhook, {
+      ...{ op: 'add', path: `/webhooks/${index}/namespaceSelector`, value },
+    }),
     risk: `the webhook no longer checks anything in this namespace: the ${request} that it refused is carried out${all}`,
   });
 }
 
-function bindingExemption(
+function exemptBinding(
   context: Context,
   policy: string,
   { name, namespaceSelector: own }: PolicyBindingFacts,
-): Omit<Remedy, 'role'> {
+): Remedy {
   const target = objectArgs({ kind: `${policy}Binding`, name });
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
   const patch = { spec: { matchResources: { namespaceSelector } } };
-  return {
+  return withRole('or', {
     text: `Exempt this namespace from binding ${name}`,
     command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
     risk: 'the policy no longer checks or changes anything in this namespace',
-  };
+  });
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
@@ -370,60 +317,58 @@ export function mutatingResults(
   object: Candidate,
   does: string,
 ): RuleResult[] {
-  const requests = realRequests(context, 'UPDATE', type, object);
-  const guards = guardsFor(context, 'UPDATE', type).filter(
-    (guard) => guard.isMutating && requests.some((one) => isGuardAsked(guard, one) !== false),
-  );
-  const isKnown = guardsAsked(context, 'UPDATE', type, object) !== undefined;
-  const isCertain = isKnown && guards.length === 1 && guards[0]?.looksAt.length === 0;
-  return guards.map(({ webhook, policy, binding, text }) => {
-    const { kind, name } = webhook?.configuration ?? (policy as PolicyFacts);
+  const request = realRequest(context, 'UPDATE', type, object);
+  const guards = guardsFor(context, 'UPDATE', type)
+    .filter(({ isMutating }) => isMutating)
+    .map((guard) => ({ guard, asked: isGuardAsked(guard, request) }))
+    .filter(({ asked }) => asked !== false);
+  return guards.flatMap(({ guard, asked }) => {
+    const { webhook, policy, binding, looksAt, text } = guard;
+    const owner = webhook?.configuration ?? policy;
+    if (owner === undefined) return [];
+    const { kind, name } = owner;
+    const isCertain = guards.length === 1 && asked === true && looksAt.length === 0;
+    const exempt = webhook
+      ? [exemptWebhook(context, webhook, 'UPDATE')]
+      : binding
+        ? [exemptBinding(context, kind, binding)]
+        : [];
     const subject = { apiVersion: API, kind, name };
-    const limit = limitRemedy(webhook ?? (policy as PolicyFacts), type);
-    const exemption = webhook
-      ? webhookExemption(context, webhook, 'UPDATE')
-      : binding && bindingExemption(context, kind, binding);
-    const last = exemption && withRole(limit === undefined ? 'now' : 'or', exemption);
+    const limit = limitRemedy(guard, subject, type);
     return {
       code: 'admission-denied',
       subject,
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      remedies: [
-        ...(limit === undefined ? [] : [limit]),
-        ...(last === undefined ? [] : [last]),
-        showObjectRemedy(`See which requests ${kind} ${name} changes`, subject),
-      ],
+      remedies: limit ? [limit, ...exempt] : exempt.map((one) => withRole('now', one)),
     };
   });
 }
 
-/**
- * Returns the remedy that limits a mutating webhook or policy to new objects; none if a rule is about updates alone.
- */
-function limitRemedy(guard: WebhookFacts | PolicyFacts, type: ResourceType): Remedy | undefined {
-  const isWebhook = 'configuration' in guard;
-  const what = isWebhook ? webhookText(guard) : `policy ${guard.name}`;
-  const place = isWebhook
-    ? `/webhooks/${guard.index}/rules`
-    : '/spec/matchConstraints/resourceRules';
-  const matching = guard.rules.flatMap((rule, index) =>
-    matchesRule(rule, 'UPDATE', type, false) ? [{ rule, index }] : [],
+/** Returns the remedy that limits a mutating guard to new objects; none if a rule is about updates alone. */
+function limitRemedy(
+  { webhook, policy }: Guard,
+  { kind, name }: Subject,
+  type: ResourceType,
+): Remedy | undefined {
+  const { rules = [] } = webhook ?? policy ?? {};
+  const matching = rules.flatMap((rule, index) =>
+    matchesRule(rule, 'UPDATE', type) ? [{ rule, index }] : [],
   );
-  if (matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type, false))) return undefined;
+  if (matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type))) return undefined;
+  const place = webhook
+    ? `/webhooks/${webhook.index}/rules`
+    : '/spec/matchConstraints/resourceRules';
   const patch = matching.map(({ index }) => ({
     ...{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] },
   }));
+  const what = webhook ? `webhook ${webhook.name} of ${kind} ${name}` : `policy ${name}`;
   return withRole('now', {
     text: `Limit ${what} to CREATE`,
-    command: isWebhook ? patchWebhook(guard, ...patch) : patchCommand(objectArgs(guard), patch),
+    command: webhook
+      ? patchWebhook(webhook, ...patch)
+      : patchCommand(objectArgs({ kind, name }), patch),
     risk: 'it no longer changes objects that are updated, in the whole cluster',
   });
-}
-
-/** Reports whether the error is a refusal by this webhook or policy. */
-export function isErrorOf(context: Context, error: AdmissionError, guard: Guard): boolean {
-  if (error.kind === 'policy-denied') return guard.policy?.name === error.policy;
-  return guard.webhook !== undefined && guard.webhook === findWebhook(context, error);
 }

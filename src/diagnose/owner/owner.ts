@@ -92,20 +92,19 @@ export function ownerResults(
   const others = [...suspects, ...excluded.map(({ suspect }) => suspect)];
   const isInCluster = [owner, ...others].some(workloadExists);
   if (!isInCluster && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
-  const { results: obstacles, ...open } = judgeRemoval(context, held, owner);
-  const [refusing] = [...open.toGate, ...obstacles];
+  const { results: obstacles, questions } = judgeRemoval(context, held, owner);
   // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
   const removal =
     isForeseen(context, held) && verdict !== 'missing'
       ? []
-      : removalRemedies(context, held, siblings, refusing?.subject);
+      : removalRemedies(context, held, siblings, obstacles[0]?.subject);
   const results =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
       : verdict === 'missing' || owner?.actor === undefined
         ? [noOwner(context, held, ownership, removal)]
         : workloadResults(ownership, {
-            ...{ context, held, removal, obstacles, questions: open.questions },
+            ...{ context, held, removal, obstacles, questions },
             ...{ candidate: owner, actor: owner.actor },
           });
   const [first] = results;

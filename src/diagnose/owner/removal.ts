@@ -1,6 +1,6 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
-import { guardsAsked, mayRefuse, realRequests, requesterOf } from '../admission/guards.ts';
+import { guardsAsked, mayRefuse, realRequest, requesterOf } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
 import { admissionResult, mutatingResults, refusesOtherChange } from '../admission/refusals.ts';
 import { actorsBehind } from '../backends.ts';
@@ -39,7 +39,6 @@ export function judgeRemoval(
   return {
     results: [...new Map(results.map((result) => [resultId(result), result])).values()],
     questions: [...new Set(all.flatMap(({ questions }) => questions))],
-    toGate: all.flatMap(({ toGate }) => toGate),
   };
 }
 
@@ -81,7 +80,7 @@ function judgeObject(
         ? 'adds a finalizer to the object, which the API server refuses'
         : errors.some(refusesOtherChange) && CHANGES;
   if (does) return { ...UNDECIDED, results: mutatingResults(context, type, object, does) };
-  const [real] = realRequests(context, 'UPDATE', type, object);
+  const real = realRequest(context, 'UPDATE', type, object);
   const requester = account && requesterOf(account);
   const who = account === undefined ? 'its owner' : accountText(account);
   return judgeAdmission(context, { ...real, requester }, who, trial);
@@ -95,7 +94,7 @@ export function untriedAdmission(context: Context, held: Held, owner: Actor): st
   return held.objects.slice(0, 1).flatMap((object) => {
     const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
     if (trial?.answer !== 'unknown') return [];
-    const [request] = realRequests(context, 'UPDATE', held.type, object);
+    const request = realRequest(context, 'UPDATE', held.type, object);
     const untried = (guardsAsked(context, 'UPDATE', held.type, object) ?? []).filter(
       (guard) =>
         (guard.isMutating || (guard.mayDeny && mayRefuse(guard, request))) &&

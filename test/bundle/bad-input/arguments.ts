@@ -18,7 +18,7 @@ export const ARGUMENTS: readonly TerminalCase[] = [
   {
     what: 'a kubeconfig that is not there',
     args: () => ['demo', '--kubeconfig', '/nonexistent/config'],
-    says: /cannot read kubeconfig \/nonexistent\/config: no such file/,
+    says: /found no cluster to talk to: \/nonexistent\/config does not exist/,
     exitCode: 2,
   },
   {

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JsonObject } from '../../../src/base/json.ts';
 import {
   byService,
   createWebhook,
@@ -197,58 +196,4 @@ const twoDead: Scenario = {
   }),
 };
 
-/** Only one of two webhooks of a configuration was left behind. */
-const shared: Scenario = {
-  id: 'webhook-beside-another',
-  title: 'the namespace behind one of two webhooks of a configuration does not exist',
-  setUp: async (world) => {
-    await createLedger(world);
-    await guardLedger(world, byService(world.name('uninstalled'), 'guard'));
-    const guard = webhookRef(world);
-    const webhooks = (await world.client.get(guard))['webhooks'] as JsonObject[];
-    const other = {
-      ...webhooks[0],
-      name: `notary.${world.domain('example.com')}`,
-      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'none' } },
-      clientConfig: byService(world.name('platform'), 'notary'),
-    };
-    await world.client.patch(guard, { webhooks: [...webhooks, other] });
-  },
-  settle: contentFails(/service "guard" not found/),
-  expect: (world) => ({
-    ...stuck([
-      {
-        ...failing(world),
-        says: [/whose namespace does not exist/],
-        advises: [/^Remove webhook \S+ from ValidatingWebhookConfiguration/],
-      },
-    ]),
-    queued: LEDGER_QUEUED,
-  }),
-};
-
-/** On DELETE there is no object, so conditions about it fail; the answer does not say whose they are. */
-const conditionFails: Scenario = {
-  id: 'condition-fails',
-  title: 'a live webhook has a condition that fails on every deletion',
-  setUp: async (world) => {
-    const clientConfig = await startWebhook(world, () => 'allow');
-    await createLedger(world);
-    await guardLedger(world, clientConfig, { condition: 'object.metadata.labels.tier == "gold"' });
-  },
-  settle: contentFails(/is forbidden: expression .* resulted in error/),
-  expect: (world) => ({
-    ...stuck([
-      {
-        code: 'admission-denied',
-        subject: webhookRef(world),
-        says: [/resulted in error/],
-        advises: [/Fix the error of/, /Exempt/],
-      },
-    ]),
-    queued: LEDGER_QUEUED,
-  }),
-  cure: (world) => world.client.delete(webhookRef(world)),
-};
-
-export const webhooks = [s15, s17, s19, bystander, twoDead, shared, conditionFails];
+export const webhooks = [s15, s17, s19, bystander, twoDead];
