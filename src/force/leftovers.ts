@@ -1,27 +1,23 @@
+import { listNames } from '../base/text.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { namespaceFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
+import { objectFacts, typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { ALL_TYPES, heldText, orphanRefusal, remainsText } from './plan.ts';
-import { checkNamespace, type Writing } from './writes.ts';
+import { orphanRefusal, type Writing } from './writes.ts';
 
-type Orphan = ForceRecord['orphans'][number];
-
-/**
- * Objects that are still in the namespace, with the names of their types, and what could not be listed: its objects
- * are unknown, not absent.
- */
+/** Objects that are still in the namespace, and what could not be listed: its objects are unknown, not absent. */
 export interface Leftovers {
-  objects: (readonly [type: string, Orphan])[];
+  objects: ForceRecord['orphans'];
   unread: NotInspected[];
 }
 
 /** The limit for the answer of readyz: "ok", or an error that names the failed checks. */
 const MAX_READY_BYTES = 4_096;
+const MAX_NAMES = 10;
 
 /**
  * Lists every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
@@ -35,16 +31,15 @@ export async function listLeftovers(
   const ready = await api.text('/readyz', { signal, maxBytes: MAX_READY_BYTES });
   const discovery = await api.discover({ signal });
   if (!discovery.ok) {
-    return { objects: [], unread: [{ what: ALL_TYPES, reason: discovery.failure.message }] };
+    const reason = discovery.failure.message;
+    return { objects: [], unread: [{ what: 'the list of resource types', reason }] };
   }
   const { types, failedGroups } = discovery.value;
   const definitions = await readSource(CLUSTER_SOURCES.definitions, { api, signal });
-  const found = new Map<string, Leftovers['objects'][number]>();
-  const unread = [...(definitions.unread ?? [])];
-  for (const { group, version, reason } of failedGroups) {
+  const unread: NotInspected[] = [...(definitions.unread ?? [])];
+  for (const { group, version, reason } of failedGroups)
     unread.push({ what: `${group}/${version}`, reason });
-  }
-  // Objects of types that a CRD defines and discovery does not list are unknown.
+  // Right after its start a server serves an incomplete list of types: objects of the others are unknown.
   const served = new Set(types.map(typeName));
   for (const { name: what } of definitions.value.ok ? definitions.value.value : []) {
     const reason = 'defined by a CRD, and not in discovery';
@@ -52,61 +47,44 @@ export async function listLeftovers(
   }
   const unready = ready.ok ? ready.value.trim() : ready.failure.message;
   if (unready !== 'ok') unread.push({ what: 'the API server', reason: `not ready: ${unready}` });
+  // Two API groups may serve the same object.
+  const found = new Map<string, Leftovers['objects'][number]>();
   await inParallel(sweepableTypes(types), async (type) => {
     const begin = collectItems((item) => objectFacts(item, type));
     const path = collectionPath(type, namespace.name);
     const end = await api.list(path, begin, { signal, metadataOnly: true });
     if (!end.ok) unread.push({ what: typeName(type), reason: end.failure.message });
-    for (const { namespace: place, creationTimestamp = '', ...one } of end.ok
-      ? end.value.kept
-      : []) {
+    for (const one of end.ok ? end.value.kept : []) {
+      const { apiVersion, kind, name, uid, finalizers, creationTimestamp = '' } = one;
       const isNew = createdBefore !== '' && creationTimestamp >= createdBefore;
-      const { apiVersion, kind, name, uid, finalizers } = one;
-      // Two API groups may serve the same object.
-      if (place === namespace.name && !isNew)
-        found.set(uid, [typeName(type), { apiVersion, kind, name, uid, finalizers }]);
+      if (one.namespace === namespace.name && !isNew)
+        found.set(uid, { apiVersion, kind, name, uid, finalizers });
     }
   });
-  const keyOf = ([type, { name }]: Leftovers['objects'][number]): string => `${type}/${name}`;
+  const keyOf = ({ kind, name }: Leftovers['objects'][number]): string => `${kind} ${name}`;
   const objects = [...found.values()].sort((a, b) => keyOf(a).localeCompare(keyOf(b)));
   return { objects, unread };
 }
 
 /**
- * Lists all of the namespace's content right before its own entries are removed: there has to be none, and nothing
- * unread, or leaving it behind has to be accepted. Otherwise `refusal` says why it may not be left.
+ * Returns why the namespace's own entries must stay: content is left, or something could not be read. If leaving it
+ * behind is accepted, the log has it before the write that orphans it, in case this process ends now.
  */
-export async function listAcceptedLeftovers(
-  run: Writing,
-): Promise<{ left: Leftovers; refusal?: string }> {
-  const left = await listLeftovers(run);
-  const now = await checkNamespace(run);
-  const names = left.objects.map(([type, one]) => `${type}/${one.name}${heldText(one)}`);
-  const facts = now.ok && now.value ? namespaceFacts(now.value.object) : undefined;
-  const remains = remainsText(names, left.unread, facts);
-  if (remains === undefined) return { left };
-  if (run.plan.orphans === 'refuse') return { left, refusal: orphanRefusal(remains) };
-  // The log has the orphans before the write that orphans them, in case this process ends now.
-  const lines = left.objects.map(([, { uid }], index) => `${names[index]} uid ${uid}`);
-  run.log.group(`May be left behind: ${left.objects.length} objects`, [...lines, remains]);
-  return { left };
-}
-
-/**
- * Returns the orphans of a deleted namespace: objects that still exist, and objects that were there before and
- * could not be read again.
- */
-export async function listOrphans(
-  run: Writing,
-  before: Leftovers,
-  createdBefore: string | undefined,
-): Promise<{ orphans: Orphan[]; unread: NotInspected[] }> {
-  const after = await listLeftovers(run, createdBefore);
-  const seen = new Set(after.objects.map(([, { uid }]) => uid));
-  const unread = new Set(after.unread.map(({ what }) => what));
-  const unseen = before.objects.filter(
-    ([type, { uid, apiVersion }]) =>
-      !seen.has(uid) && [type, apiVersion, ALL_TYPES].some((what) => unread.has(what)),
+export function refusedBecause({ log, plan }: Writing, left: Leftovers): string | undefined {
+  const names = left.objects.map(
+    ({ kind, name, finalizers }) =>
+      `${kind} ${name}${finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`}`,
   );
-  return { orphans: [...after.objects, ...unseen].map(([, one]) => one), unread: after.unread };
+  const unread = left.unread.map(({ what, reason }) => `${what} (${reason})`);
+  const remains = [
+    names.length > 0 && `content remains: ${listNames(names, MAX_NAMES)}`,
+    unread.length > 0 && `not everything could be read: ${listNames(unread, MAX_NAMES)}`,
+  ]
+    .filter(Boolean)
+    .join('; ');
+  if (remains === '') return undefined;
+  if (plan.orphans === 'refuse') return orphanRefusal(remains);
+  const lines = left.objects.map(({ uid }, index) => `${names[index]} uid ${uid}`);
+  log.group(`May be left behind: ${names.length} objects`, [...lines, remains]);
+  return undefined;
 }

@@ -1,26 +1,18 @@
 import { listNames, matchesGlob } from '../base/text.ts';
 import { leakOf } from '../model/catalogue.ts';
 import {
-  CLAIM_PROTECTION,
   FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
   POD_TYPE,
   typeName,
 } from '../model/facts/metadata.ts';
-import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
-import { type Diagnosis, findingsOf, type NotInspected } from '../model/finding.ts';
+import { isOverdue } from '../model/facts/workloads.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { type ActivePolicy, movingReason, protectedBecause } from '../model/outcome.ts';
 import { itemsIn, type Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import {
-  type NamespaceFacts,
-  type NodeFacts,
-  type ObjectGroup,
-  type ResourceType,
-  type Snapshot,
-  trialKey,
-} from '../model/snapshot.ts';
+import type { NodeFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 
 /**
  * The actions of forcing and its refusals, before any write. A plan names types and rules instead of single
@@ -48,8 +40,6 @@ export interface ForceAction {
   /** Empty unless pods are deleted. */
   node: string;
   text: string;
-  /** Whether all of these objects are still queued: the action waits until they are terminating. */
-  isQueued?: boolean;
   /** What the diagnosis says about the owner of the finalizer. */
   known?: string;
   /** What may be left behind; undefined if unknown. */
@@ -67,8 +57,6 @@ interface PlanInput {
   startUid: string;
   /** Namespace that the gate runs in. */
   ownNamespace: string | undefined;
-  /** Why the namespace is part of the cluster's machinery, or may be. */
-  machinery: string[];
 }
 
 /**
@@ -79,13 +67,12 @@ export function planForce(input: PlanInput): ForcePlan {
   const { policy, snapshot, startUid } = input;
   const { mode, label, orphans } = policy;
   const { name } = snapshot.namespace;
-  const inside = [...finalizerCandidates(input), ...podCandidates(input)];
-  const all = [...inside, ...ownCandidates(input, inside.filter(isAllowed))];
+  const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
   const reasons = namespaceRefusals(input);
   const refused = [
-    ...[...reasons, ...patternRefusals(input)].map((reason) => {
-      return { target: namespaceTarget(name), reason };
-    }),
+    ...[...reasons, ...patternRefusals(input)].map((reason) => ({
+      ...{ target: namespaceTarget(name), reason },
+    })),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
   ];
   const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
@@ -94,11 +81,6 @@ export function planForce(input: PlanInput): ForcePlan {
 
 function isAllowed({ reason }: Candidate): boolean {
   return reason === undefined;
-}
-
-/** Returns the key of an action, which is the same in every plan of a run. */
-export function actionKey({ step, type, node, finalizer }: ForceAction): string {
-  return [step, typeName(type), node, finalizer].join(' ');
 }
 
 export function isOnNamespace({ step }: ForceAction): boolean {
@@ -127,30 +109,36 @@ export function manyTarget(type: string, names: readonly string[], count = names
  * Returns the reasons against forcing a namespace at all: first those that no input removes. All that apply are
  * reported, so that people have to try again only once.
  */
-function namespaceRefusals(input: PlanInput): string[] {
-  const { machinery, ownNamespace, startUid } = input;
-  const { name, uid, deletionTimestamp, phase, labels } = input.snapshot.namespace;
-  const { label, namespaces } = input.policy;
+function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInput): string[] {
+  const { name, uid, deletionTimestamp, phase, labels } = snapshot.namespace;
+  const { label, namespaces } = policy;
   const why = protectedBecause(name, ownNamespace);
-  const isSame = uid === startUid && startUid !== '';
-  const isTerminating = deletionTimestamp !== undefined && phase === 'Terminating';
   const matching = namespaces.filter((pattern) => matchesGlob(pattern, name));
   const isForAll = label === undefined && matching.every((pattern) => /^\**$/.test(pattern));
-  const reasons = [
-    why && `it is protected: ${why}; no input overrides that`,
-    !isSame && `it is not the namespace this run began with: its UID was ${startUid} and is ${uid}`,
-    !isTerminating && 'its deletion was not requested: only a Terminating namespace is forced',
-    ...machinery,
-    matching.length === 0 &&
+  const rules: [applies: boolean, reason: string][] = [
+    [why !== undefined, `it is protected: ${why}; no input overrides that`],
+    [
+      uid !== startUid || startUid === '',
+      `it is not the namespace this run began with: its UID was ${startUid} and is ${uid}`,
+    ],
+    [
+      deletionTimestamp === undefined || phase !== 'Terminating',
+      'its deletion was not requested: only a Terminating namespace is forced',
+    ],
+    [
+      matching.length === 0,
       `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`,
-    matching.length > 0 &&
-      isForAll &&
+    ],
+    [
+      matching.length > 0 && isForAll,
       'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
-    label !== undefined &&
-      labels[label.key] !== label.value &&
-      `force-label asks for ${label.key}=${label.value}, and it has ${label.key}=${labels[label.key] ?? '(no such label)'}`,
+    ],
+    [
+      label !== undefined && labels[label.key] !== label.value,
+      `force-label asks for ${label?.key}=${label?.value}, and it has ${label?.key}=${labels[label?.key ?? ''] ?? '(no such label)'}`,
+    ],
   ];
-  return reasons.filter((reason) => typeof reason === 'string');
+  return rules.filter(([applies]) => applies).map(([, reason]) => reason);
 }
 
 /** Refuses patterns, with the finalizers of this namespace that a person may have meant. */
@@ -172,42 +160,31 @@ function patternRefusals({ policy, snapshot }: PlanInput): string[] {
 
 /**
  * Plans every finalizer, one action per type and finalizer, so that no object is missed. Objects that are queued behind
- * others are freed when they are terminating.
+ * others (`guarded`) are freed when they are terminating. A type that was not read is not touched.
  */
 function finalizerCandidates(input: PlanInput): Candidate[] {
-  // A type that was not inspected is not touched.
-  return input.snapshot.content.flatMap(({ type, read }) => {
+  const { policy, snapshot } = input;
+  return snapshot.content.flatMap(({ type, read }) => {
     const { terminating = [], guarded = [] } = read.ok ? read.value : {};
-    const groups = [...terminating, ...guarded];
     const queued = guarded.flatMap(({ finalizers }) => finalizers);
     const all = new Set([
       ...terminating.flatMap(({ finalizers }) => finalizers),
-      ...queued.filter((finalizer) => input.policy.finalizers.includes(finalizer)),
+      ...queued.filter((finalizer) => policy.finalizers.includes(finalizer)),
     ]);
     return [...all].map((finalizer): Candidate => {
-      const held = ({ finalizers }: ObjectGroup): boolean => finalizers.includes(finalizer);
-      const mine = terminating.filter(held);
-      const isQueued = mine.length === 0;
-      const target = groupTarget(type, groups.filter(held));
+      const held = [...terminating, ...guarded].filter((one) => one.finalizers.includes(finalizer));
+      const names = held.flatMap(({ examples }) => examples.map(({ name }) => name));
+      const count = held.reduce((sum, group) => sum + group.count, 0);
+      const target = manyTarget(typeName(type), names, count);
       const known = knownAbout(input, finalizer);
       return {
         ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
-        ...(isQueued ? { isQueued } : {}),
-        text: `remove finalizer ${finalizer} from ${target}, ${isQueued ? 'once' : 'where'} terminating`,
+        text: `remove finalizer ${finalizer} from ${target}, where terminating`,
         leaves: leakOf(finalizer, type),
-        reason:
-          notNamed(input, finalizer, known) ??
-          usedByPods(input, groups.filter(held), finalizer) ??
-          refusedByAdmission(input, mine, finalizer),
+        reason: notNamed(input, finalizer, known),
       };
     });
   });
-}
-
-function groupTarget(type: ResourceType, groups: readonly ObjectGroup[]): string {
-  const names = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
-  const total = groups.reduce((sum, { count }) => sum + count, 0);
-  return manyTarget(typeName(type), names, total);
 }
 
 /** Returns what the finalizer waits for, for the person who decides about its removal. */
@@ -224,38 +201,6 @@ function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
 function notNamed({ policy }: PlanInput, finalizer: string, known: string): string | undefined {
   if (policy.finalizers.includes(finalizer)) return undefined;
   return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
-}
-
-/** Returns why the protection of claims stays: a pod that has not ended may still write to the volume of one. */
-function usedByPods(
-  { snapshot: { pods } }: PlanInput,
-  groups: readonly ObjectGroup[],
-  finalizer: string,
-): string | undefined {
-  if (finalizer !== CLAIM_PROTECTION) return undefined;
-  const claims = groups.flatMap(({ examples }) => examples.map(({ name }) => name));
-  for (const pod of itemsIn(pods)) {
-    const claim = pod.claims.find((one) => claims.includes(one));
-    if (claim !== undefined && pod.nodeName !== undefined && !hasPodEnded(pod)) {
-      return `claim ${claim} is still used by Pod ${pod.name}, which has not ended`;
-    }
-  }
-  return undefined;
-}
-
-/** Returns why admission refuses the removal: of each group, the examination tried one as a dry run. */
-function refusedByAdmission(
-  { snapshot: { trials } }: PlanInput,
-  groups: readonly ObjectGroup[],
-  finalizer: string,
-): string | undefined {
-  const objects = groups.flatMap(({ examples }) => examples);
-  const answers = objects.flatMap(({ uid }) => trials[trialKey(uid, finalizer)] ?? []);
-  const [refusal] = answers.filter(({ answer }) => answer === 'refused' || answer === 'undone');
-  if (refusal === undefined || answers.some(({ answer }) => answer === 'accepted'))
-    return undefined;
-  const why = refusal.answer === 'refused' ? refusal.message : 'admission adds it again';
-  return `the API server does not remove ${finalizer}, tried as a dry run: ${why}; that has to be fixed first`;
 }
 
 /** Plans overdue pods, by node: they may be deleted without their kubelet only if the node is lost. */
@@ -297,22 +242,22 @@ export function nodeState(
   }
   if (node.value === undefined) return { lost: true, text: 'does not exist' };
   const { ready, readySince, readyReason, taints } = node.value;
-  const isSilent = ready === 'Unknown' && nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS;
-  const isOff = taints.includes(OUT_OF_SERVICE) && ready !== 'True';
-  const state = `is Ready=${ready ?? 'unset'} since ${readySince ?? 'an unknown time'} (${readyReason ?? 'no reason'})`;
-  if (isSilent || isOff)
-    return { lost: true, text: isOff ? `has the taint ${OUT_OF_SERVICE}` : state };
+  if (taints.includes(OUT_OF_SERVICE) && ready !== 'True')
+    return { lost: true, text: `has the taint ${OUT_OF_SERVICE}` };
+  const text = `is Ready=${ready ?? 'unset'} since ${readySince ?? 'an unknown time'} (${readyReason ?? 'no reason'})`;
+  if (ready === 'Unknown' && nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS)
+    return { lost: true, text };
   const rule = `it counts as lost after 5 minutes of Ready=Unknown, or with the taint ${OUT_OF_SERVICE}`;
-  return { lost: false, text: `${state}; ${rule}` };
+  return { lost: false, text: `${text}; ${rule}` };
 }
 
 /**
  * Plans the namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
  * every namespace; each other entry has to be named like those of objects. `kubernetes` comes last, and only
  * when nothing else would hold the namespace afterwards: it would still be there then, with content that
- * its controller no longer deletes.
+ * its controller no longer deletes. What it contains is listed right before these writes.
  */
-function ownCandidates(input: PlanInput, inside: readonly ForceAction[]): Candidate[] {
+function ownCandidates(input: PlanInput): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
   const { name, finalizers, specFinalizers } = snapshot.namespace;
   const entry = (finalizer: string, isInSpec: boolean): Candidate => ({
@@ -336,85 +281,12 @@ function ownCandidates(input: PlanInput, inside: readonly ForceAction[]): Candid
       return { ...one, known, leaves: leakOf(finalizer, NAMESPACE_TYPE), reason };
     });
   if (policy.mode === 'objects') return foreign;
-  const remains = remainsAfter(snapshot, inside);
   const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
   const moving = isNamed ? undefined : movingReason(diagnosis);
-  const whyNotLast = foreign.every(isAllowed)
+  const reason = foreign.every(isAllowed)
     ? moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`
     : `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`;
-  const last = all.filter(isLastEntry).map((one) => {
-    return { ...one, reason: whyNotLast, leaves: remains };
-  });
-  const refusal = policy.orphans === 'refuse' && remains ? orphanRefusal(remains) : undefined;
-  return [...foreign, ...last].map((one) => ({ ...one, reason: one.reason ?? refusal }));
-}
-
-/** Returns the refusal to finalize a namespace in which content remains. */
-export function orphanRefusal(remains: string): string {
-  return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
-}
-
-/**
- * Describes content that no earlier action of the plan removes. Queued objects count only if the plan has no other
- * action: behind a held pod they are deleted as soon as the pod is. Everything is read again before the gate writes to
- * the namespace itself.
- */
-function remainsAfter(
-  { content, discovery, namespace }: Snapshot,
-  earlier: readonly ForceAction[],
-): string | undefined {
-  const left: string[] = [];
-  const failed = discovery.ok ? discovery.value.failedGroups : [];
-  const unread: NotInspected[] = failed.map(({ group, version, reason }) => {
-    return { what: `${group}/${version}`, reason };
-  });
-  for (const { type, read } of content) {
-    const what = typeName(type);
-    if (!read.ok) unread.push({ what, reason: read.failure.message });
-    const { terminating = [], queued = 0 } = read.ok ? read.value : {};
-    const mine = earlier.filter((action) => typeName(action.type) === what);
-    for (const group of terminating) {
-      // An object without a finalizer is still there only if it is a pod, which waits for its kubelet.
-      const needed = group.finalizers.length === 0 ? [''] : group.finalizers;
-      if (needed.some((name) => mine.every(({ finalizer }) => finalizer !== name)))
-        left.push(`${groupTarget(type, [group])}${heldText(group)}`);
-    }
-    if (queued > 0 && earlier.length === 0) left.push(`${what} (${queued} not terminating)`);
-  }
-  // The conditions still count objects that the plan frees.
-  return remainsText(left, unread, earlier.length === 0 ? namespace : undefined);
-}
-
-/** Writes the finalizers of an object, if any, for behind its name. */
-export function heldText({ finalizers }: Pick<ObjectGroup, 'finalizers'>): string {
-  return finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`;
-}
-
-export const ALL_TYPES = 'the list of resource types';
-
-/**
- * Returns conditions by which the namespace controller reports remaining content, or that it could not list it.
- * Where nothing was found they contradict the lists, which may be incomplete: right after a start the server serves
- * an incomplete discovery.
- */
-export function contentConditions({ conditions }: Pick<NamespaceFacts, 'conditions'>): string[] {
-  return conditions
-    .filter(({ type, status }) => type.startsWith('Namespace') && status === 'True')
-    .map(({ type, message }) => `its condition ${type} says: ${message}`);
-}
-
-/** Describes the remaining content; undefined if everything was read and the namespace is empty. */
-export function remainsText(
-  content: readonly string[],
-  unread: readonly NotInspected[],
-  namespace: Pick<NamespaceFacts, 'conditions'> | undefined,
-): string | undefined {
-  const unknown = unread.map(({ what, reason }) => `${what} (${reason})`);
-  if (content.length === 0 && namespace) unknown.push(...contentConditions(namespace));
-  const remain = `content remains: ${listNames(content, MAX_NAMES)}`;
-  const unsure = `not everything could be read: ${listNames(unknown, MAX_NAMES)}`;
-  const parts = [...(content.length > 0 ? [remain] : []), ...(unknown.length > 0 ? [unsure] : [])];
-  return parts.length === 0 ? undefined : parts.join('; ');
+  return [...foreign, ...all.filter(isLastEntry).map((one) => ({ ...one, reason }))];
 }
 
 /** Writes the plan for the log, before the first write: one line per action or refusal. */
@@ -436,9 +308,12 @@ export function renderPlan(plan: ForcePlan): string[] {
   return lines;
 }
 
-/** Writes the plan for a report from before the first write. */
-export function recordPlan({ mode, actions, refused }: ForcePlan): ForceRecord {
-  const result = mode === 'plan' ? 'would be done' : 'planned';
-  const rows = actions.map(({ target, finalizer }) => ({ target, finalizer, result }));
+/** Writes the plan for a report: all that mode `plan` says, and that of another mode before its first write. */
+export function recordPlan({ mode, actions, orphans, refused }: ForcePlan): ForceRecord {
+  const rows = actions.map((action) => {
+    const { target, finalizer } = action;
+    const isIf = orphans === 'refuse' && isOnNamespace(action) ? ' if nothing is left in it' : '';
+    return { target, finalizer, result: mode === 'plan' ? `would be done${isIf}` : 'planned' };
+  });
   return { mode, actions: rows, orphans: [], refused };
 }

@@ -20,18 +20,10 @@ import {
 import { isOverdue, podFacts } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
-import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
+import type { ObjectFacts } from '../model/snapshot.ts';
 import type { Reading } from '../observe/collections.ts';
 import { readNode } from '../observe/observe.ts';
-import {
-  contentConditions,
-  type ForceAction,
-  type ForcePlan,
-  isLastEntry,
-  isOnNamespace,
-  nodeState,
-  orphanRefusal,
-} from './plan.ts';
+import { type ForceAction, type ForcePlan, isLastEntry, isOnNamespace, nodeState } from './plan.ts';
 
 /** A plan that is being carried out. */
 export interface Writing extends Reading {
@@ -96,13 +88,6 @@ function specFinalizers({ object }: Target): unknown[] {
   return arrayAt(object, 'spec', 'finalizers');
 }
 
-export const VERBS = {
-  'object-finalizer': 'patch',
-  'overdue-pods': 'delete',
-  'namespace-finalizer': 'patch',
-  'namespace-spec-finalizer': 'update',
-} as const satisfies Record<ForceAction['step'], string>;
-
 /** Builds the write, with preconditions for the UID and for the fields that were read. */
 export function writeOf({ plan }: Writing, action: ForceAction, target: Target): Mutation {
   const { type, step, finalizer } = action;
@@ -151,10 +136,19 @@ export async function forbiddenBecause(
   const others = all.filter((entry) => entry !== KUBERNETES_FINALIZER);
   if (others.length > 0)
     return `${others.join(', ')} would still hold the namespace, and its content would never be deleted`;
-  // The write is pinned to the version with these conditions.
-  const [said] =
-    run.plan.orphans === 'refuse' ? contentConditions(namespaceFacts(target.object)) : [];
-  return said && orphanRefusal(said);
+  // A condition that reports content contradicts the lists, which were empty and may be incomplete. The write is pinned to
+  // the version with these conditions.
+  const said = namespaceFacts(target.object).conditions.find(
+    ({ type, status }) => type.startsWith('Namespace') && status === 'True',
+  );
+  return said === undefined || run.plan.orphans === 'accept'
+    ? undefined
+    : orphanRefusal(`its condition ${said.type} says: ${said.message}`);
+}
+
+/** Returns the refusal to finalize a namespace in which content remains. */
+export function orphanRefusal(remains: string): string {
+  return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
 }
 
 /**
@@ -162,10 +156,11 @@ export async function forbiddenBecause(
  * undefined if it was deleted, or why nothing may be written. A person who removes the label stops the gate.
  */
 export async function checkNamespace({
-  plan: { namespace, label },
+  plan,
   api,
   signal,
-}: Pick<Writing, 'plan' | 'api' | 'signal'>): Promise<Read<Target | undefined>> {
+}: Writing): Promise<Read<Target | undefined>> {
+  const { namespace, label } = plan;
   const { name, uid } = namespace;
   const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
     readFailed({ kind, message });
@@ -177,7 +172,7 @@ export async function checkNamespace({
       ? readOk(undefined)
       : refuse(`the namespace could not be read again: ${got.failure.message}`);
   }
-  const own: NamespaceFacts = namespaceFacts(got.value);
+  const own = namespaceFacts(got.value);
   if (own.uid !== uid)
     return refuse(`another namespace has the name now (UID ${own.uid || 'unknown'})`, 'not-found');
   if (own.deletionTimestamp === undefined || own.phase !== 'Terminating')

@@ -97,8 +97,6 @@ export interface ListResult<T> {
   kept: T;
   /** False if reading stopped at `maxItems`. */
   complete: boolean;
-  /** The server's `remainingItemCount` if reading stopped early. It is a lower bound at best. */
-  remaining?: number;
 }
 
 export interface WatchOptions extends CallOptions {

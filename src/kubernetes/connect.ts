@@ -1,34 +1,49 @@
-import { stringAt } from '../base/json.ts';
-import { systemClock } from '../base/time.ts';
+import type { Redactor } from '../base/redact.ts';
+import { type Clock, systemClock } from '../base/time.ts';
 import type { KubernetesApi } from './api.ts';
 import { chooseProxy } from './connections.ts';
-import { keepCredentials } from './credentials.ts';
-import { type ConnectOptions, findAccess, ownNamespace } from './kubeconfig.ts';
-import { openTransport } from './transport.ts';
+import { openHttp } from './http.ts';
+import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
+import { keepCredentials } from './login.ts';
 
-const CREDENTIAL = /^(?:token|client-certificate|exec$)/;
+export interface ConnectOptions extends Search {
+  redactor: Redactor;
+  debug?: (line: string) => void;
+  userAgent: string;
+  /** Ends a credential plugin that runs while the gate connects. */
+  signal?: AbortSignal;
+
+  /** For tests. */
+  clock?: Clock;
+  random?: () => number;
+  pluginTimeoutMs?: number;
+}
 
 /**
  * Chooses cluster and user and gets the first credentials, without a request to the cluster. Throws an
  * `ActionError` that lists what was tried.
  */
 export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
-  const { signal, redactor, env, clock = systemClock, random = Math.random } = options;
+  const { signal, redactor, env } = options;
   const access = findAccess(options);
-  const { server, context, cluster } = access;
+  const { server, context, user } = access;
   const closing = new AbortController();
-  const defaults = { debug: () => undefined, pluginTimeoutMs: 30_000 };
-  const session = { ...defaults, ...options, access, clock, random, closing };
+  const defaults = {
+    debug: () => undefined,
+    clock: systemClock,
+    random: Math.random,
+    pluginTimeoutMs: 30_000,
+  };
+  const session = { ...defaults, ...options, access, closing };
   const credentials = keepCredentials(session);
-  const proxy = chooseProxy(new URL(server), env, stringAt(cluster.fields, 'proxy-url'));
+  const proxy = chooseProxy(new URL(server), env, access.proxyUrl);
   redactor.add(decodeURIComponent(proxy?.password ?? ''));
 
   const stop = (): void => closing.abort();
   signal?.addEventListener('abort', stop, { once: true });
   await credentials.current().finally(() => signal?.removeEventListener('abort', stop));
-  const isAnonymous = !Object.entries(access.user.fields).some(
-    ([field, value]) => CREDENTIAL.test(field) && value !== '',
-  );
+  const { token, authProvider, certData, certFile, exec } = user;
+  const isAnonymous = !(token || authProvider || certData || certFile || exec);
   const target = { server, context, ownNamespace: ownNamespace(options), isAnonymous };
-  return { target, ...openTransport(session, credentials, proxy) };
+  return { target, ...openHttp(session, credentials, proxy) };
 }

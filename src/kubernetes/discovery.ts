@@ -1,4 +1,4 @@
-import { arrayAt, type Json, type JsonObject, stringAt, stringsAt } from '../base/json.ts';
+import { arrayAt, type Json, stringAt, stringsAt } from '../base/json.ts';
 import { type Read, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { unreadable } from './failures.ts';
@@ -13,65 +13,40 @@ const AGGREGATED = [
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
   PLAIN_JSON,
 ].join(',');
-const TOO_OLD =
-  'the server does not answer with aggregated discovery: Kubernetes 1.26 or later is needed, and a proxy must leave the header Accept as it is';
 
-interface GroupVersion {
-  group: string;
-  version: string;
-  types: Read<ResourceType[]>;
-}
-
+/**
+ * Reads each type in the first version that has it, the preferred version first: the namespace controller chooses in
+ * the same way (client-go, ServerPreferredResources).
+ */
 export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
-  const [core, named] = await Promise.all([get('/api', AGGREGATED), get('/apis', AGGREGATED)]);
-  if (!core.ok) return core;
-  if (!named.ok) return named;
-  const documents = [core.value, named.value];
-  const isOld = (each: JsonObject) =>
-    /^API(?:Versions|GroupList)$/.test(stringAt(each, 'kind') ?? '');
-  if (documents.some(isOld)) return unreadable(TOO_OLD);
-  const parts = documents.map(aggregated);
-  const empty = parts.findIndex((part) => part.length === 0);
-  if (empty !== -1) {
-    const path = empty === 0 ? '/api' : '/apis';
-    // No groups at all means an invalid answer, not an empty server.
-    return unreadable(
-      `the server names no resource types below ${path}, which every API server has`,
-    );
-  }
-  // The namespace controller chooses in the same way (client-go, ServerPreferredResources): each type in the
-  // first version that has it. The preferred version comes first.
   const chosen = new Map<string, ResourceType>();
   const failedGroups: Discovery['failedGroups'] = [];
-  for (const { group, version, types } of parts.flat()) {
-    if (!types.ok) failedGroups.push({ group, version, reason: types.failure.message });
-    for (const type of types.ok ? types.value : []) {
-      const name = `${type.resource}.${group}`;
-      if (!chosen.has(name)) chosen.set(name, type);
+  for (const answer of await Promise.all([get('/api', AGGREGATED), get('/apis', AGGREGATED)])) {
+    if (!answer.ok) return answer;
+    const items = arrayAt(answer.value, 'items');
+    // No groups at all means an invalid answer, not an empty server.
+    if (stringAt(answer.value, 'kind') !== 'APIGroupDiscoveryList' || items.length === 0)
+      return unreadable(
+        'the server does not answer with aggregated discovery: Kubernetes 1.26 or later is needed, and a proxy must leave the header Accept as it is',
+      );
+    for (const item of items) {
+      const group = stringAt(item, 'metadata', 'name') ?? '';
+      for (const entry of arrayAt(item, 'versions')) {
+        const version = stringAt(entry, 'version') ?? '';
+        // A stale entry is what the server last knew of a backend that does not respond. It may be outdated.
+        if (stringAt(entry, 'freshness') === 'Stale') {
+          const reason = 'the API server has only an old list of its types (freshness: Stale)';
+          failedGroups.push({ group, version, reason });
+          continue;
+        }
+        for (const type of typesOf(entry, group, version)) {
+          const name = `${type.resource}.${group}`;
+          if (!chosen.has(name)) chosen.set(name, type);
+        }
+      }
     }
   }
   return readOk({ types: [...chosen.values()], failedGroups });
-}
-
-/** Returns the group-versions of an APIGroupDiscoveryList, in the order of preference. */
-function aggregated(document: JsonObject): GroupVersion[] {
-  if (stringAt(document, 'kind') !== 'APIGroupDiscoveryList') return [];
-  return arrayAt(document, 'items').flatMap((item) => {
-    const group = stringAt(item, 'metadata', 'name') ?? '';
-    return arrayAt(item, 'versions').map((entry) => {
-      const version = stringAt(entry, 'version') ?? '';
-      // A stale entry is what the server last knew of a backend that does not respond. It may be outdated.
-      const isStale = stringAt(entry, 'freshness') === 'Stale';
-      const types = typesOf(entry, group, version);
-      return {
-        group,
-        version,
-        types: isStale
-          ? unreadable('the API server has only an old list of its types (freshness: Stale)')
-          : readOk(types),
-      };
-    });
-  });
 }
 
 function typesOf(document: Json, group: string, version: string): ResourceType[] {
@@ -79,7 +54,7 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
     const resource = stringAt(entry, 'resource') ?? '';
     const kind = stringAt(entry, 'responseKind', 'kind') ?? '';
     // client-go, and with it the namespace controller, also skips resources without a kind.
-    if (resource === '' || kind === '' || resource.includes('/')) return [];
+    if (resource === '' || kind === '') return [];
     const namespaced = stringAt(entry, 'scope') === 'Namespaced';
     const scales = arrayAt(entry, 'subresources').some(
       (one) => stringAt(one, 'subresource') === 'scale',

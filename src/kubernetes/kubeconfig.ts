@@ -1,12 +1,11 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { isIPv6 } from 'node:net';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { CORE_SCHEMA, loadAll, mergeTag } from 'js-yaml';
+import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
+import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
+import { arrayAt, isObject, type Json, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import { type Environment, NO_SUCH_FILE, readRegularFile } from '../base/process.ts';
-import type { Redactor } from '../base/redact.ts';
-import type { Clock } from '../base/time.ts';
+import { listNames } from '../base/text.ts';
 
 export interface Search {
   /** Path of a kubeconfig. Otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */
@@ -25,37 +24,10 @@ export interface Access {
   context: string;
   /** An https URL (or http on loopback) without trailing slash, user info and query. */
   server: string;
-  cluster: Entry;
-  user: Entry;
-}
-
-/** An entry of a kubeconfig (kubeconfig.v1) with absolute paths, after the merge. */
-interface Entry {
-  name: string;
-  fields: JsonObject;
-  /** File of the entry; undefined for a service account. */
-  file?: string;
-}
-
-export interface ConnectOptions extends Search {
-  redactor: Redactor;
-  debug?: (line: string) => void;
-  userAgent: string;
-  /** Ends a credential plugin that runs while the gate connects. */
-  signal?: AbortSignal;
-
-  /** Clock; for tests. */
-  clock?: Clock;
-  random?: () => number;
-  pluginTimeoutMs?: number;
-}
-
-/** State that the parts of one connection share. */
-export interface Session extends Required<Omit<ConnectOptions, keyof Search | 'signal'>> {
-  access: Access;
-  env: Environment;
-  /** Ends plugins, and connections that are still being opened. */
-  closing: AbortController;
+  cluster: Cluster;
+  user: User;
+  /** The proxy that the kubeconfig names, or an empty text. */
+  proxyUrl: string;
 }
 
 export function configError(message: string, hint?: string): ActionError {
@@ -63,44 +35,30 @@ export function configError(message: string, hint?: string): ActionError {
 }
 
 /**
- * Finds the cluster and the user. The last fallback of KubeConfig.loadFromDefault, localhost:8080, is left out:
- * an answer from there would be about another cluster. loadFromDefault also fails for a file in KUBECONFIG that
- * does not exist; kubectl and this function skip it.
+ * Finds the cluster and the user, as kubectl does. KubeConfig.loadFromDefault differs: it refuses a missing file
+ * and a name that two files have, and ends with localhost:8080, which would be another cluster.
  */
 export function findAccess(search: Search): Access {
   const { kubeconfig = '', context = '', env, homeDir } = search;
-  const list = kubeconfig === '' ? (env['KUBECONFIG'] ?? '') : '';
-  refuseContent(kubeconfig, 'the input "kubeconfig"');
-  refuseContent(list, 'the environment variable KUBECONFIG');
-  const isDefault = kubeconfig + list === '';
-  let names = list.split(delimiter).filter((name) => name !== '');
-  if (isDefault) names = [join(homeDir, '.kube', 'config')];
+  const named = kubeconfig || (env['KUBECONFIG'] ?? '');
+  refuseContent(named);
+  let names = named.split(delimiter).filter(Boolean);
+  if (named === '') names = [join(homeDir, '.kube', 'config')];
   // Nothing else expands the tilde in `with:` of a workflow or in `--kubeconfig=~/x`.
   if (kubeconfig !== '') names = [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
   const files = [...new Set(names.map((name) => resolve(name)))];
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
-  if (kubeconfig !== '' && found.length === 0) {
-    const hint = 'Check the path; in a container job the file must exist inside the container';
-    throw configError(`cannot read kubeconfig ${files.map(shownPath)}: ${NO_SUCH_FILE}`, hint);
-  }
-  const hasEntries = ({ document }: Found): boolean =>
-    SECTIONS.some((section) => arrayAt(document, section).length > 0);
-  if (found.some(hasEntries)) return chooseAccess(found, context);
-  // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the run would pass.
-  const mayBePod = kubeconfig + list + context === '';
-  const pod = mayBePod ? serviceAccount(search) : undefined;
-  if (pod !== undefined) return chooseAccess([pod], context);
-  const tried = [
-    ...(isDefault ? ['KUBECONFIG is not set'] : []),
-    ...(files.length === 0 ? ['KUBECONFIG names no file'] : []),
-    ...files.map((file) => {
-      const isThere = found.some((each) => each.file === file);
-      const origin = list === '' ? '' : ' (from KUBECONFIG)';
-      const path = isDefault ? file : shownPath(file);
-      return `${path}${origin} ${isThere ? 'has no clusters, users or contexts' : 'does not exist'}`;
-    }),
-    ...(mayBePod ? ['no service account of a pod was found'] : []),
-  ];
+  const hasContexts = found.some(({ document }) => arrayAt(document, 'contexts').length > 0);
+  if (hasContexts) return chooseAccess(found, context);
+  // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the
+  // run would pass.
+  const mayBePod = named + context === '';
+  if (mayBePod && isInPod(search)) return podAccess(search);
+  const tried = files.map(
+    (file) => `${shownPath(file)} ${existsSync(file) ? 'has no contexts' : 'does not exist'}`,
+  );
+  if (mayBePod) tried.unshift('KUBECONFIG is not set');
+  if (mayBePod) tried.push('no service account of a pod was found');
   throw configError(
     `found no cluster to talk to: ${tried.join(', ')}`,
     'Give the path of a kubeconfig (input "kubeconfig" or --kubeconfig), or set KUBECONFIG',
@@ -108,38 +66,36 @@ export function findAccess(search: Search): Access {
 }
 
 /**
- * Refuses the text of a kubeconfig in place of its path. Reading it would work, but the secret would be visible
- * in process lists, in logs of the runner and in error messages. The message must not repeat it.
+ * Refuses the text of a kubeconfig in place of its path: the secret would be visible in process lists and in logs
+ * of the runner. The message must not repeat it.
  */
-function refuseContent(value: string, where: string): void {
+function refuseContent(value: string): void {
   const isBase64 = value.length > 60 && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(value);
   const text = isBase64 ? Buffer.from(value, 'base64').toString('utf8') : value;
-  const fields = /(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/;
-  if (!fields.test(text)) return;
-  const form = isBase64 ? 'a kubeconfig in base64' : 'the text of a kubeconfig';
+  if (!/(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/.test(text))
+    return;
   throw configError(
-    `${where} holds ${form}; it must be the path of a file`,
+    'the input "kubeconfig" or the variable KUBECONFIG holds the text of a kubeconfig; it must be the path of a file',
     'Write it to a file in a step before, for example ' +
       `printf '%s' "$KUBECONFIG_CONTENT"${isBase64 ? ' | base64 -d' : ''} > "$RUNNER_TEMP/kubeconfig" ` +
       'with the secret in env, and give that path',
   );
 }
 
-/** Words, with few digits behind them, names with a usual extension, and variables that nobody has expanded: few secrets look so. */
-const NAME_OF_FILE =
-  /^(?=.{1,60}$)(?:\.?(?:[a-z]*(?:[A-Z][a-z]+)*|[A-Z]+)\d{0,6}(?:[-_.@](?:[a-z]*(?:[A-Z][a-z]+)*|[A-Z]+)\d{0,6})*|[\w.-]+\.(?:ya?ml|json|conf|config|crt|pem)|\$\{?\w+\}?|\$\{\{ [\w.]+ \}\})$/;
+/** Few secrets look like lower-case words, with a usual extension. */
+const NAME_OF_FILE = /^[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?$/;
 
 /**
- * Returns the path as messages show it. People put a token, a key or a kubeconfig in base64 in place of a path, and these may
- * contain slashes and dots: what does not exist is shown only if it looks like names of files.
+ * Returns the path as messages show it. People put a token or a key in place of a path: what does not exist is
+ * shown only if it looks like names of files.
  */
 function shownPath(file: string): string {
-  const missing: string[] = [];
-  for (let path = file; !existsSync(path) && path !== dirname(path); path = dirname(path)) {
-    missing.push(basename(path));
+  let path = file;
+  for (; !existsSync(path) && path !== dirname(path); path = dirname(path)) {
+    if (!NAME_OF_FILE.test(basename(path)))
+      return 'the file (its name is not shown, because it may be a secret)';
   }
-  const isPath = missing.every((name) => NAME_OF_FILE.test(name));
-  return isPath ? file : '(its name is not shown, because it may be a secret)';
+  return file;
 }
 
 interface Found {
@@ -147,14 +103,24 @@ interface Found {
   document: JsonObject;
 }
 
-/** Reads a file that a kubeconfig names in one of its fields. Throws an `ActionError`. */
-export function readNamedFile(path: string, field: string, { source }: Access): Buffer {
-  const read = readRegularFile(path);
-  if ('bytes' in read) return read.bytes;
-  throw configError(
-    `cannot read the ${field} that ${source} names, ${shownPath(path)}: ${read.problem}`,
-    `Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "${field}-data" or "token"`,
-  );
+/** A cluster, user or context of a kubeconfig. */
+interface Entry {
+  name: string;
+  fields: JsonObject;
+  /** Returns the text of a field; empty if there is none. */
+  text: (field: string) => string;
+  /** Returns the path in a field, which is relative to the folder of its file; empty if there is none. */
+  path: (field: string) => string;
+}
+
+function entryOf(item: Json, section: string, file: string): Entry {
+  const found = valueAt(item, section);
+  const fields = isObject(found) ? found : {};
+  const text = (field: string): string => stringAt(fields, field) ?? '';
+  // kubectl prefers data to a file; KubeConfig does not.
+  const path = (field: string): string =>
+    text(field) === '' || text(`${field}-data`) !== '' ? '' : resolve(dirname(file), text(field));
+  return { name: stringAt(item, 'name') ?? '', fields, text, path };
 }
 
 /**
@@ -162,165 +128,129 @@ export function readNamedFile(path: string, field: string, { source }: Access): 
  * contain the text.
  */
 function readKubeconfig(file: string): Found | undefined {
-  const unreadable = (why: string, hint?: string): ActionError =>
-    configError(`cannot read kubeconfig ${shownPath(file)}: ${why}`, hint);
   const read = readRegularFile(file);
+  const unreadable = (why: string): ActionError =>
+    configError(
+      `cannot read kubeconfig ${shownPath(file)}: ${why}`,
+      'Write the kubeconfig to a file in a step before, as YAML or JSON; base64 must be decoded first',
+    );
   if ('problem' in read) {
     if (read.problem === NO_SUCH_FILE) return undefined;
-    throw unreadable(read.problem, 'Write the kubeconfig to a file in a step before');
+    throw unreadable(read.problem);
   }
-  const { bytes } = read;
-  // "> config" in Windows PowerShell writes UTF-16.
-  const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
   let document: unknown;
   try {
     // kubectl also reads only the first document. A file without documents is a kubeconfig without entries.
-    const text = bytes.toString(isUtf16 ? 'utf16le' : 'utf8');
-    document = loadAll(text, { schema: CORE_SCHEMA.withTags(mergeTag) })[0] ?? {};
+    document = loadAll(read.bytes.toString('utf8'))[0] ?? {};
   } catch (error) {
     const mark = error instanceof Error && 'mark' in error ? error.mark : undefined;
     const line = isObject(mark) ? mark['line'] : undefined;
     throw unreadable(`not valid YAML${typeof line === 'number' ? ` (line ${line + 1})` : ''}`);
   }
   if (isObject(document)) return { file, document };
-  const hint = 'Write the kubeconfig as YAML or JSON text; content in base64 must be decoded first';
-  throw unreadable('it is not a kubeconfig', hint);
+  throw unreadable('it is not a kubeconfig');
 }
 
-const SECTIONS = ['clusters', 'users', 'contexts'] as const;
-
-/**
- * Merges files by kubectl's rule: the first file that sets a value or a name has priority, and entries are never
- * mixed. Of two users "red" the second one is ignored as a whole. KubeConfig.mergeConfig refuses a name that
- * occurs twice and uses the last current-context (kubernetes-client/javascript#1306).
- */
-function mergeSection(found: readonly Found[], section: string): Map<string, Entry> {
-  const kind = section.slice(0, -1);
-  const merged = new Map<string, Entry>();
-  for (const { file, document } of found) {
-    const unusable = (problem: string): ActionError =>
-      configError(`cannot use kubeconfig ${file}: ${problem}`);
-    const names = new Set<string>();
-    for (const item of arrayAt(document, section)) {
-      const name = stringAt(item, 'name');
-      if (name === undefined) throw unusable(`an entry of "${section}" has no name that is a text`);
-      if (names.has(name)) throw unusable(`"${section}" has two entries named "${name}"`);
-      names.add(name);
-      const fields = fieldsOf(valueAt(item, kind), `${kind} "${name}"`, file);
-      if (!merged.has(name)) merged.set(name, { name, file, fields });
-    }
-  }
-  return merged;
-}
-
-const TEXTS =
-  /^(server|certificate-authority|client-|tls-server|proxy-|token|user|password|as(-uid)?$|cluster)/;
-
-/**
- * Returns the fields of an entry with absolute paths. Paths are relative to the folder of their file:
- * KubeConfig.makePathsAbsolute supports neither `tokenFile` nor a plugin beside the kubeconfig. kubectl prefers
- * data to a file; KubeConfig does not (config.ts, bufferFromFileOrString).
- */
-function fieldsOf(entry: unknown, owner: string, file: string): JsonObject {
-  // Both spellings exist: kubectl writes tokenFile in camel case, unlike every other field of a user entry.
-  const { 'token-file': tokenFile, ...fields } = isObject(entry) ? entry : {};
-  if (tokenFile !== undefined) fields['tokenFile'] ??= tokenFile;
-  // YAML reads an unquoted 12345678 as a number. kubectl refuses it as well.
-  const wrong = Object.keys(fields).find(
-    (field) => TEXTS.test(field) && typeof (fields[field] ?? '') !== 'string',
-  );
-  if (wrong !== undefined) {
-    throw configError(`"${wrong}" of ${owner} must be a text; put it in quotes`);
-  }
-  for (const field of ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile']) {
-    const path = stringAt(fields, field) ?? '';
-    if (path !== '') fields[field] = resolve(dirname(file), path);
-    if (fields[`${field}-data`]) delete fields[field];
-  }
-  const command = stringAt(fields, 'exec', 'command') ?? '';
-  // A command without a slash is searched on PATH.
-  if (isObject(fields['exec']) && /[/\\]/.test(command)) {
-    fields['exec'] = { ...fields['exec'], command: resolve(dirname(file), command) };
-  }
-  return fields;
-}
+/** Fields that client-node does not support, or no longer should. */
+const UNSUPPORTED = ['auth-provider', 'username', 'as-uid', 'as-groups', 'as-user-extra'];
 
 function chooseAccess(found: readonly Found[], asked: string): Access {
-  const clusters = mergeSection(found, 'clusters');
-  const users = mergeSection(found, 'users');
-  const contexts = mergeSection(found, 'contexts');
   const source = found.map(({ file }) => file).join(', ');
+  const entries = (section: string): Entry[] =>
+    found.flatMap(({ file, document }) =>
+      arrayAt(document, `${section}s`).map((item) => entryOf(item, section, file)),
+    );
+  // The first file that has a name wins, and entries are never mixed.
+  const find = (section: string, name: string): Entry | undefined =>
+    entries(section).find((entry) => entry.name === name);
+
   const current = found.map(({ document }) => stringAt(document, 'current-context'));
   const name = asked || current.find(Boolean) || '';
-  const context = contexts.get(name)?.fields;
+  const context = find('context', name);
   if (context === undefined) {
-    const known = [...contexts.keys()].map((each) => `"${each}"`);
-    const more = known.length > 20 ? ` and ${known.length - 20} more` : '';
-    const shown = `the contexts ${known.slice(0, 20).join(', ')}${more}`;
-    const has = `it has ${known.length === 0 ? 'no contexts' : shown}`;
-    if (name !== '') throw configError(`there is no context "${name}" in ${source}; ${has}`);
-    const hint = 'Name one with the input "context" (or --context)';
-    throw configError(`${source} has no current-context; ${has}`, hint);
+    const missing = name === '' ? 'current-context' : `context "${name}"`;
+    const known = entries('context').map((each) => `"${each.name}"`);
+    throw configError(
+      `${source} has no ${missing}; its contexts are ${listNames(known, 20)}`,
+      'Name one with the input "context" (or --context)',
+    );
   }
-  const clusterName = stringAt(context, 'cluster') ?? '';
-  const userName = stringAt(context, 'user') ?? '';
-  const cluster = clusters.get(clusterName);
-  const user = userName === '' ? { name: '', fields: {} } : users.get(userName);
+  const [clusterName, userName] = [context.text('cluster'), context.text('user')];
+  const cluster = find('cluster', clusterName);
+  // A context without a user sends no credentials.
+  const user = userName === '' ? entryOf({}, 'user', '') : find('user', userName);
   if (cluster === undefined || user === undefined) {
     const missing = user === undefined ? `user "${userName}"` : `cluster "${clusterName}"`;
     throw configError(`context "${name}" names ${missing}, which is not in ${source}`);
   }
-  const address = stringAt(cluster.fields, 'server') ?? '';
-  if (address === '')
-    throw configError(`cluster "${clusterName}" of the kubeconfig has no "server"`);
-  const url = safeUrl(address, `the server of cluster "${clusterName}"`);
-  const server = url.origin + url.pathname.replace(/\/+$/, '');
-  return { source, context: name, server, cluster, user };
+  const wrong = UNSUPPORTED.find((field) => user.fields[field]);
+  if (wrong !== undefined) {
+    throw configError(
+      `user "${userName}" has "${wrong}", which is not supported`,
+      'Use an exec credential plugin (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google) or a token',
+    );
+  }
+  const server = safeUrl(cluster.text('server'), clusterName);
+  return {
+    ...{ source, context: name, server, proxyUrl: cluster.text('proxy-url'), user: userOf(user) },
+    cluster: {
+      ...{ name: clusterName, server, tlsServerName: cluster.text('tls-server-name') },
+      caData: cluster.text('certificate-authority-data'),
+      caFile: cluster.path('certificate-authority'),
+      skipTLSVerify: cluster.fields['insecure-skip-tls-verify'] === true,
+    },
+  };
 }
 
-/**
- * Returns the URL if it is https, or http on loopback. kubectl would send a token over an unencrypted
- * connection.
- */
-function safeUrl(text: string, what: string): URL {
+/** Returns the user with one way to log in: a token file, a token or a plugin, beside a client certificate. */
+function userOf({ name, fields: { exec }, text, path }: Entry): User {
+  const [tokenFile, token] = [path('tokenFile'), text('token')];
+  return {
+    ...{ name, certData: text('client-certificate-data'), keyData: text('client-key-data') },
+    ...{ certFile: path('client-certificate'), keyFile: path('client-key') },
+    ...(text('as') && { impersonateUser: text('as') }),
+    ...(tokenFile
+      ? { authProvider: { name: 'tokenFile', config: { tokenFile } } }
+      : token
+        ? { token }
+        : isObject(exec) && { exec }),
+  };
+}
+
+/** Returns the URL if it is https, or http on loopback. kubectl would send a token without TLS. */
+function safeUrl(text: string, cluster: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
-  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
-    throw configError(`${what} is not an https URL`);
+  const isLocal = /^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(url?.hostname ?? '');
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLocal)) {
+    return url.origin + url.pathname.replace(/\/+$/, '');
   }
-  if (url.protocol === 'https:') return url;
-  if (/^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(url.hostname)) return url;
   throw configError(
-    `${what} is ${url.origin}: without TLS, credentials could be read on the way`,
-    'Use an https URL; http is only accepted for localhost (kubectl proxy)',
+    `the server of cluster "${cluster}" is not an https URL: without TLS, credentials could be read on the way`,
+    'http is only accepted for localhost (kubectl proxy)',
   );
 }
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+function isInPod({ env, root = '' }: Search): boolean {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
+  return Boolean(host && port) && existsSync(join(root, SERVICE_ACCOUNT, 'token'));
 }
 
-/**
- * Returns the service account of the pod as a kubeconfig, which kubectl uses in a pod without any other
- * (client-go, rest.InClusterConfig). KubeConfig.loadFromCluster uses http for the ports 80, 8080 and 8001, and
- * requires a ca.crt.
- */
-function serviceAccount({ env, root = '' }: Search): Found | undefined {
-  const tokenFile = join(root, SERVICE_ACCOUNT, 'token');
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  if (!host || !port || !isFile(tokenFile)) return undefined;
-  const ca = join(root, SERVICE_ACCOUNT, 'ca.crt');
-  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
-  const trust = isFile(ca) ? { 'certificate-authority': ca } : {};
-  const [name, user] = ['in-cluster', 'service account of this pod'];
-  const document = {
-    'current-context': name,
-    contexts: [{ name, context: { cluster: name, user } }],
-    clusters: [{ name, cluster: { server, ...trust } }],
-    users: [{ name: user, user: { tokenFile } }],
+function podAccess({ root = '' }: Search): Access {
+  const config = new KubeConfig();
+  config.loadFromCluster(root);
+  const cluster = config.getCurrentCluster() as Cluster;
+  const user = config.getCurrentUser() as User;
+  const server = safeUrl(cluster.server, cluster.name);
+  return {
+    source: "the pod's service account",
+    context: 'in-cluster',
+    server,
+    cluster,
+    user,
+    proxyUrl: '',
   };
-  return { file: "the pod's service account", document };
 }
 
 /**
@@ -329,6 +259,6 @@ function serviceAccount({ env, root = '' }: Search): Found | undefined {
  */
 export function ownNamespace({ env, root = '' }: Search): string | undefined {
   const file = join(root, SERVICE_ACCOUNT, 'namespace');
-  if (!env['KUBERNETES_SERVICE_HOST'] || !isFile(file)) return undefined;
+  if (!env['KUBERNETES_SERVICE_HOST'] || !existsSync(file)) return undefined;
   return readFileSync(file, 'utf8').trim() || undefined;
 }

@@ -1,29 +1,16 @@
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import type { Readable } from 'node:stream';
-import { ActionError } from '../base/errors.ts';
-import {
-  arrayAt,
-  type Json,
-  type JsonObject,
-  parseObject,
-  stringAt,
-  stringsAt,
-  valueAt,
-} from '../base/json.ts';
+import { ActionError, errorCode } from '../base/errors.ts';
+import { arrayAt, type JsonObject, parseObject, stringAt, stringsAt } from '../base/json.ts';
 import { createRedactor } from '../base/redact.ts';
-import { plainText, shorten } from '../base/text.ts';
+import { plainText, shortQuote } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
-import { configError, type Session } from './kubeconfig.ts';
+import { configError } from './kubeconfig.ts';
+import type { Session } from './login.ts';
 
-const GROUP = 'client.authentication.k8s.io';
-const VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`];
 /** Limit for the output. A credential has a few kilobytes. */
 const MAX_OUTPUT_CHARS = 1024 * 1024;
-/**
- * Limit for standard error. Far more than is shown, so that the cut cannot split a secret that would be visible.
- */
+/** Limit for standard error. Far more than is shown, so that the cut cannot split a secret that would be visible. */
 const MAX_STDERR_CHARS = 8_000;
 const MAX_SHOWN_CHARS = 600;
 /** Time after which the output is closed, because a helper that the plugin left behind may keep it open. */
@@ -39,30 +26,29 @@ interface Credential {
 }
 
 /**
- * Runs a credential plugin and reads its credential. ExecAuth of client-node has no time limit (a login that waits for
- * a person hangs), leaves standard input open, does not set KUBERNETES_EXEC_INFO (which plugins built on client-go
- * require), passes our whole environment, and accepts any JSON as a credential (exec_auth.ts).
- *
- * Throws an `ActionError` with the reason if there is no credential.
+ * Runs a credential plugin and reads its credential, or throws an `ActionError`. ExecAuth of client-node has no time
+ * limit (a login that waits for a person hangs), leaves standard input open, does not set KUBERNETES_EXEC_INFO (which
+ * plugins built on client-go require) and passes our whole environment.
  */
 export async function logInByPlugin(
   exec: JsonObject,
-  /** The cluster, with the content of the files that it names. */
-  cluster: JsonObject,
-  { access, env, redactor, pluginTimeoutMs, closing: { signal } }: Session,
+  ca: string | undefined,
+  session: Session,
 ): Promise<Credential> {
-  const plugin = nameOf(exec, `user "${access.user.name}"`);
-  const tooMuch = new AbortController();
-  const tooLate = AbortSignal.timeout(pluginTimeoutMs);
-  const limits = AbortSignal.any([signal, tooLate, tooMuch.signal]);
+  const { access, redactor, pluginTimeoutMs, closing } = session;
   const command = stringAt(exec, 'command') ?? '';
-  let child: ChildProcessByStdio<null, Readable, Readable> | undefined;
+  // What follows the program in a wrong command may be secret.
+  const program = `"${command.trim().split(/\s/)[0]}"`;
+  const plugin = `the credential plugin ${program} of user "${access.user.name}"`;
+  const tooLate = AbortSignal.timeout(pluginTimeoutMs);
+  const limits = AbortSignal.any([closing.signal, tooLate]);
+  let child: ChildProcess | undefined;
   let stdout = '';
   let stderr = '';
   const run = async (): Promise<void> => {
     // A configuration that no process can have, such as a null byte, throws here.
     const started = spawn(command, arrayAt(exec, 'args').map(String), {
-      env: environment(exec, access.server, env, cluster),
+      env: environment(exec, ca, session),
       stdio: ['ignore', 'pipe', 'pipe'],
       // A process group of its own, so that one signal ends the whole tree.
       detached: process.platform !== 'win32',
@@ -70,8 +56,7 @@ export async function logInByPlugin(
     });
     child = started;
     started.stdout.setEncoding('utf8').on('data', (data: string) => {
-      stdout += data;
-      if (stdout.length > MAX_OUTPUT_CHARS) tooMuch.abort();
+      stdout = (stdout + data).slice(0, MAX_OUTPUT_CHARS);
     });
     started.stderr.setEncoding('utf8').on('data', (data: string) => {
       stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
@@ -89,107 +74,62 @@ export async function logInByPlugin(
   // The limit also ends the wait for a process that cannot be killed.
   const error = await unlessAborted(run(), limits).catch((thrown: unknown) => thrown);
   if (limits.aborted && child !== undefined) killTree(child);
-
-  if (!limits.aborted && error instanceof Error && 'code' in error) {
-    const isMissing = error.code === 'ENOENT';
-    const program = `"${programIn(command)}"`;
-    const toInstall =
-      stringAt(exec, 'installHint')?.trim() || `Install ${program} in a step before`;
-    const advice = isMissing ? toInstall : `Check that ${program} may be executed here`;
+  else if (error !== undefined) {
+    const isMissing = errorCode(error) === 'ENOENT';
+    const hint = stringAt(exec, 'installHint') ?? `Install ${program} in a step before`;
     throw configError(
-      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${error.code})`}`,
-      redactor.redact(shorten(plainText(advice), MAX_SHOWN_CHARS)),
+      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${errorCode(error)})`}`,
+      redactor.redact(shortQuote(plainText(hint), MAX_SHOWN_CHARS)),
     );
   }
-  const given = (): Credential | string => {
-    if (tooMuch.signal.aborted) return 'printed far more than a credential and was stopped';
-    if (signal.aborted) return 'was stopped, because the run was';
-    if (tooLate.aborted)
-      return `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
-    if (child === undefined) return 'cannot be run as it is configured';
-    if (child.exitCode === null) return 'was killed';
-    if (child.exitCode !== 0) return `failed with exit code ${child.exitCode}`;
-    return readCredential(stdout, stringAt(exec, 'apiVersion'));
-  };
-  const result = given();
-  if (typeof result !== 'string') return result;
-  // The end of the output, where plugins write the error.
-  const said = plainText(redactor.redact(maskSettings(stderr, exec)))
-    .replace(/\s+/g, ' ')
-    .trim();
-  const shown = said.length <= MAX_SHOWN_CHARS ? said : `…${said.slice(-MAX_SHOWN_CHARS)}`;
-  const message = `${plugin} ${result}${shown === '' ? '' : `: ${shown}`}`;
-  const hint =
-    'It may be waiting for an interactive login; configure a login that works without a person';
-  throw new ActionError('kube-unauthorized', message, tooLate.aborted ? hint : undefined);
-}
+  const credential = readCredential(stdout);
+  if (!limits.aborted && child?.exitCode === 0 && credential !== undefined) return credential;
 
-/**
- * Returns the name of the plugin for messages. Throws an `ActionError` for a plugin that needs a person or
- * cannot work.
- */
-function nameOf(exec: Json | undefined, owner: string): string {
-  const command = stringAt(exec, 'command') ?? '';
-  const apiVersion = stringAt(exec, 'apiVersion') ?? '';
-  const plugin = `the credential plugin "${programIn(command)}" of ${owner}`;
-  if (command === '') throw configError(`the exec section of ${owner} has no "command"`);
-  if (!VERSIONS.includes(apiVersion)) {
-    throw configError(
-      `${plugin} is configured for "${apiVersion}"; supported are ${VERSIONS.join(' and ')}`,
-      'Update the plugin and write the kubeconfig again with it',
-    );
-  }
-  if (['args', 'env'].some((field) => !Array.isArray(valueAt(exec, field) ?? []))) {
-    throw configError(`${plugin} cannot be run as it is configured`);
-  }
-  if (stringAt(exec, 'interactiveMode') === 'Always') {
-    throw configError(
-      `${plugin} needs a terminal (interactiveMode: Always)`,
-      'Use a login that works without a person, for example a service account token',
-    );
-  }
-  return plugin;
-}
-
-/** Returns the program. A command with arguments, which may be secret, cannot be run; a path may have spaces. */
-function programIn(command: string): string {
-  return existsSync(command) ? command : (command.trim().split(/\s/)[0] ?? '');
-}
-
-/** Returns the credential, or a clause about the error. It never quotes the output, which may contain a token. */
-function readCredential(stdout: string, apiVersion: string | undefined): Credential | string {
-  if (stdout.trim() === '') return 'printed nothing';
-  const output = parseObject(stdout);
-  if (output === undefined) return 'printed something that is not JSON';
-  if (output['kind'] !== 'ExecCredential') return 'printed JSON that is not an ExecCredential';
-  const version = stringAt(output, 'apiVersion');
-  if (version !== apiVersion) return `answered in version "${version}" instead of "${apiVersion}"`;
-  const { status } = output;
-  const [token, cert, key] = ['token', 'clientCertificateData', 'clientKeyData'].map(
-    (field) => stringAt(status, field) || undefined,
+  let problem = 'printed no ExecCredential with a token or a client certificate';
+  if (child?.exitCode !== 0) problem = `failed with exit code ${child?.exitCode}`;
+  if (tooLate.aborted)
+    problem = `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
+  if (closing.signal.aborted) problem = 'was stopped, because the run was';
+  const said = redactor.redact(maskSettings(stderr, exec, session.env));
+  const shown = shortQuote(plainText(said), MAX_SHOWN_CHARS);
+  throw new ActionError(
+    'kube-unauthorized',
+    `${plugin} ${problem}${shown && `: ${shown}`}`,
+    'It may be waiting for an interactive login; configure a login that works without a person',
   );
-  if (!token && !cert && !key) return 'gave neither a token nor a client certificate';
-  if (Boolean(cert) !== Boolean(key))
-    return 'gave a client certificate without its key, or the other way round';
-  const ends = Date.parse(stringAt(status, 'expirationTimestamp') ?? '');
+}
+
+function readCredential(stdout: string): Credential | undefined {
+  const output = parseObject(stdout);
+  if (output?.['kind'] !== 'ExecCredential') return undefined;
+  const text = (field: string) => stringAt(output, 'status', field) || undefined;
+  const token = text('token')?.trim();
+  const [cert, key] = [text('clientCertificateData'), text('clientKeyData')];
+  if (token === undefined && (cert === undefined || key === undefined)) return undefined;
+  const ends = Date.parse(text('expirationTimestamp') ?? '');
   return { token, cert, key, expiresAt: Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends };
 }
 
-/** Returns the names and values of the environment that a kubeconfig sets for its plugin. */
-export function variablesOf(exec: Json | undefined): [string, string][] {
-  const text = (entry: Json, field: string): string => stringAt(entry, field) ?? '';
-  return arrayAt(exec, 'env').map((entry) => [text(entry, 'name'), text(entry, 'value')]);
+/** The variables that a kubeconfig sets for its plugin. */
+function variablesOf(exec: JsonObject): [string, string][] {
+  return arrayAt(exec, 'env')
+    .map((one): [string, string] => [stringAt(one, 'name') ?? '', stringAt(one, 'value') ?? ''])
+    .filter(([name]) => name !== '');
 }
 
+/** Names of variables that contain a secret and not the path of one. */
+const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
+
 /**
- * Masks the settings that the kubeconfig passes to the plugin in a message of the plugin. They may be secrets
- * under any name. Names of flags and paths remain.
+ * Masks in a message of the plugin what it was given: the settings of the kubeconfig, which may be secrets under any
+ * name, and secrets of the environment. Names of flags and paths remain.
  */
-function maskSettings(message: string, exec: Json | undefined): string {
+function maskSettings(message: string, exec: JsonObject, env: Session['env']): string {
   const settings = createRedactor();
   const texts = [
     ...stringsAt(exec, 'args').filter((arg) => !/^--[\w-]+$/.test(arg)),
     ...variablesOf(exec).map(([, value]) => value),
+    ...Object.entries(env).flatMap(([name, value = '']) => (SECRET.test(name) ? [value] : [])),
   ];
   for (const text of texts) {
     const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
@@ -217,33 +157,26 @@ function killTree(child: ChildProcess): void {
 
 function environment(
   exec: JsonObject,
-  server: string,
-  env: Session['env'],
-  fields: JsonObject,
+  ca: string | undefined,
+  { access, env }: Session,
 ): Record<string, string | undefined> {
-  const own = arrayAt(fields, 'extensions').find(
-    (each) => stringAt(each, 'name') === `${GROUP}/exec`,
-  );
-  // `Cluster` of client.authentication.k8s.io/v1, whose fields have the same names as in a kubeconfig.
-  const cluster = (): object => ({
-    server,
-    'tls-server-name': fields['tls-server-name'],
-    'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'] || undefined,
-    'certificate-authority-data': fields['certificate-authority-data'] || undefined,
-    'proxy-url': fields['proxy-url'],
-    'disable-compression': fields['disable-compression'],
-    config: valueAt(own, 'extension') ?? null,
-  });
-  const isAsked = valueAt(exec, 'provideClusterInfo') === true;
+  // `Cluster` of client.authentication.k8s.io/v1.
+  const cluster = {
+    server: access.server,
+    'tls-server-name': access.cluster.tlsServerName || undefined,
+    'insecure-skip-tls-verify': access.cluster.skipTLSVerify || undefined,
+    'certificate-authority-data': ca && Buffer.from(ca).toString('base64'),
+  };
+  const isAsked = exec['provideClusterInfo'] === true;
   const info = {
     kind: 'ExecCredential',
     apiVersion: stringAt(exec, 'apiVersion'),
-    spec: { ...(isAsked ? { cluster: cluster() } : {}), interactive: false },
+    spec: { ...(isAsked ? { cluster } : {}), interactive: false },
   };
   return {
     // The inputs of the action, among them a GitHub token, must not reach the plugin.
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'))),
-    ...Object.fromEntries(variablesOf(exec).filter(([name]) => name !== '')),
+    ...Object.fromEntries(variablesOf(exec)),
     KUBERNETES_EXEC_INFO: JSON.stringify(info),
   };
 }

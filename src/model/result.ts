@@ -34,8 +34,6 @@ export interface LeftBehind extends Subject {
   namespace: string;
   /** Whether it breaks something else in the cluster. */
   breaksOthers: boolean;
-  /** Whether requests to something else than the namespace call a Service in it. */
-  isCalledByOthers?: boolean;
   /** Whether its controller deletes it in time, or its deletion was requested. */
   isGoing: boolean;
   /** The time at which the phase of a volume changed after its claim was deleted (Kubernetes >= 1.29). */

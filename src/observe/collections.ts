@@ -94,14 +94,10 @@ export async function listTogether<T>(
 ): Promise<Read<T | undefined>> {
   const { few = MAX_SINGLE_READS, ...options } = { ...page, signal };
   if (many <= few) return readOk(undefined);
-  const first = await api.list(path, begin, { ...options, maxItems: page.limit });
-  if (!first.ok) return first;
-  if (first.value.complete) return readOk(first.value.kept);
-  // The first page is read again. The number of further pages is the server's estimate, if there is one.
-  const pages = 1 + Math.ceil((first.value.remaining ?? Number.POSITIVE_INFINITY) / page.limit);
-  if (pages * PAGE_COST > many) return readOk(undefined);
-  const all = await api.list(path, begin, options);
-  return all.ok ? readOk(all.value.kept) : all;
+  const maxItems = page.limit * Math.max(1, Math.floor(many / PAGE_COST));
+  const end = await api.list(path, begin, { ...options, maxItems });
+  if (!end.ok) return end;
+  return readOk(end.value.complete ? end.value.kept : undefined);
 }
 
 /**

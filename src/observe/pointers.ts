@@ -11,7 +11,7 @@ import { missingPermission, type Reading } from './collections.ts';
 
 /** A field that points into a namespace. `why`: the field, its target, and what it means that the object stays. */
 type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'released'> &
-  Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing' | 'isCalledByOthers'>>;
+  Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing'>>;
 
 /** A type whose objects may point into a namespace. */
 interface PointingType extends TypeRef {
@@ -20,8 +20,9 @@ interface PointingType extends TypeRef {
   points: (item: JsonObject) => Pointer[];
 }
 
-/** The types whose objects make the API server call a Service. */
-export const CALLING_TYPES: readonly PointingType[] = [
+/** All types, each with one list for all namespaces. */
+export const POINTING_TYPES: readonly PointingType[] = [
+  pointingType('v1', 'PersistentVolume', volumePointers),
   ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
     pointingType('admissionregistration.k8s.io/v1', kind, webhookPointers(kind)),
   ),
@@ -41,12 +42,6 @@ export const CALLING_TYPES: readonly PointingType[] = [
       'without it, objects in another version can be neither read nor deleted',
     ),
   ),
-];
-
-/** All types, each with one list for all namespaces. */
-export const POINTING_TYPES: readonly PointingType[] = [
-  pointingType('v1', 'PersistentVolume', volumePointers),
-  ...CALLING_TYPES,
   ...['ClusterRoleBinding', 'RoleBinding'].map((kind) =>
     pointingType('rbac.authorization.k8s.io/v1', kind, bindingPointers),
   ),
@@ -87,15 +82,14 @@ function webhookPointers(kind: string): PointingType['points'] {
       if (service === undefined) return [];
       const { namespace, name } = service;
       // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
-      const isCalledByOthers = !(
-        isOnlyFor(namespace, namespaceSelector) &&
-        rules.every(({ scope }) => scope === 'Namespaced')
-      );
+      const isCalledByOthers =
+        !isOnlyFor(namespace, namespaceSelector) ||
+        rules.some(({ scope }) => scope !== 'Namespaced');
       const breaksOthers = isCalledByOthers && failurePolicy === 'Fail';
       const meaning = ': requests that it matches are refused, in the whole cluster';
       const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
       const why = `${field}${breaksOthers ? meaning : ''}`;
-      return [{ namespace, why, breaksOthers, isCalledByOthers }];
+      return [{ namespace, why, breaksOthers }];
     });
 }
 
@@ -106,7 +100,7 @@ function servicePointers(field: string, meaning: string): PointingType['points']
     if (namespace === undefined) return [];
     const target = `Service ${namespace}/${stringAt(service, 'name')}`;
     const why = `its ${field} names ${target}: ${meaning}`;
-    return [{ namespace, why, breaksOthers: true, isCalledByOthers: true }];
+    return [{ namespace, why, breaksOthers: true }];
   };
 }
 
@@ -139,12 +133,11 @@ const MAX_POINTERS = 500;
 export async function readPointers(
   namespaces: readonly { name: string }[],
   { api, signal }: Reading,
-  types = POINTING_TYPES,
 ): Promise<{ pointers: LeftBehind[]; unread: NotInspected[] }> {
   const names = new Set(namespaces.map(({ name }) => name));
   const unread: NotInspected[] = [];
   let isBlind = true;
-  const lists = types.map(async (type) => {
+  const lists = POINTING_TYPES.map(async (type) => {
     const begin = collectItems((item) => pointersOf(type, item, names));
     const end = await api.list(collectionPath(type), begin, { signal, maxItems: MAX_ITEMS });
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
@@ -180,8 +173,6 @@ function pointersOf(
   return [...Map.groupBy(found, ({ namespace }) => namespace).values()].map((all) => {
     const worst = all.find(({ breaksOthers }) => breaksOthers) ?? (all[0] as Pointer);
     const { breaksOthers = false, isGoing = false } = worst;
-    const isCalledByOthers = all.some((one) => one.isCalledByOthers);
-    const state = { breaksOthers, isCalledByOthers, isGoing: isGoing || isDeleted };
-    return { apiVersion, kind, name, ...worst, ...state };
+    return { apiVersion, kind, name, ...worst, breaksOthers, isGoing: isGoing || isDeleted };
   });
 }

@@ -60,17 +60,15 @@ describe('a token', () => {
   });
 });
 
-describe.each(['tokenFile', 'token-file'])('a token file (%s)', (field) => {
+describe('a token file', () => {
   test('is read relative to the kubeconfig and trimmed', async () => {
     const folder = temporaryFolder();
     writeFile(folder, 'token', 'token-0001\n');
     const server = await startServer(accepting('token-0001'));
-    const api = await connectTo(server.url, { folder, user: { [field]: 'token' } });
+    const api = await connectTo(server.url, { folder, user: { tokenFile: 'token' } });
     valueIn(await api.get(PATH));
   });
-});
 
-describe('a token file', () => {
   test('is read again after a minute', async () => {
     const folder = temporaryFolder();
     const clock = new TestClock();
@@ -117,16 +115,6 @@ describe('a token file', () => {
     valueIn(await api.get(PATH));
   });
 
-  test('has priority over a token, which is used while the file does not exist', async () => {
-    const folder = temporaryFolder();
-    const user = { token: 'token-0001', tokenFile: 'token' };
-    const server = await startServer(answer);
-    await (await connectTo(server.url, { folder, user })).get(PATH);
-    writeFile(folder, 'token', 'token-0002');
-    await (await connectTo(server.url, { folder, user })).get(PATH);
-    expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
-  });
-
   test.each([
     { tokenFile: 'q7Zr2kX9vB4mN8tL1pW6' },
     {
@@ -137,58 +125,31 @@ describe('a token file', () => {
     const folder = temporaryFolder();
     writeFile(folder, 'me.crt', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n');
     await expect(connectTo('http://127.0.0.1:1', { folder, user })).rejects.toMatchObject({
-      message: expect.stringMatching(/names, \(its name is not shown[^/]*$/),
-    });
-  });
-
-  test('that does not exist is an error with its path', async () => {
-    const folder = temporaryFolder();
-    const connecting = connectTo('http://127.0.0.1:1', { folder, user: { tokenFile: 'token' } });
-    await expect(connecting).rejects.toMatchObject({
-      code: 'kube-config',
-      message: `cannot read the tokenFile that ${folder}/config names, ${folder}/token: no such file`,
+      message: expect.stringMatching(
+        /^cannot read a file that .* names in \S+\/config \(E[A-Z]+\)$/,
+      ),
     });
   });
 });
 
-test('impersonation is sent with one header per group', async () => {
+test('impersonation of a name is sent', async () => {
   const server = await startServer(answer);
-  const user = {
-    token: 'token-0001',
-    as: 'robot',
-    'as-uid': 'u-1',
-    'as-groups': ['system:masters', 'a,b'],
-    'as-user-extra': { 'example.com/scope': ['one', 'two'] },
-  };
-  await (await connectTo(server.url, { user })).get(PATH);
-  const raw = server.requests[0]?.rawHeaders ?? [];
-  const sent = raw.flatMap((name, index) =>
-    index % 2 === 0 && name.toLowerCase().startsWith('impersonate-')
-      ? [`${name.toLowerCase()}: ${raw[index + 1]}`]
-      : [],
-  );
-  expect(sent).toEqual([
-    'impersonate-user: robot',
-    'impersonate-uid: u-1',
-    'impersonate-group: system:masters',
-    'impersonate-group: a,b',
-    'impersonate-extra-example.com%2fscope: one',
-    'impersonate-extra-example.com%2fscope: two',
-  ]);
+  await (await connectTo(server.url, { user: { token: 'token-0001', as: 'robot' } })).get(PATH);
+  expect(server.requests[0]?.headers['impersonate-user']).toBe('robot');
 });
 
 test.each([
-  ...['oidc', 'gcp', 'azure'].map((name) => ({
-    what: 'an auth provider',
-    user: { 'auth-provider': { name, config: { 'id-token': 'token-0001' } } },
-  })),
-  { what: 'a password', user: { username: 'ci', password: 'correct horse' } },
-])('$what is refused, with what to use instead: $user', async ({ what, user }) => {
-  await expect(connectTo('http://127.0.0.1:1', { user })).rejects.toMatchObject({
-    code: 'kube-config',
-    message: `user "u" logs in with ${what}, which is not supported`,
-    hint: expect.stringMatching(/exec credential plugin .*kubelogin.*gke-gcloud-auth-plugin/),
-  });
+  ['auth-provider', { name: 'oidc', config: { 'id-token': 'token-0001' } }],
+  ['username', 'ci'],
+  ['as-groups', ['system:masters']],
+])('%s is refused, with what to use instead', async (field, value) => {
+  await expect(connectTo('http://127.0.0.1:1', { user: { [field]: value } })).rejects.toMatchObject(
+    {
+      code: 'kube-config',
+      message: `user "u" has "${field}", which is not supported`,
+      hint: expect.stringMatching(/exec credential plugin .*kubelogin.*gke-gcloud-auth-plugin/),
+    },
+  );
 });
 
 test('every secret of at least 8 characters is registered', async () => {
@@ -196,9 +157,7 @@ test('every secret of at least 8 characters is registered', async () => {
   const redactor = createRedactor((line) => heard.push(line));
   const options = { redactor };
   await connectTo('http://127.0.0.1:1', { user: { token: 'token-0001' }, options });
-  const user = { username: 'ci', password: 'correct horse' };
-  await expect(connectTo('http://127.0.0.1:1', { user, options })).rejects.toThrow();
   await connectTo('http://127.0.0.1:1', { user: { token: 'short' }, options });
-  expect(heard).toEqual(['token-0001', 'correct horse']);
-  expect(redactor.redact('a token-0001 b correct horse')).toBe('a *** b ***');
+  expect(heard).toEqual(['token-0001']);
+  expect(redactor.redact('a token-0001 b short')).toBe('a *** b short');
 });

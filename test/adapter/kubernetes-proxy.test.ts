@@ -72,22 +72,6 @@ test('name and password of the proxy are sent to it and appear nowhere else', as
   expect(redactor.redact('p@ssw0rd-1')).toBe('***');
 });
 
-describe('a proxy that speaks TLS', () => {
-  test('is trusted like the cluster', async () => {
-    const proxy = await startConnectProxy({ tls: pair });
-    const { api, server } = await through(proxy.url);
-    valueIn(await api.get(PATH));
-    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${server.port}`]);
-  });
-
-  test('is refused with a certificate of another host', async () => {
-    const proxy = await startConnectProxy({ tls: await issue(await createAuthority('other')) });
-    const { api } = await through(proxy.url);
-    expect(failureIn(await api.get(PATH)).kind).toBe('network');
-    expect(proxy.asked).toEqual([]);
-  });
-});
-
 describe('a proxy that fails', () => {
   test('refuses the tunnel', async () => {
     const proxy = await startConnectProxy({ refuse: 407 });
@@ -114,16 +98,6 @@ test('a SOCKS5 proxy of the kubeconfig is used', async () => {
   valueIn(await api.get(PATH));
   expect(proxy.asked).toEqual([`127.0.0.1:${server.port}`]);
 });
-
-test.each(['ftp://127.0.0.1', 'socks4://127.0.0.1:1080', '127.0.0.1:3128'])(
-  'the proxy-url %s is refused',
-  async (url) => {
-    await expect(through(url)).rejects.toMatchObject({
-      code: 'kube-config',
-      message: 'the "proxy-url" of the cluster is not one of http://, https:// or socks5://',
-    });
-  },
-);
 
 describe('the proxy of the environment', () => {
   test('is used for a host that is not on loopback', async () => {

@@ -155,14 +155,6 @@ describe('a client certificate', () => {
       message: expect.stringMatching(/^the certificates of context "x" cannot be used: /),
     });
   });
-
-  test('without a key is refused', async () => {
-    const user = { 'client-certificate-data': base64(authority.cert) };
-    await expect(connectTo('https://127.0.0.1:1', { user })).rejects.toMatchObject({
-      code: 'kube-config',
-      message: 'user "u" of the kubeconfig has no "client-key"',
-    });
-  });
 });
 
 test('HTTP/2 is not offered, and connections are kept alive with TLS too', async () => {

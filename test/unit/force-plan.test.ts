@@ -4,13 +4,12 @@ import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
-import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
-import { account, CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
+import { account, FINALIZER, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
@@ -30,7 +29,6 @@ interface Planning {
   /** Between the two looks. */
   meanwhile?: (situation: Situation) => unknown;
   once?: boolean;
-  machinery?: string[];
   startUid?: string;
   edit?: (snapshot: Snapshot) => void;
   baseline?: Baseline;
@@ -61,7 +59,6 @@ async function plan(situation: Situation, given: Planning = {}): Promise<ForcePl
     policy: { ...POLICY, ...given.policy },
     startUid: given.startUid ?? snapshot.namespace.uid,
     ownNamespace: 'ci',
-    machinery: given.machinery ?? [],
   });
 }
 
@@ -71,7 +68,6 @@ const freed = ({ actions }: ForcePlan): string[] =>
 const refusals = ({ refused }: ForcePlan): string[] =>
   refused.map(({ target, reason }) => `${target}: ${reason}`);
 
-const WEBHOOKS = 'validatingwebhookconfigurations';
 const WIDGET = `widgets.example.com/db ${FINALIZER}`;
 describe('a finalizer', () => {
   const arranged = (): Situation =>
@@ -113,66 +109,15 @@ test('a queued object is planned for later, and only if its finalizer is named',
   };
   const planned = await plan(queued(), { policy: { finalizers: [FINALIZER], mode: 'objects' } });
   expect(planned.actions.map(({ text }) => text)).toEqual([
-    `remove finalizer ${FINALIZER} from widgets.example.com/db, once terminating`,
+    `remove finalizer ${FINALIZER} from widgets.example.com/db, where terminating`,
   ]);
   expect(planned.refused).toEqual([]);
-});
-
-test('the protection of a claim stays while a pod that has not ended uses it', async () => {
-  const protection = 'kubernetes.io/pvc-protection';
-  const using = (phase: string) => (snapshot: Snapshot) => {
-    const web = podFacts({
-      metadata: { namespace: DEMO, name: 'web', uid: 'web', deletionTimestamp: snapshot.takenAt },
-      spec: {
-        nodeName: 'node-1',
-        containers: [],
-        volumes: [{ persistentVolumeClaim: { claimName: 'data' } }],
-      },
-      status: { phase },
-    });
-    snapshot.pods = readOk([web]);
-  };
-  const planned = (phase: string) =>
-    plan(new Situation().held(CLAIMS, 'data', { finalizers: [protection] }), {
-      policy: { finalizers: [protection] },
-      edit: using(phase),
-    });
-  const [running, ended] = [await planned('Running'), await planned('Succeeded')];
-
-  expect(refusals(running).join()).toMatch(/claim data is still used by Pod web/);
-  expect(freed(running)).toEqual([]);
-  expect(freed(ended)).toContain(`persistentvolumeclaims/data ${protection}`);
 });
 
 describe('finalizers that even the exact name does not match', () => {
   const policy = { finalizers: [FINALIZER] };
 
   test.each<[string, (s: Situation) => unknown, RegExp, Planning?]>([
-    [
-      'what a dead webhook guards',
-      (s) => {
-        s.cluster.put(`/apis/admissionregistration.k8s.io/v1/${WEBHOOKS}/guard`, {
-          metadata: { name: 'guard', uid: 'guard' },
-          webhooks: [
-            {
-              name: 'guard',
-              failurePolicy: 'Fail',
-              clientConfig: { service: { namespace: 'ops', name: 'hooks' } },
-              rules: [
-                {
-                  operations: ['UPDATE'],
-                  apiGroups: ['example.com'],
-                  apiVersions: ['*'],
-                  resources: ['widgets'],
-                },
-              ],
-            },
-          ],
-        });
-        s.dryRun({ message: 'failed calling webhook "guard": service "hooks" not found' });
-      },
-      /tried as a dry run: failed calling webhook "guard".*has to be fixed first/,
-    ],
     [
       'a namespace that is another one now',
       () => undefined,
@@ -183,12 +128,6 @@ describe('finalizers that even the exact name does not match', () => {
       'a namespace that nobody has asked to go',
       (s) => s.cluster.namespace(DEMO, { active: true }),
       /only a Terminating namespace is forced/,
-    ],
-    [
-      'a namespace that the cluster depends on',
-      () => undefined,
-      /it holds the Service of APIService x/,
-      { machinery: ['it holds the Service of APIService x'] },
     ],
   ])('%s', async (_, arrange, reason, given) => {
     const situation = held();
@@ -355,38 +294,6 @@ describe('the namespace itself', () => {
     expect(first?.actions).toEqual(second?.actions);
     expect(first?.refused).toEqual(second?.refused);
   });
-
-  test.each<[string, (s: Situation) => unknown, RegExp]>([
-    [
-      'is held',
-      (s) => s.held(WIDGETS, 'keep', { finalizers: ['x.io/y'] }),
-      /widgets\S+\/keep \(x.io/,
-    ],
-    [
-      'could not be listed',
-      (s) => s.failing(`LIST /api/v1/namespaces/${DEMO}/pods`, 500),
-      /not everything could be read: pods/,
-    ],
-    [
-      'is in a group that fails',
-      (s) => s.cluster.failedGroups.push({ group: 'm.io', version: 'v1', reason: 'stale' }),
-      /m.io\/v1/,
-    ],
-    ['waits', (s) => s.cluster.object(PODS, DEMO, 'web'), /pods \(1 not terminating\)/],
-  ])('content that %s: refused, or reported as left behind', async (_, arrange, words) => {
-    const build = (): Situation => {
-      const situation = new Situation();
-      arrange(situation);
-      return situation;
-    };
-    const refused = await plan(build());
-    expect(refused.actions).toEqual([]);
-    expect(refusals(refused).join()).toMatch(words);
-    expect(refusals(refused).join()).toContain('only force-orphans: accept');
-    const accepted = await plan(build(), { policy: { orphans: 'accept' } });
-    expect(freed(accepted)).toEqual([`${NAMESPACE} kubernetes`]);
-    expect(accepted.actions.at(-1)?.leaves).toMatch(words);
-  });
 });
 
 test('the refusal for an object that waits for another object names that object', () => {
@@ -397,7 +304,6 @@ test('the refusal for an object that waits for another object names that object'
     policy: POLICY,
     startUid: now.namespace.uid,
     ownNamespace: 'ci',
-    machinery: [],
   });
   expect(refused.map(({ reason }) => reason).join()).toMatch(/it waits for Tenant \S*acme/);
 });

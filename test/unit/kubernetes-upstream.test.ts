@@ -67,7 +67,7 @@ describe('kubeconfig.ts', () => {
     expect(() => loadDefault(join(folder, 'missing'), file)).toThrow('ENOENT');
   });
 
-  test('merge: a name that two files have fails', () => {
+  test('chooseAccess: a name that two files have fails', () => {
     const files = [write('a', kubeconfig('https://a')), write('b', kubeconfig('https://b'))];
     expect(() => loadDefault(...files)).toThrow('Duplicate cluster: c');
   });
@@ -80,26 +80,16 @@ describe('kubeconfig.ts', () => {
     expect(config.getCurrentCluster()?.server).toBe('http://localhost:8080');
   });
 
-  test('fieldsOf: tokenFile is not known, nor a plugin beside the kubeconfig', () => {
-    const user = { tokenFile: 'token', exec: { command: './plugin' } };
-    const file = write('a', kubeconfig('https://a', user));
+  test('userOf: tokenFile is not known', () => {
+    const file = write('a', kubeconfig('https://a', { tokenFile: 'token' }));
     const config = new KubeConfig();
     config.loadFromFile(file);
-    expect(config.getCurrentUser()?.exec).toEqual({ command: './plugin' });
     expect(JSON.stringify(config.getCurrentUser())).not.toContain('token"');
-  });
-
-  test('serviceAccount: some ports mean http', () => {
-    vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
-    vi.stubEnv('KUBERNETES_SERVICE_PORT', '8080');
-    const config = new KubeConfig();
-    config.loadFromCluster();
-    expect(config.getCurrentCluster()?.server).toBe('http://10.0.0.1:8080');
   });
 });
 
-describe('credentials.ts', () => {
-  test('userFor: a token wins over a token file', async () => {
+describe('login.ts', () => {
+  test('userOf: a token wins over a token file', async () => {
     const authProvider = {
       name: 'tokenFile',
       config: { tokenFile: write('token', 'of-the-file') },
@@ -109,19 +99,19 @@ describe('credentials.ts', () => {
     });
   });
 
-  test('fieldsOf: files win over data', async () => {
+  test('entryOf: files win over data', async () => {
     const pair = { certData: 'ZGF0YQ==', certFile: write('cert', 'file') };
     expect(String((await wire(pair)).cert)).toBe('file');
   });
 
-  test('authorizationOf: a token file is sent as it is, and an empty one means no user', async () => {
+  test('logIn: a token file is sent as it is, and an empty one means no user', async () => {
     const by = (content: string) =>
       headersOf({ authProvider: { name: 't', config: { tokenFile: write('token', content) } } });
     expect(await by('token\n')).toEqual({ Authorization: 'Bearer token\n' });
     expect(await by('')).toEqual({});
   });
 
-  test('impersonation: groups are not known', () => {
+  test('UNSUPPORTED: groups are not known', () => {
     const user = {
       as: 'robot',
       'as-uid': '1',

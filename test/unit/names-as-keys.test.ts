@@ -68,7 +68,6 @@ function everythingAbout({ before, now }: RecordedLooks): string {
   };
   const plan = planForce({
     ...{ snapshot: now, diagnosis, policy, startUid: now.namespace.uid, ownNamespace: 'ci' },
-    machinery: [],
   });
   const wanted = wantedFor(now, before);
   return JSON.stringify({ diagnosis, plan, foreseen: foresee(alive, true), wanted });

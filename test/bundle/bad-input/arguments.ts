@@ -18,7 +18,7 @@ export const ARGUMENTS: readonly TerminalCase[] = [
   {
     what: 'a kubeconfig that is not there',
     args: () => ['demo', '--kubeconfig', '/nonexistent/config'],
-    says: /cannot read kubeconfig \/nonexistent\/config: no such file/,
+    says: /found no cluster to talk to: \/nonexistent\/config does not exist/,
     exitCode: 2,
   },
   {
@@ -44,9 +44,9 @@ export const ARGUMENTS: readonly TerminalCase[] = [
       '--kubeconfig',
       kubeconfig,
       '--report-dir',
-      '/proc/nope',
+      '/dev/null/nope',
     ],
-    says: /cannot write the reports to "\/proc\/nope"/,
+    says: /cannot write the reports to "\/dev\/null\/nope"/,
     exitCode: 2,
   },
   {

@@ -8,7 +8,6 @@ import { unlessAborted } from '../base/time.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { createDispatcher, type TlsOptions } from './connections.ts';
-import type { Credentials, Login } from './credentials.ts';
 import { discoverTypes } from './discovery.ts';
 import {
   type Answer,
@@ -21,8 +20,8 @@ import {
   unreadable,
   unreadableAnswer,
 } from './failures.ts';
-import type { Session } from './kubeconfig.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
+import type { Credentials, Login, Session } from './login.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
 
@@ -35,19 +34,14 @@ const TIMEOUT_MS = 15_000;
 const TOO_LATE = new Error('no answer within the time limit');
 const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
-interface HttpRequest {
+interface Call<T> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path with query, without the server and its prefix. */
   path: string;
   accept: string;
   body?: Mutation['body'];
-  /**
-   * A watch: its answer lasts for minutes, so it takes no place, and its time limit ends with the headers.
-   */
+  /** A watch: its answer lasts for minutes, so it takes no place, and its time limit ends with the headers. */
   isWatch?: true;
-}
-
-interface Call<T> extends HttpRequest {
   options: CallOptions;
   /** Reads the body of a success. The body has to be read or destroyed. */
   readBody: (body: Body, answer: Answer) => Promise<Try<T>>;
@@ -55,7 +49,7 @@ interface Call<T> extends HttpRequest {
 type Body = Dispatcher.ResponseData['body'];
 
 /** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
-export function openTransport(
+export function openHttp(
   session: Session,
   credentials: Credentials,
   proxy: URL | undefined,
@@ -69,16 +63,12 @@ export function openTransport(
   let requestsSent = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
-  /**
-   * Returns the dispatchers of a login. Requests on the connections of an earlier login may still run; `close`
-   * ends them.
-   */
-  const dispatchersFor = ({ tls, trust }: Login) => {
-    const options = { tls, proxy, ca: trust.ca, closing: closing.signal };
+  /** Requests on the connections of an earlier login may still run; `close` ends them. */
+  const dispatchersFor = ({ tls }: Login) => {
     const made = dispatchers.get(tls) ?? {
-      calls: createDispatcher({ ...options, connections: MAX_REQUESTS }),
+      calls: createDispatcher(tls, proxy, closing.signal, MAX_REQUESTS),
       // Each watch occupies a connection: eight of them would leave none for other calls.
-      watches: createDispatcher(options),
+      watches: createDispatcher(tls, proxy, closing.signal),
     };
     dispatchers.set(tls, made);
     return made;
@@ -96,32 +86,27 @@ export function openTransport(
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
     requestsSent++;
     try {
-      // fetch is not used: it follows redirects and joins repeated headers, which changes impersonated groups.
+      // fetch is not used: it follows redirects.
       const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
         headers: {
-          ...login.headers,
-          'user-agent': session.userAgent,
-          accept,
+          ...{ ...login.headers, 'user-agent': session.userAgent, accept },
           ...(isWatch ? {} : { 'accept-encoding': 'gzip' }),
           ...(body === undefined ? {} : { 'content-type': type }),
         },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        body: body === undefined ? null : JSON.stringify(body),
         signal: ending.signal,
       });
       // undici checks the signal only after it has a connection, which can take 10 s to fail.
-      const {
-        statusCode: status,
-        headers,
-        body: content,
-      } = await unlessAborted(sent, ending.signal);
+      const got = await unlessAborted(sent, ending.signal);
+      const { statusCode: status, headers } = got;
       const answer = { server: access.server, path, status, headers };
       const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
-      if (status >= 200 && status < 300) return await readBody(content, answer);
-      return refusedAnswer(answer, await textOf(content, answer), clock.now());
+      if (status >= 200 && status < 300) return await readBody(got.body, answer);
+      return refusedAnswer(answer, await textOf(got.body, answer));
     } catch (error) {
       if (ending.signal.reason !== TOO_LATE) throw error;
       return readFailed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
@@ -141,74 +126,73 @@ export function openTransport(
   };
 
   const attempt = async <T>(call: Call<T>): Promise<Try<T>> => {
-    const { signal } = call.options;
-    const startedAt = clock.now();
+    const { method, options } = call;
     let result: Try<T>;
     try {
-      const login = await unlessAborted(credentials.current(), signal);
+      const login = await unlessAborted(credentials.current(), options.signal);
       result = await send(call, login);
       if (!result.ok && result.failure.status === 401) {
-        const other = await unlessAborted(credentials.replaceRejected(login), signal);
+        const other = await unlessAborted(credentials.replaceRejected(login), options.signal);
         if (other !== undefined) result = await send(call, other);
       }
     } catch (error) {
-      result = readFailed(failureOf(error, signal));
+      result = readFailed(failureOf(error, options.signal));
     }
-    if (!result.ok) {
-      // Redaction comes before the cut: half a secret is not recognized any more.
-      const message = shortLine(redactor.redact(result.failure.message));
-      result = readFailed({ ...result.failure, message });
-    }
-    const end = result.ok ? 'ok' : result.failure.message;
     const [path] = call.path.split('?');
-    debug(`${call.method} ${path}: ${end} (${clock.now() - startedAt} ms)`);
-    return result;
+    if (result.ok) {
+      debug(`${method} ${path}: ok`);
+      return result;
+    }
+    const { again, ...failure } = result.failure;
+    // Redaction comes before the cut: half a secret is not recognized any more.
+    const message = shortLine(redactor.redact(failure.message));
+    debug(`${method} ${path}: ${message}`);
+    return readFailed({
+      ...{ ...failure, message },
+      // The effect of a mutation without an answer is unknown: it is repeated only if the server refused to process it.
+      again: method === 'GET' || again === 'busy' ? again : undefined,
+    });
   };
 
-  /**
-   * Sends a request with retries. The effect of a mutation without an answer is unknown: it is repeated only if
-   * the server refused to process it (429). Reads are always repeated.
-   */
   const run = <T>(call: Call<T>): Promise<Read<T>> => {
-    const { isWatch, method, options } = call;
-    const limits = isWatch ? { ...options, retries: 0 } : options;
-    const once = async (): Promise<Try<T>> => {
-      const result = await attempt(call);
-      if (result.ok || method === 'GET' || result.failure.again === 'busy') return result;
-      return readFailed({ ...result.failure, again: undefined });
-    };
-    const inTurn = isWatch ? once : () => throttle.run(once, options.signal);
-    return withRetries(inTurn, limits, session);
+    const { isWatch, options } = call;
+    const once = (): Promise<Try<T>> => attempt(call);
+    return isWatch
+      ? withRetries(once, { ...options, retries: 0 }, session)
+      : withRetries(() => throttle.run(once, options.signal), options, session);
   };
 
-  const json = (request: HttpRequest, options: CallOptions) =>
-    run<JsonObject>({
-      ...{ ...request, options },
+  const json = (call: Omit<Call<JsonObject>, 'readBody'>): Promise<Read<JsonObject>> =>
+    run({
+      ...call,
       readBody: async (body, answer) => {
         const value = parseObject(await textOf(body, answer));
         return value === undefined ? unreadableAnswer(answer) : readOk(value);
       },
     });
-  const getJson = (path: string, accept: string, options: CallOptions) =>
-    json({ method: 'GET', path, accept }, options);
 
   return {
     async get(path, options = {}) {
-      const answer = await getJson(path, PLAIN_JSON, options);
+      const answer = await json({ method: 'GET', path, accept: PLAIN_JSON, options });
       if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
       return unreadable(
         `the server at ${access.server} did not answer with the object that ${path} names`,
       );
     },
     list: (path, begin, options = {}) =>
-      listPages(path, begin, options, (page, accept) => getJson(page, accept, options)),
-    discover: (options = {}) => discoverTypes((path, accept) => getJson(path, accept, options)),
+      listPages(path, begin, options, (page, accept) =>
+        json({ method: 'GET', path: page, accept, options }),
+      ),
+    discover: (options = {}) =>
+      discoverTypes((path, accept) => json({ method: 'GET', path, accept, options })),
     send({ method, path, body, dryRun }, options = {}) {
-      const asked = withQuery(path, { dryRun: dryRun === true ? 'All' : undefined });
       // A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go).
       const isInBody = method === 'DELETE' && dryRun === true;
-      const sent = isInBody ? { ...body, dryRun: ['All'] } : body;
-      return json({ method, path: asked, accept: PLAIN_JSON, body: sent }, options);
+      return json({
+        ...{ method, accept: PLAIN_JSON, options },
+        path: withQuery(path, { dryRun: dryRun === true ? 'All' : undefined }),
+        body: isInBody ? { ...body, dryRun: ['All'] } : body,
+      });
     },
     /** The text is redacted here, because a secret that is cut later is not recognized any more. */
     text: (path, options) =>
@@ -248,12 +232,10 @@ export function openTransport(
  */
 function isRequestedObject(answer: JsonObject, path: string): boolean {
   const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
-  if (version === undefined) return true;
-  const name = objectNameIn(path);
+  const name = stringAt(answer, 'metadata', 'name');
   return (
-    stringAt(answer, 'kind') !== undefined &&
-    stringAt(answer, 'apiVersion') === version &&
-    (name === undefined || stringAt(answer, 'metadata', 'name') === name)
+    version === undefined ||
+    (stringAt(answer, 'apiVersion') === version && name === objectNameIn(path))
   );
 }
 
@@ -271,7 +253,7 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
       kept.push(chunk);
     }
   };
-  const isPacked = /^(?:x-)?gzip$/i.test(headerOf(answer, 'content-encoding') ?? '');
+  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
   await (isPacked ? pipeline(body, createGunzip(), collect) : collect(body));
   return Buffer.concat(kept).toString('utf8');
 }

@@ -1,0 +1,153 @@
+import type { RequestOptions } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
+import { KubeConfig } from '@kubernetes/client-node';
+import { describeError, errorCode } from '../base/errors.ts';
+import type { Environment } from '../base/process.ts';
+import type { Redactor } from '../base/redact.ts';
+import type { Clock } from '../base/time.ts';
+import { type TlsOptions, tlsOptions } from './connections.ts';
+import { type Access, configError } from './kubeconfig.ts';
+import { logInByPlugin } from './plugin.ts';
+
+/**
+ * Interval for reading a token file again. Bound service account tokens rotate; the kubelet replaces the file
+ * long before the token expires.
+ */
+const READ_AGAIN_MS = 60_000;
+/** Time before expiry at which credentials are renewed, because the clocks of gate and server differ. */
+const RENEW_BEFORE_MS = 60_000;
+/** Time until the next attempt while the current credentials still work. */
+const TRY_AGAIN_MS = 10_000;
+
+/** State that the parts of one connection share. */
+export interface Session {
+  access: Access;
+  env: Environment;
+  redactor: Redactor;
+  debug: (line: string) => void;
+  userAgent: string;
+  clock: Clock;
+  random: () => number;
+  pluginTimeoutMs: number;
+  /** Ends plugins, and connections that are still being opened. */
+  closing: AbortController;
+}
+
+/** Credentials that are ready to be sent. */
+export interface Login {
+  /** Headers of every request. */
+  headers: Record<string, string>;
+  /** The certificates and key of `tls`, as PEM. */
+  trust: Record<'ca' | 'cert' | 'key', string | undefined>;
+  /** TLS options; a new object only if `trust` has changed. */
+  tls: TlsOptions;
+  /** Milliseconds since the epoch, like `expiresAt`. */
+  renewAt: number;
+  expiresAt: number;
+}
+
+export type Credentials = ReturnType<typeof keepCredentials>;
+
+/** Returns the credentials of the chosen user and renews them. */
+export function keepCredentials(session: Session) {
+  const { clock } = session;
+  let login: Login | undefined;
+  let running: Promise<Login> | undefined;
+
+  /** Renews once for all concurrent calls, so that sixty calls do not start sixty logins. */
+  const renew = (): Promise<Login> => {
+    running ??= logIn(session, login)
+      .then((fresh) => {
+        login = fresh;
+        return fresh;
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+  return {
+    /** Returns valid credentials. Throws an `ActionError` if there are none. */
+    async current(): Promise<Login> {
+      if (login !== undefined && clock.now() < login.renewAt) return login;
+      try {
+        return await renew();
+      } catch (error) {
+        // The plugin may fail for a moment, or a token file is just being replaced.
+        if (login === undefined || clock.now() >= login.expiresAt) throw error;
+        login.renewAt = clock.now() + TRY_AGAIN_MS;
+        return login;
+      }
+    },
+    /** Returns credentials that differ from those that the API server has just refused with 401, if there are any. */
+    async replaceRejected(rejected: Login): Promise<Login | undefined> {
+      const isOther = ({ tls, headers }: Login): boolean =>
+        tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
+      if (login !== undefined && isOther(login)) return login;
+      const fresh = await renew();
+      return isOther(fresh) ? fresh : undefined;
+    },
+  };
+}
+
+/** Logs in with a new KubeConfig each time: it keeps its credentials, but after a 401 new ones are needed. */
+async function logIn(session: Session, previous: Login | undefined): Promise<Login> {
+  const { access, clock, redactor } = session;
+  const { exec, ...user } = access.user;
+  const config = new KubeConfig();
+  const options: RequestOptions = {};
+  // KubeConfig refuses http otherwise; here it is only that of loopback.
+  const isPlain = access.server.startsWith('http:');
+  const cluster = isPlain ? { ...access.cluster, skipTLSVerify: true } : access.cluster;
+  config.loadFromClusterAndUser(cluster, user);
+  try {
+    await config.applyToHTTPSOptions(options);
+  } catch (error) {
+    // The message of the error has the path, in whose place people put a secret.
+    throw configError(
+      `cannot read a file that user "${user.name}" or its cluster names in ${access.source} (${errorCode(error)})`,
+      'Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "client-key-data"',
+    );
+  }
+  const ca = options.ca?.toString();
+  const plugin = exec === undefined ? undefined : await logInByPlugin(exec, ca, session);
+  const cert = plugin?.cert ?? options.cert?.toString();
+  const key = plugin?.key ?? options.key?.toString();
+  redactor.add(key);
+  const { Authorization: sent = '', ...headers } = (options.headers ?? {}) as Record<
+    string,
+    string
+  >;
+  const token = plugin?.token ?? sent.replace(/^Bearer /, '').trim();
+  redactor.add(token);
+  const isFile = user.authProvider !== undefined;
+  if (!/^[\x21-\x7e]*$/.test(token) || (isFile && token === '')) {
+    throw configError(
+      `the token of user "${user.name}" is empty or has characters in it that no token has`,
+      'Check that the token was written as one line, without quotes or control characters',
+    );
+  }
+  const trust = { ca, cert, key };
+  let tls = isDeepStrictEqual(trust, previous?.trust) ? previous?.tls : undefined;
+  try {
+    const { servername, rejectUnauthorized } = options;
+    tls ??= tlsOptions({ ...trust, servername, rejectUnauthorized });
+  } catch (error) {
+    throw configError(
+      `the certificates of context "${access.context}" cannot be used: ${describeError(error)}`,
+      'Check that certificate and key belong together and are complete',
+    );
+  }
+  const now = clock.now();
+  const expiresAt = plugin?.expiresAt ?? Number.POSITIVE_INFINITY;
+  // The margin is at most half of the lifetime. Otherwise every call would start the plugin if the lifetime is
+  // shorter than the margin.
+  const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
+  return {
+    headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` },
+    trust,
+    tls,
+    renewAt: isFile ? now + READ_AGAIN_MS : expiresAt - margin,
+    expiresAt,
+  };
+}
