@@ -105,7 +105,7 @@ test.each<[string, string, string, string]>([
   [
     'a plugin whose program was removed',
     killed('failed to find plugin \\"weave-net\\" in path [/opt/cni/bin]'),
-    'network plugin weave-net on node node-ready: it does not release the pod's network',
+    "network plugin weave-net on node node-ready: it does not release the pod's network",
     '[/opt/cni/bin]"',
   ],
   [
