@@ -1,9 +1,9 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, EXIT_CODES } from './arguments.ts';
 import { ActionError, describeError } from './base/errors.ts';
 import type { Log } from './base/log.ts';
-import { makeFolder, onCancel, writeOutput } from './base/process.ts';
+import { onCancel, writeOutput } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
 import { runInCluster } from './in-cluster.ts';
@@ -46,7 +46,7 @@ const RENDERERS: Record<GateCommand['format'], (view: View) => string> = {
 
 async function writeReports(view: View, folder: string): Promise<void> {
   try {
-    await makeFolder(folder);
+    await mkdir(folder, { recursive: true });
     for (const [name, renderFile] of REPORT_FILE_ROWS) {
       await writeFile(join(folder, name), renderFile(view, {}));
     }

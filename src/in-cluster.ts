@@ -1,4 +1,3 @@
-import { homeDirectory } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { systemClock } from './base/time.ts';
 import { runGate } from './gate/gate.ts';
@@ -26,7 +25,8 @@ export async function runInCluster<T>(
   const api = await connect({
     ...{ kubeconfig, context, env: process.env, redactor, signal },
     debug: log.debug,
-    homeDir: homeDirectory(),
+    // Containers may run as a user without HOME and without an entry in /etc/passwd.
+    homeDir: process.env['HOME'] || process.env['USERPROFILE'] || '/',
     userAgent: `namespace-teardown-gate/${GATE_VERSION}`,
   });
   try {

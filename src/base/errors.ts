@@ -45,14 +45,10 @@ export function describeError(error: unknown): string {
 
 /** Returns the message of a thrown value. Other fields are left out because they may contain a token. */
 function textOf(value: unknown): string {
-  if (value instanceof Error) {
-    const code = 'code' in value && typeof value.code === 'string' ? value.code : '';
-    const message = value.message === '' ? value.name : value.message;
-    return code === '' || message.includes(code) ? message : `${message} (${code})`;
-  }
-  if (typeof value === 'function') return '';
-  if (typeof value !== 'object' || value === null) return String(value);
-  return 'message' in value && typeof value.message === 'string' ? value.message : '';
+  if (!(value instanceof Error)) return typeof value === 'string' ? value : '';
+  const code = errorCode(value);
+  const message = value.message === '' ? value.name : value.message;
+  return code === '' || message.includes(code) ? message : `${message} (${code})`;
 }
 
 /** Returns the code of a system error, such as `ENOENT`; empty if the error has none. */
@@ -68,26 +64,17 @@ export function describeFailure(error: unknown) {
 
 /**
  * Describes a mistake of this program. Its message may quote any value, a secret among them, so only the kind of
- * the error is named; `frames` are the lines of its stack without the message.
+ * the error is named; `frames` are the lines of its stack behind the message, which V8 writes first.
  */
 export function describeInternalError(error: unknown): { message: string; frames: string[] } {
   const name = error instanceof Error ? error.constructor.name : typeof error;
   const kind = /^[A-Za-z]{1,40}$/.test(name) ? name : 'Error';
+  const { name: given, message, stack = '' } = error instanceof Error ? error : new Error('none');
+  const heading = message === '' ? given : `${given}: ${message}`;
+  const isShown = error instanceof Error && typeof stack === 'string' && stack.startsWith(heading);
+  const lines = isShown ? stack.slice(heading.length).split('\n') : [];
   return {
     message: `internal error (${kind}): this is a mistake of the gate, please report it`,
-    frames: error instanceof Error ? framesOf(error) : [],
+    frames: lines.filter((line) => /^ +at /.test(line)),
   };
-}
-
-/**
- * Returns the stack frames. A message may contain lines that look like frames; V8 writes it before the first
- * frame.
- */
-function framesOf({ name, message, stack = '' }: Error): string[] {
-  const heading = message === '' ? name : `${name}: ${message}`;
-  if (typeof stack !== 'string' || !stack.startsWith(heading)) return [];
-  return stack
-    .slice(heading.length)
-    .split('\n')
-    .filter((line) => /^ +at /.test(line));
 }

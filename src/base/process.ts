@@ -1,7 +1,4 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { dirname } from 'node:path';
 import { ActionError, describeError, errorCode } from './errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,38 +18,6 @@ export function writeOutput(text: string): Promise<void> {
       reject(new ActionError('internal', message));
     });
   });
-}
-
-/**
- * Returns the home folder, or `/`. Containers may run as a user without HOME and without an entry in
- * /etc/passwd.
- */
-export function homeDirectory(): string {
-  try {
-    return homedir() || '/';
-  } catch {
-    return '/';
-  }
-}
-
-/**
- * Creates a folder and its parents. Node's own `recursive` never ends on a file system that refuses new folders
- * with ENOENT, such as /proc.
- */
-export async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path);
-  } catch (error) {
-    const isFolder = await stat(path).then(
-      (found) => found.isDirectory(),
-      () => false,
-    );
-    if (isFolder) return;
-    const parent = dirname(path);
-    if (errorCode(error) !== 'ENOENT' || parent === path) throw error;
-    await makeFolder(parent);
-    await mkdir(path);
-  }
 }
 
 export const NO_SUCH_FILE = 'no such file';

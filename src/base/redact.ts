@@ -23,66 +23,62 @@ const KEY =
 /** In JSON inside of JSON, an escaped quote ends the value; in JSON, it is a part of it. */
 const QUOTED = String.raw`\\"(?:[^"\\]|\\\\(?:\\")?){0,4096}(?:\\")?|"(?:\\.|[^"\\]){0,4096}"?|'[^']{0,4096}'?`;
 
+/** Beginnings of the tokens of known vendors. */
+const VENDORS =
+  'k8s-aws-v1\\.|ya29\\.|sha256~|gh[opsru]_|github_pat_|glpat-|xox[a-z]-|[rs]k_(?:live|test)_|npm_|pypi-|hv[bs]\\.|sk-(?:proj|ant|svcacct|admin|or)-|hf_|dckr_pat_|AIza|SG\\.|dop_v1_|shpat_|ATATT|AGE-SECRET-KEY-';
+
+type Shape = readonly [shape: RegExp, masked: string];
+
+/** A secret behind its key. What stands before the value is kept. */
+const keyed = (before: string, value: string): Shape => [
+  new RegExp(`(${before.replace('KEY', `(?:${KEY})`)})(?:${QUOTED}|${value})`, 'gi'),
+  `$1${MASK}`,
+];
+
 /**
  * Shapes of secrets that were not registered: a server, a plugin, and a controller in a status, an Event or a log may
- * write any text.
+ * write any text. The lengths are limited: the text is hostile and must not make an expression slow.
  */
-const SHAPES: readonly { shape: RegExp; masked: string }[] = [
+const SHAPES: readonly Shape[] = [
   // A block that was cut in the middle matches to the end of the text.
-  { shape: /-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, masked: MASK },
-  { shape: /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, masked: MASK },
-  { shape: /\bk8s-aws-v1\.[\w-]+/g, masked: MASK },
-  { shape: /\bya29\.[\w.-]+/g, masked: MASK },
-  { shape: /\bsha256~[\w-]{20,}/g, masked: MASK },
-  { shape: /\b(?:gh[opsru]_|github_pat_)\w{20,}/g, masked: MASK },
+  [/-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, MASK],
+  [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g, MASK],
+  [new RegExp(`\\b(?:${VENDORS})(?=[\\w.=-]{0,200}\\d)[\\w.=-]{16,4096}`, 'g'), MASK],
   // A token has at least 16 characters: "Bearer authentication failed" is none.
-  { shape: /\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, masked: `$1 ${MASK}` },
-  {
-    shape:
-      /(\bauthorization\\?["']?[:=]\s{0,3}\\?["']?(?:token|negotiate|ntlm|digest|oauth|jwt|api-?key|key|bot|splunk|geniekey)\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,4096}/gi,
-    masked: `$1${MASK}`,
-  },
-  // The lengths are limited: the text is hostile and must not make the expression slow.
-  // A password may contain a slash; a port is followed by one.
-  { shape: /(:\/\/)[^\s/?#@:"'<>]{0,256}:(?!\d{1,5}\/)[^\s?#"'<>]{1,256}@/g, masked: `$1${MASK}@` },
-  // A token may stand there alone; the name of a user is shorter.
-  { shape: /(:\/\/)[^\s/?#@:"'<>]{20,256}@/g, masked: `$1${MASK}@` },
-  {
-    shape: new RegExp(
-      `(--(?:${KEY})\\s{1,3})(?:${QUOTED}|(?=[^\\s,;"']{0,200}\\d)[^\\s,;"']{6,4096})`,
-      'gi',
-    ),
-    masked: `$1${MASK}`,
-  },
-  {
-    shape: new RegExp(`((?:${KEY})=)(?:${QUOTED}|[^\\s,;&"'})\\]]{1,4096})`, 'gi'),
-    masked: `$1${MASK}`,
-  },
+  [/\b(Bearer|Basic)\s+[\w.~+/-]{16,}=*/gi, `$1 ${MASK}`],
+  [/(\bauthorization\W{1,6}[\w-]+\s+)(?=\S{0,200}\d)[\w.~+/=-]{12,4096}/gi, `$1${MASK}`],
+  // A password in a URL may contain a slash; a port is followed by one. A token may stand there alone.
+  [/(:\/\/)[^\s/?#@:"'<>]{0,256}:(?!\d{1,5}\/)[^\s?#"'<>]{1,256}@/g, `$1${MASK}@`],
+  [/(:\/\/)[^\s/?#@:"'<>]{20,256}@/g, `$1${MASK}@`],
+  keyed('--KEY\\s{1,3}', `(?=[^\\s,;"']{0,200}\\d)[^\\s,;"']{6,4096}`),
+  keyed('KEY=', `[^\\s,;&"'})\\]]{1,4096}`),
   // After a colon may stand a sentence ("token: expired"): a value there is quoted, or has a digit.
-  {
-    shape: new RegExp(
-      `((?:${KEY})\\\\?["']?:\\s{0,3})(?:${QUOTED}|(?=[^\\s,;&})\\]]{0,200}\\d)[^\\s,;&})\\]]{8,4096})`,
-      'gi',
-    ),
-    masked: `$1${MASK}`,
-  },
-  { shape: /("auth\\?":\s{0,3}\\?")[\w+/=-]{8,4096}/g, masked: `$1${MASK}` },
-  { shape: /([?&](?:sig|X-Amz-Signature)=)[^\s&"']{1,4096}/gi, masked: `$1${MASK}` },
-  {
-    shape:
-      /\b(?:glpat-|xox[a-z]-|[rs]k_(?:live|test)_|npm_|pypi-|hv[bs]\.|sk-(?:proj|ant|svcacct|admin|or)-|hf_|dckr_pat_|AIza|SG\.|dop_v1_|shpat_|ATATT|AGE-SECRET-KEY-)(?=[\w.=-]{0,200}\d)[\w.=-]{16,4096}/g,
-    masked: MASK,
-  },
-  {
-    shape: /\b((?:hooks\.slack|discord(?:app)?)\.com\/(?:services|api\/webhooks)\/)[\w/-]+/g,
-    masked: `$1${MASK}`,
-  },
+  keyed(`KEY\\\\?["']?:\\s{0,3}`, '(?=[^\\s,;&})\\]]{0,200}\\d)[^\\s,;&})\\]]{8,4096}'),
+  [/("auth\\?":\s{0,3}\\?")[\w+/=-]{8,4096}/g, `$1${MASK}`],
+  [/([?&](?:sig|X-Amz-Signature)=)[^\s&"']{1,4096}/gi, `$1${MASK}`],
+  [/((?:hooks\.slack|discord(?:app)?)\.com\/(?:services|api\/webhooks)\/)[\w/-]+/g, `$1${MASK}`],
   // The secret key stands beside the id of the key.
-  {
-    shape: /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?:[^\n]{0,40}?(?<![\w+/=])[\w+/]{40}(?![\w+/=]))?/g,
-    masked: MASK,
-  },
+  [/\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?:[^\n]{0,40}?(?<![\w+/=])[\w+/]{40}(?![\w+/=]))?/g, MASK],
 ];
+
+/** Shapes in logs of other programs: a wrongly masked log line does no harm. */
+const IN_LOGS: readonly Shape[] = [
+  ...SHAPES,
+  keyed(`KEY\\\\?["']?\\s{0,3}[:=]\\s{0,3}`, '[^\\s,;&})\\]]{1,4096}'),
+  // Names of objects and UIDs have no capital letters.
+  [
+    /(?<![\w+=-])(?=[\w+=-]{0,200}[A-Z])(?=[\w+=-]{0,200}[a-z])(?=[\w+=-]{0,200}\d)[\w+=-]{32,4096}/g,
+    MASK,
+  ],
+];
+
+const maskShapes = (text: string, shapes: readonly Shape[]): string =>
+  shapes.reduce((rest, [shape, masked]) => rest.replace(shape, masked), text);
+
+/** Masks texts in a log that look like a secret; stricter than `redact`. */
+export function maskLogSecrets(text: string): string {
+  return maskShapes(text, IN_LOGS);
+}
 
 /**
  * Creates a redactor. `onSecret` is called once for every line of a secret, so that the runner masks single
@@ -110,8 +106,7 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
       }
     },
     redact(text) {
-      const clean = maskSecrets(text, secrets);
-      return SHAPES.reduce((rest, { shape, masked }) => rest.replace(shape, masked), clean);
+      return maskShapes(maskSecrets(text, secrets), SHAPES);
     },
   };
 }
@@ -152,34 +147,6 @@ function formsOf(value: string): string[] {
     if (whole.length >= MIN_SECRET_LENGTH) forms.push(Buffer.from(whole).toString('base64'));
   }
   return forms.filter((form) => form.length >= MIN_SECRET_LENGTH);
-}
-
-/** Shapes in logs of other programs, beside those of any text. */
-const IN_LOGS: readonly { shape: RegExp; masked: string }[] = [
-  {
-    shape: new RegExp(
-      `((?:${KEY})\\\\?["']?\\s{0,3}[:=]\\s{0,3})(?:${QUOTED}|[^\\s,;&})\\]]{1,4096})`,
-      'gi',
-    ),
-    masked: `$1${MASK}`,
-  },
-  // Names of objects and UIDs have no capital letters.
-  {
-    shape:
-      /(?<![\w+=-])(?=[\w+=-]{0,200}[A-Z])(?=[\w+=-]{0,200}[a-z])(?=[\w+=-]{0,200}\d)[\w+=-]{32,4096}/g,
-    masked: MASK,
-  },
-];
-
-/**
- * Masks texts in a log that look like a secret. Stricter than `redact`, because a wrongly masked log line does
- * no harm.
- */
-export function maskLogSecrets(text: string): string {
-  return [...SHAPES, ...IN_LOGS].reduce(
-    (clean, { shape, masked }) => clean.replace(shape, masked),
-    text,
-  );
 }
 
 /** Returns the same value with every text redacted, except the given words of this program. */

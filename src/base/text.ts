@@ -23,10 +23,7 @@ const IN_LINE = /##(\w*)\[/g;
 /** The start of a line that is a command: `::error::` (GitHub, Gitea), `--- title` and its like (Buildkite). */
 const AT_START = /^(\s*)(:(?=:)|-(?=-- )|\+(?=\+\+ )|~(?=~~ )|\^(?=\^\^ ))/;
 
-/**
- * Returns one line that no runner interprets as a command, whatever text from the cluster it contains. The commands
- * of GitLab and Jenkins contain control characters.
- */
+/** Returns one line that no runner interprets as a command. Those of GitLab and Jenkins contain control characters. */
 export function logLine(text: string): string {
   return plainText(text).replace(IN_LINE, '# #$1[').replace(AT_START, '$1$2 ');
 }
@@ -36,18 +33,14 @@ export function logLines(text: string): string {
   return text.replace(/[^\r\n]+/g, (line) => logLine(line));
 }
 
-/**
- * Writes JSON that prints as `logLine` does and remains the same value. A line of JSON never starts with a text.
- */
+/** Writes JSON that prints as `logLine` does and remains the same value. A line of JSON never starts with a text. */
 export function printableJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent)
-    .replace(UNSAFE, (char) => (char === '\n' ? char : escapeForJson(char)))
+    .replace(UNSAFE, (char) => {
+      const units = char.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+      return char === '\n' ? char : units.map((unit) => `\\u${unit}`).join('');
+    })
     .replace(IN_LINE, '##$1\\u005b');
-}
-
-function escapeForJson(char: string): string {
-  const units = Array.from({ length: char.length }, (_, at) => char.charCodeAt(at));
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
 /** Cuts a text by code points, so that no emoji is split, and marks the cut. */
@@ -58,10 +51,7 @@ export function shorten(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`;
 }
 
-/**
- * Shortens a quotation to one line. Its middle is left out, between words: nested errors begin with what was tried and end
- * with the cause.
- */
+/** Shortens a quotation to one line, in its middle: nested errors begin with what was tried and end with the cause. */
 export function shortQuote(text: string, maxChars = 300): string {
   const line = text.replace(/\s+/g, ' ').trim();
   if (line.length <= maxChars) return line;
@@ -88,9 +78,8 @@ export function isVersionFrom(version: string, major: number, minor: number): bo
 
 /**
  * Encodes text for summaries and comments. Entities are decoded after Markdown was parsed, so nothing in them is
- * parsed again; GitHub's mention and reference filters skip `<code>`. The dot is encoded as well: "www.example"
- * would become a link. Addresses are searched in the decoded text, with any scheme (`mailto:`, `xmpp:`), so each "@" is
- * cut off from the text before it (cmark-gfm, extensions/autolink.c, postprocess_text).
+ * parsed again; GitHub's mention and reference filters skip `<code>`. Only addresses are searched in the decoded text, so
+ * each "@" is cut off from the text before it (cmark-gfm, extensions/autolink.c, postprocess_text).
  */
 export function codeHtml(text: string, maxChars = 300): string {
   const encoded = Array.from(shorten(plainText(text), maxChars)).map((char) => {
@@ -106,9 +95,8 @@ export function shellQuote(word: string): string {
 }
 
 /**
- * Reports whether a text matches a pattern. `*` stands for any text, also for none and for `/`; every other
- * character stands for itself. The parts are searched one after the other: a regular expression could backtrack
- * endlessly on hostile names.
+ * Reports whether a text matches a pattern with `*` for any text. The parts are searched one after the other: a regular
+ * expression could backtrack endlessly on hostile names.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = pattern.indexOf('*');
@@ -134,13 +122,11 @@ export function isKindNamed(text: string, kind: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
-const MAX_LISTED = 5;
-
 /** Lists a few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
-export function listNames(names: readonly string[], most = MAX_LISTED): string {
+export function listNames(names: readonly string[], most = 5): string {
   const shown = names.slice(0, most);
   const more = names.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return shown.join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** Joins words as "a, b and c". */

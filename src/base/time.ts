@@ -45,9 +45,8 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
 }
 
 /**
- * Returns the time by the API server's clock, in milliseconds. Deletion timestamps, grace periods and Leases use
- * that clock, and the clock of a runner may be wrong by hours. Therefore every time that is compared or reported
- * is the server's.
+ * Returns the time by the API server's clock, in milliseconds. Every time that is compared or reported is the
+ * server's: the clock of a runner may be wrong by hours.
  */
 export function serverTime({ api, clock }: Clocks): number {
   return clock.now() + api.clockOffsetMs();

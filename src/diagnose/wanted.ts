@@ -110,7 +110,7 @@ function forOverduePods(context: Context): Part[] {
   const terminating = nodes.filter((name) => valueIn(now.nodes[name])?.deletionTimestamp);
   return [
     { nodes, places: [{ namespace: now.namespace.name, sources: ['events'] }] },
-    wantedNodeAgents(context) ?? {},
+    wantedNodeAgents(context),
     { partners: terminating.map((name) => ({ type: NODE_TYPE, namespace: undefined, name })) },
   ];
 }

@@ -1,7 +1,6 @@
 import { ActionError } from '../base/errors.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
-import { namespaceFacts } from '../model/facts/metadata.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { ADMISSION } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
@@ -32,9 +31,12 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   const known = asked.map((target) => ({ ...target, baseline: baselines.get(target.name) }));
   const ready = inputs.delete === 'ordered' ? await deleteContent(known, run) : known;
   // If one deletion is refused, the others continue.
-  const requested = await inParallel(ready, (target) =>
-    isDeletable(target) ? requestDeletion(target, run) : Promise.resolve(target),
-  );
+  const requested = await inParallel(ready, async (target) => {
+    if (!isDeletable(target) || run.signal.aborted) return target;
+    const asked = await requestDeletion(target, run);
+    if (asked.refusal === undefined) log.line(`${target.name}: requested its deletion`);
+    return asked;
+  });
   const byName = new Map(requested.map((target) => [target.name, target]));
   return targets.map((target) => byName.get(target.name) ?? target);
 }
@@ -68,70 +70,49 @@ function deletionOf({ name, uid }: NamespaceFacts): Mutation {
 
 const MAX_TRIES = 3;
 const RETRY_MS = 2_000;
+/** Failures after which a request may have been processed, or may be accepted when it is sent again. */
+const UNSURE = /^(?:server-error|timeout|network|throttled|unreadable)$/;
 
 /** Sends the deletion of the namespace as a dry run, and returns why it was not accepted. */
-async function tryDeletion(
-  { first }: Existing,
-  { api, clock, signal }: Run,
-): Promise<string | undefined> {
+async function tryDeletion({ first }: Existing, run: Run): Promise<string | undefined> {
+  const { api, clock, signal } = run;
   for (let attempt = 1; ; attempt++) {
     const sent = await api.send({ ...deletionOf(first), dryRun: true }, { signal, retries: 0 });
     if (sent.ok || signal.aborted) return undefined;
     const { kind, message } = sent.failure;
     // The namespace was deleted or replaced, which the steps inside and the real request find out.
     if (kind === 'not-found' || kind === 'conflict') return undefined;
-    // The real request would be refused as well. After another error, and by a webhook with side effects, which
-    // refuses every dry run, this is not known.
-    const isUntried = message.includes('does not support dry run');
-    if (!isUntried && (kind === 'forbidden' || ADMISSION.test(message))) return message;
-    if (isUntried || attempt === MAX_TRIES)
+    const isOpen = UNSURE.test(kind) && !ADMISSION.test(message);
+    if (!isOpen || attempt === MAX_TRIES)
       return `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
     await clock.sleep(RETRY_MS, signal);
   }
 }
 
 /**
- * Failures after which the request may have been processed or not. Sending it again with the same precondition
- * does no harm.
- */
-const UNSURE = /^(?:server-error|timeout|network)$/;
-
-/**
  * Requests the deletion of exactly the namespace that was read. The answer to the DELETE does not mean that the
- * namespace is deleted: the wait decides that.
+ * namespace is deleted: the wait decides that. A request whose effect is unknown is sent again, which does no harm with
+ * the same precondition.
  */
 async function requestDeletion(target: Existing, run: Run): Promise<Target> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
-  if (signal.aborted) return target;
-  const said = (event: string, result: Target): Target => {
-    log.line(`${name}: ${event}`);
-    return result;
-  };
-  const requested = 'requested its deletion';
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
     const sent = await api.send(deletionOf(first), { signal });
-    // The answer may have been lost, the namespace replaced, or another client may have been faster.
     const now = await readNamespace(name, { api, signal });
-    if (signal.aborted) return said(requested, target);
-    if (now.ok) {
-      // The namespace was deleted or replaced. The follower, which expects the old UID, decides which.
-      if (now.value?.uid !== first.uid) return said(requested, { ...target, isAsked: true });
+    if (signal.aborted) return target;
+    const isLast = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
+    // Unread, deleted or replaced: the follower, which expects the old UID, decides what became of it.
+    if (now.ok ? now.value?.uid !== first.uid : sent.ok || isLast)
+      return { ...target, isAsked: true };
+    if (now.ok && now.value !== undefined) {
       const read = { ...target, first: now.value };
-      if (sent.ok || now.value.deletionTimestamp !== undefined) return said(requested, read);
+      // The answer may have been lost, or another client may have been faster.
+      if (sent.ok || now.value.deletionTimestamp !== undefined) return read;
       const { kind, message } = sent.failure;
-      const isLate = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
-      if (isLate || !UNSURE.test(kind) || ADMISSION.test(message))
+      if (isLast || !UNSURE.test(kind) || ADMISSION.test(message))
         return { ...read, refusal: message };
-    } else {
-      const answered = sent.ok ? namespaceFacts(sent.value) : undefined;
-      if (answered?.uid === first.uid && answered.deletionTimestamp !== undefined)
-        return said(requested, { ...target, first: answered });
-      if (attempt === MAX_TRIES) {
-        const event = `asked for its deletion, and it could not be read since: ${now.failure.message}`;
-        return said(event, { ...target, isAsked: true });
-      }
     }
     await clock.sleep(RETRY_MS, signal);
   }

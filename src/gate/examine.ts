@@ -6,7 +6,7 @@ import { foresee, predict } from '../forecast/predict.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Diagnosis } from '../model/finding.ts';
 import { isPermanent } from '../model/outcome.ts';
-import type { Baseline, NamespaceFacts, Snapshot, WatchedFinalizer } from '../model/snapshot.ts';
+import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { oneAfterAnother } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
 import type { Run } from './run.ts';
@@ -35,7 +35,6 @@ interface Examined {
   /** The snapshot to compare with. */
   before?: Snapshot | undefined;
   baseline?: Baseline | undefined;
-  watched?: WatchedFinalizer[];
 }
 
 /** Reads and explains these namespaces together. Sources of the cluster are read once. */
@@ -59,7 +58,6 @@ export async function examine(
   const complete = (snapshot: Snapshot): Examined => {
     const one = byName.get(snapshot.namespace.name) as Examined;
     if (one.baseline !== undefined) snapshot.baseline = one.baseline;
-    if (one.watched !== undefined) snapshot.watched = one.watched;
     if (deps.inputs?.ownerLogs) snapshot.logs ??= {};
     if (foresight !== undefined) {
       snapshot.forecast ??= {

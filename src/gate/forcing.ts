@@ -2,6 +2,7 @@ import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
 import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
@@ -16,7 +17,7 @@ const FRESH_MS = 30_000;
 
 /** A namespace to force. */
 interface Forced extends Waited {
-  follower: Follower;
+  waited: NonNullable<Waited['waited']>;
 }
 
 interface Planned extends Forced {
@@ -25,22 +26,18 @@ interface Planned extends Forced {
 
 type Done = Awaited<ReturnType<typeof carryOut>>;
 
-interface Ended extends Planned {
-  done: Done;
-}
-
 /**
  * Forces all namespaces at the same time, within one budget. All plans are fresh, and made, logged and reported before
  * the first change. Returns the results of all namespaces.
  */
 export async function forceAll(
-  waited: readonly Waited[],
+  all: readonly Waited[],
   run: Run,
   conclude: (results: NamespaceResult[]) => RunResult,
 ): Promise<NamespaceResult[]> {
   const { clock, log, signal: cancelled } = run;
-  const results = waited.map(({ result }) => result);
-  const open = waited.filter(isOpen);
+  const results = all.map(({ result }) => result);
+  const open = all.filter(isOpen);
   if (!isActive(run.inputs.force) || open.length === 0 || cancelled.aborted) return results;
   const startedAt = clock.now();
   const isDone = new AbortController();
@@ -63,16 +60,22 @@ export async function forceAll(
       await run.announce?.(conclude(replaced(told)));
     }
     const done = await Promise.all(
-      planned.map(async ({ plan, follower }) => {
+      planned.map(async ({ plan, waited: { follower } }) => {
         const isDeletedBy = (untilMs: number) => isDeleted(follower, untilMs, bounded);
         return carryOut(plan, { ...bounded, startedAt, stopReason, isDeletedBy });
       }),
     );
-    const ended = planned.map((one, index) => ({ ...one, done: done[index] as Done }));
-    const seen = await examineChanged(ended, bounded);
-    return replaced(
-      await Promise.all(ended.map((one) => resultAfter(one, seen.get(one.result.name), run))),
-    );
+    // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
+    const changed = planned.filter(({ waited: { follower } }, index) => {
+      const { hasWritten, outcome } = done[index] as Done;
+      return hasWritten && outcome === undefined && !follower.over.aborted;
+    });
+    const seen = signal.aborted ? [] : await lookAgain(changed, () => undefined, bounded);
+    const ended = planned.map((one, index) => {
+      const again = signal.aborted ? undefined : seen[changed.indexOf(one)];
+      return resultAfter(one, done[index] as Done, again, run);
+    });
+    return replaced(await Promise.all(ended));
   } finally {
     isDone.abort();
   }
@@ -80,12 +83,23 @@ export async function forceAll(
 
 /** Without credentials, or an examination, nothing can be written. */
 function isOpen(one: Waited): one is Forced {
-  const { result, examinations, follower } = one;
   return (
-    follower?.over.aborted === false &&
-    ['stuck', 'inconclusive', 'progressing'].includes(result.outcome) &&
-    examinations.length > 0
+    one.waited?.follower.over.aborted === false &&
+    ['stuck', 'inconclusive', 'progressing'].includes(one.result.outcome) &&
+    one.waited.examinations.length > 0
   );
+}
+
+async function lookAgain(
+  some: readonly Forced[],
+  beforeOf: (one: Forced) => Snapshot | undefined,
+  run: Run,
+): Promise<Examination[]> {
+  const examined = some.map((one) => {
+    const { follower, target } = one.waited;
+    return { namespace: follower.last, before: beforeOf(one), baseline: target.baseline };
+  });
+  return some.length === 0 ? [] : examine(examined, EXAMINE_LIMIT_MS, run);
 }
 
 /**
@@ -95,7 +109,8 @@ function isOpen(one: Waited): one is Forced {
 async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
   const { api, clock, inputs, log, signal } = run;
   const policy = inputs.force as ActivePolicy;
-  const last = open.map(({ examinations }) => examinations.at(-1) as Examination);
+  const lastOf = ({ waited }: Forced) => waited.examinations.at(-1) as Examination;
+  const last = open.map(lastOf);
   const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
   const isUnsure =
     policy.mode !== 'objects' &&
@@ -105,22 +120,13 @@ async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
     await clock.sleep(Math.max(0, readAt + COMPARE_MS - clock.now()), signal);
   }
   const isFresh = !isUnsure && clock.now() - readAt <= FRESH_MS;
-  const again = isFresh
-    ? []
-    : await examine(
-        open.map(({ follower, target: { baseline } }, index) => ({
-          ...{ namespace: follower.last, before: last[index]?.snapshot, baseline },
-        })),
-        EXAMINE_LIMIT_MS,
-        run,
-      );
+  const again = isFresh ? [] : await lookAgain(open, (one) => lastOf(one).snapshot, run);
   const { ownNamespace } = api.target;
   return open.map((one, index) => {
-    const { uid } = one.result;
     const { snapshot, diagnosis } =
       (signal.aborted ? undefined : again[index]) ?? (last[index] as Examination);
-    const facts = { snapshot, diagnosis, startUid: uid, ownNamespace };
-    return { ...one, plan: planForce({ ...facts, policy }) };
+    const startUid = one.result.uid;
+    return { ...one, plan: planForce({ snapshot, diagnosis, startUid, ownNamespace, policy }) };
   });
 }
 
@@ -134,24 +140,9 @@ async function isDeleted(
   return over.aborted && 'event' in (await ended);
 }
 
-/** Examines the namespaces that were changed and are still there: a finalizer that was removed is no cause. */
-async function examineChanged(all: readonly Ended[], run: Run): Promise<Map<string, Examination>> {
-  const changed = all.filter(({ done: { hasWritten, outcome }, follower }) => {
-    return hasWritten && outcome === undefined && !follower.over.aborted;
-  });
-  if (changed.length === 0 || run.signal.aborted) return new Map();
-  // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
-  const seen = await examine(
-    changed.map(({ follower, target: { baseline } }) => ({ namespace: follower.last, baseline })),
-    EXAMINE_LIMIT_MS,
-    run,
-  );
-  if (run.signal.aborted) return new Map();
-  return new Map(changed.map(({ result: { name } }, index) => [name, seen[index] as Examination]));
-}
-
 async function resultAfter(
-  { result, done, follower }: Ended,
+  { result, waited: { follower } }: Planned,
+  done: Done,
   seen: Examination | undefined,
   { clock, inputs, signal, startedAt }: Run,
 ): Promise<NamespaceResult> {

@@ -14,8 +14,6 @@ import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from '.
 import { causeText } from './progress.ts';
 import type { Existing, Run, Target } from './run.ts';
 
-/** Objects that are created again meanwhile are deleted again, at most this often. */
-const MAX_ROUNDS = 3;
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
 /** The run, and the state of an ordered deletion in one namespace. */
@@ -23,17 +21,16 @@ interface OrderedRun extends Run {
   namespace: NamespaceFacts;
   /** Deletions by the UID of the object. */
   deletions: Map<string, Deletion>;
-  /** Logs an event and records it. */
+  /** Logs an event and records it, once. */
   note(event: string): void;
-  noteOnce(event: string): void;
   /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
   timeLeft(): number;
 }
 
 /**
- * Deletes the objects that need a running controller, inside these namespaces only, and waits until they are deleted.
- * Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a precondition.
- * Objects that remain are explained while their controller still runs, and the teardown continues.
+ * Deletes the objects that need a running controller, inside these namespaces only: one group after the other, each until
+ * it is gone. Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a
+ * precondition. Objects that remain are explained while their controller still runs, and the teardown continues.
  */
 export async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<Target[]> {
   const { clock, inputs, signal, startedAt } = run;
@@ -66,59 +63,35 @@ async function deleteIn(
   const timeline: TimelineEntry[] = [];
   const deletions = new Map<string, Deletion>();
   const note = (event: string): void => {
+    if (timeline.some((entry) => entry.event === event)) return;
     run.log.line(`${namespace.name}: ${event}`);
     timeline.push({ at: serverTimestamp(run), event });
   };
-  const noteOnce = (event: string): void => {
-    if (timeline.every((entry) => entry.event !== event)) note(event);
-  };
-  for (const { command, why } of commandsFirst(snapshot, diagnosis)) {
+  for (const { command, why } of commandsFirst(snapshot, diagnosis))
     note(`not done, because it is cluster-scoped: ${command} (${why})`);
-  }
-  for (const { command, why } of commandsElsewhere(snapshot)) {
+  for (const { command, why } of commandsElsewhere(snapshot))
     note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
-  }
-  const state = { namespace, deletions, note, noteOnce, timeLeft };
-  await runOrderSteps(orderOf(snapshot), { ...run, ...state });
+  const steps = orderOf(snapshot);
+  if (steps.length === 0) note('no object in it has to be deleted first');
+  const ordered = { ...run, namespace, deletions, note, timeLeft };
+  for (const group of Map.groupBy(steps, (step) => step.place).values())
+    if (!(await deleteGroup(group, ordered))) break;
   return { ...target, timeline, deletions: [...deletions.values()] };
 }
 
-async function runOrderSteps(steps: readonly OrderStep[], run: OrderedRun): Promise<void> {
-  if (steps.length === 0) return run.note('no object in it has to be deleted first');
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    let isDone = true;
-    for (const together of Map.groupBy(steps, (step) => step.place).values()) {
-      if (run.timeLeft() === 0) {
-        const types = together.map(({ type }) => typeName(type)).join(', ');
-        return run.note(`no time is left to delete ${types} first`);
-      }
-      const end = await deleteObjectsOf(together, round > 0, run);
-      if (end === 'stayed') return;
-      isDone &&= end === 'nothing';
-    }
-    if (isDone) return;
-  }
-  run.note('the objects are created again each time they are deleted; the teardown continues');
-}
-
 /**
- * Requests the deletion of the objects of these steps, and waits until they are deleted. A refused request is
- * repeated, because a webhook may be restarting. Objects that are created meanwhile wait for the next round.
+ * Requests the deletion of the objects of these steps until none is left, and reports whether the next group may follow.
+ * A refused request is repeated, because a webhook may be restarting.
  */
-async function deleteObjectsOf(
-  steps: readonly OrderStep[],
-  isAgain: boolean,
-  run: OrderedRun,
-): Promise<'nothing' | 'gone' | 'stayed'> {
+async function deleteGroup(steps: readonly OrderStep[], run: OrderedRun): Promise<boolean> {
   const { clock, namespace, note, signal, timeLeft } = run;
-  /** UIDs of the objects that are deleted; undefined before the first look. */
-  let awaited: ReadonlySet<string> | undefined;
+  const known = new Set<string>();
   for (let pause = POLL_MS.first; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
     const now = await readNamespace(namespace.name, run);
     // Objects of a new namespace with this name must not be deleted.
     if (now.ok && now.value?.uid !== namespace.uid) {
       note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
-      return 'stayed';
+      return false;
     }
     const left: ObjectFacts[] = [];
     let forbidden = 0;
@@ -126,35 +99,35 @@ async function deleteObjectsOf(
     for (const step of steps) {
       const there = await listObjects(step, run);
       isKnown &&= there !== undefined;
-      const mine = (there ?? []).filter((one) => awaited?.has(one.uid) ?? step.matches(one));
-      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      if (awaited === undefined && mine.length > 0) {
-        const what = `${asked.length || mine.length} ${typeName(step.type)}`;
-        if (asked.length === 0) note(`waiting for ${what}, which are being deleted already`);
-        else if (!isAgain) note(`first ${what}, because ${step.why}`);
-        else
-          note(`${what} were created again, and are deleted again: delete what creates them first`);
-      }
-      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
-      if (now.ok) forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
+      const mine = (there ?? []).filter((one) => known.has(one.uid) || step.matches(one));
+      const fresh = mine.filter(({ uid }) => !known.has(uid));
+      const what = `${fresh.length} ${typeName(step.type)}`;
+      if (fresh.length > 0)
+        note(
+          known.size === 0
+            ? `first ${what}, because ${step.why}`
+            : `${what} were created again, and are deleted again: delete what creates them first`,
+        );
       left.push(...mine);
+      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
+      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
+      if (now.ok && timeLeft() > 0)
+        forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
     }
-    if (awaited === undefined && left.length === 0) return 'nothing';
+    for (const { uid } of left) known.add(uid);
+    if (left.length === 0 && (isKnown || known.size === 0)) {
+      if (known.size > 0) note('they were deleted');
+      return true;
+    }
     if (forbidden > 0 && forbidden === left.length) {
       note(
         'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
       );
-      return 'nothing';
+      return true;
     }
-    if (isKnown && left.length === 0) {
-      note('they were deleted');
-      return 'gone';
-    }
-    if (awaited && isKnown && left.length < awaited.size) note(`${left.length} of them are left`);
-    if (isKnown || awaited === undefined) awaited = new Set(left.map(({ uid }) => uid));
     if (timeLeft() === 0) {
       await explainRemaining(left, run);
-      return 'stayed';
+      return false;
     }
     await clock.sleep(Math.min(pause, timeLeft()), signal);
   }
@@ -163,13 +136,13 @@ async function deleteObjectsOf(
 /** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
 async function listObjects(
   { type }: OrderStep,
-  { api, namespace, noteOnce, signal }: OrderedRun,
+  { api, namespace, note, signal }: OrderedRun,
 ): Promise<ObjectFacts[] | undefined> {
   const path = collectionPath(type, namespace.name);
   const begin = collectItems((item) => objectFacts(item, type));
   const listed = await api.list(path, begin, { signal, metadataOnly: true });
   if (listed.ok) return listed.value.kept;
-  if (!signal.aborted) noteOnce(`${typeName(type)} could not be listed: ${listed.failure.message}`);
+  if (!signal.aborted) note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
   return undefined;
 }
 
@@ -177,7 +150,7 @@ async function listObjects(
 async function requestObjectDeletion(
   { name, uid }: ObjectFacts,
   { type }: OrderStep,
-  { api, deletions, log, namespace, noteOnce, signal }: OrderedRun,
+  { api, deletions, log, namespace, note, signal }: OrderedRun,
 ): Promise<boolean> {
   if (signal.aborted) return false;
   const { kind } = type;
@@ -194,7 +167,7 @@ async function requestObjectDeletion(
   else if (!signal.aborted) {
     const { kind: failure, message } = sent.failure;
     deletions.set(uid, { ...entry, result: message });
-    noteOnce(`${kind} ${name} cannot be deleted: ${message}`);
+    note(`${kind} ${name} cannot be deleted: ${message}`);
     // A webhook may accept a second request; a missing permission does not change.
     return failure === 'forbidden' && !ADMISSION.test(message);
   }

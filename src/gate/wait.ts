@@ -3,7 +3,6 @@ import { diagnose } from '../diagnose/diagnose.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
 import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceResult } from '../model/result.ts';
-import type { Baseline } from '../model/snapshot.ts';
 import { readBaselines } from '../observe/observe.ts';
 import {
   EXAMINE_LIMIT_MS,
@@ -13,16 +12,8 @@ import {
   isProvenPermanent,
 } from './examine.ts';
 import { allOver, type Follower, follow } from './follow.ts';
-import { describeStart, type Progress, startProgress } from './progress.ts';
+import { causeText, describeStart, type Progress, startProgress } from './progress.ts';
 import { type Existing, type Run, resultOf, type Target } from './run.ts';
-
-/** A target and its result after the wait; `follower` and `examinations` if the gate had to wait for it. */
-export interface Waited {
-  target: Target;
-  result: NamespaceResult;
-  follower?: Follower;
-  examinations: readonly Examination[];
-}
 
 /** A namespace that the gate waits for. */
 interface Case {
@@ -32,13 +23,15 @@ interface Case {
   examinations: Examination[];
 }
 
-/** Baselines by the name of the namespace. */
-type Baselines = ReadonlyMap<string, Baseline>;
+/** A target and its result after the wait, with the case if the gate had to wait for it. */
+export interface Waited {
+  target: Target;
+  result: NamespaceResult;
+  waited?: Case;
+}
 
 /** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
 const LATE_MS = 5_000;
-/** Number of namespaces above which the log does not say of each that nothing has changed. */
-const MAX_QUIET_NOTES = 8;
 
 /**
  * Waits for all namespaces at the same time and examines them together. A namespace that is deleted gets its
@@ -52,23 +45,15 @@ export async function waitForAll(
   const settled = new Map(targets.map((target) => [target, settledResult(target, run)]));
   const open = targets.filter((target) => settled.get(target) === undefined) as Existing[];
   const cases = startFollowing(open, run, signal);
-  const baselines = await waitFor(cases, run);
-  const waited = new Map(
-    await Promise.all(
-      cases.map(async (one) => {
-        const { target, follower, examinations } = one;
-        const known = { ...target, baseline: target.baseline ?? baselines.get(target.name) };
-        const result = await resultAfter(one, run);
-        return [target.name, { target: known, result, follower, examinations }] as const;
-      }),
-    ),
+  if (cases.length > 0) await waitFor(cases, run);
+  const waits = new Map(cases.map((one) => [one.target.name, one]));
+  return Promise.all(
+    targets.map(async (target): Promise<Waited> => {
+      const waited = waits.get(target.name);
+      const result = settled.get(target) ?? (await resultAfter(waited as Case, run));
+      return waited === undefined ? { target, result } : { target: waited.target, result, waited };
+    }),
   );
-  return targets.map((target) => {
-    const result = settled.get(target);
-    return result === undefined
-      ? (waited.get(target.name) as Waited)
-      : { target, result, examinations: [] };
-  });
 }
 
 /** Returns the result if it is already known. */
@@ -78,12 +63,8 @@ function settledResult(target: Target, run: Run): NamespaceResult | undefined {
   if (first === undefined) return settled('not-found', 'it does not exist');
   if (first.deletionTimestamp !== undefined || isAsked === true) return undefined;
   if (run.signal.aborted) return settled('cancelled', 'the run was cancelled');
-  return settled(
-    'not-terminating',
-    refusal === undefined
-      ? 'it exists and its deletion was not requested'
-      : `its deletion was refused: ${refusal}`,
-  );
+  const why = refusal === undefined ? 'was not requested' : `was refused: ${refusal}`;
+  return settled('not-terminating', `it exists and its deletion ${why}`);
 }
 
 function startFollowing(targets: readonly Existing[], run: Run, signal: AbortSignal): Case[] {
@@ -104,40 +85,31 @@ function startFollowing(targets: readonly Existing[], run: Run, signal: AbortSig
   });
 }
 
-/** Waits until all are deleted or the timeout is over, and examines meanwhile. Returns baselines that were read early. */
-async function waitFor(cases: readonly Case[], run: Run): Promise<Baselines> {
-  if (cases.length === 0) return new Map();
+/** Waits until all are deleted or the timeout is over, and examines meanwhile. */
+async function waitFor(cases: readonly Case[], run: Run): Promise<void> {
   const { clock, inputs, startedAt } = run;
   const over = allOver(cases.map(({ follower }) => follower));
-  const baselines = readEarlyBaselines(cases, run, over);
+  const early = readEarlyBaselines(cases, run, over);
   const deadline = startedAt + inputs.timeoutMs;
-  const times = examinationTimes(inputs, startedAt);
-  for (const { follower, progress } of cases.length <= MAX_QUIET_NOTES ? cases : []) {
-    void progress.noteWhenQuiet(times[0] ?? deadline, follower.over);
-  }
-  const done = new Set<Case>();
-  const open = () => cases.filter((one) => !done.has(one) && !one.follower.over.aborted);
-  const examineOpen = async (untilMs: number): Promise<void> => {
-    const known = await baselines;
-    const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
-    if (limitMs > 0) await examineAll(open(), known, limitMs, over, run);
-  };
-  for (const at of times) {
+  const permanent = new Set<Case>();
+  for (const at of [...examinationTimes(inputs, startedAt), deadline]) {
     await clock.sleep(Math.max(0, at - clock.now()), over);
-    if (open().length === 0) return baselines;
-    await examineOpen(deadline + LATE_MS);
-    for (const one of open()) {
+    const open = cases.filter((one) => !permanent.has(one) && !one.follower.over.aborted);
+    if (open.length === 0) return;
+    await early;
+    const untilMs = at === deadline ? Number.POSITIVE_INFINITY : deadline + LATE_MS;
+    const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
+    if (limitMs > 0) await examineAll(open, limitMs, over, run);
+    if (at === deadline) return;
+    for (const one of open) {
       const last = one.examinations.at(-1);
-      if (last !== undefined) one.progress.examined(last.diagnosis);
+      const cause = last && causeText(last.diagnosis);
+      if (cause !== undefined) one.progress.note(cause);
       if (!inputs.failFast || !isProvenPermanent(one.examinations)) continue;
       one.progress.note('the hang is proven permanent: fail-fast ends the wait');
-      done.add(one);
+      permanent.add(one);
     }
   }
-  if (open().length === 0) return baselines;
-  await clock.sleep(Math.max(0, deadline - clock.now()), over);
-  await examineOpen(Number.POSITIVE_INFINITY);
-  return baselines;
 }
 
 /** Age up to which a deletion may still have its workloads. */
@@ -148,30 +120,30 @@ async function readEarlyBaselines(
   cases: readonly Case[],
   run: Run,
   over: AbortSignal,
-): Promise<Baselines> {
+): Promise<void> {
   const young = cases.filter(
     ({ target: { baseline, first } }) =>
       baseline === undefined &&
       !(serverTime(run) - Date.parse(first.deletionTimestamp ?? '') >= YOUNG_MS),
   );
-  if (run.inputs.timeoutMs === 0 || young.length === 0) return new Map();
+  if (run.inputs.timeoutMs === 0 || young.length === 0) return;
   const names = young.map(({ target }) => target.name);
-  return readBaselines(names, { ...run, signal: AbortSignal.any([run.signal, over]) });
+  const signal = AbortSignal.any([run.signal, over]);
+  const baselines = await readBaselines(names, { ...run, signal });
+  for (const one of young) one.target = { ...one.target, baseline: baselines.get(one.target.name) };
 }
 
 async function examineAll(
   open: readonly Case[],
-  baselines: Baselines,
   limitMs: number,
   over: AbortSignal,
   run: Run,
 ): Promise<void> {
   const found = await examine(
-    open.map(({ target, follower, progress, examinations }) => ({
+    open.map(({ target, follower, examinations }) => ({
       namespace: follower.last,
       before: examinations.at(-1)?.snapshot,
-      watched: progress.watched(),
-      baseline: target.baseline ?? baselines.get(target.name),
+      baseline: target.baseline,
     })),
     limitMs,
     { ...run, signal: AbortSignal.any([run.signal, over]) },
@@ -190,15 +162,14 @@ function lastSeen(
   examinations: readonly Examination[],
   failure: ReadFailure,
 ): Examination | undefined {
-  const index = examinations.findLastIndex(
-    ({ snapshot: { discovery, unread } }) =>
-      discovery.ok && unread.every(({ reason }) => reason !== failure.message),
-  );
-  const last = examinations.at(index);
+  const isBlind = ({ snapshot: { discovery, unread } }: Examination): boolean =>
+    !discovery.ok || unread.some(({ reason }) => reason === failure.message);
+  const last = examinations.findLast((one) => !isBlind(one)) ?? examinations.at(-1);
   if (last === undefined) return undefined;
   const message = `${failure.message}; the report shows what was read at ${last.snapshot.takenAt}`;
   const snapshot = { ...last.snapshot, trouble: { ...failure, message } };
-  return { ...last, snapshot, diagnosis: diagnose(snapshot, examinations[index - 1]?.snapshot) };
+  const before = examinations[examinations.indexOf(last) - 1];
+  return { ...last, snapshot, diagnosis: diagnose(snapshot, before?.snapshot) };
 }
 
 /** Builds the result of a namespace from what was observed. */
@@ -206,11 +177,10 @@ async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
   const ended = follower.over.aborted ? await follower.ended : undefined;
-  const { last: namespace, trouble } = follower;
-  const failure = ended?.how === 'unauthorized' ? ended.failure : trouble;
+  const failure = ended?.how === 'unauthorized' ? ended.failure : follower.trouble;
   const last = failure === undefined ? examinations.at(-1) : lastSeen(examinations, failure);
   const finish = (outcome: Outcome, event: string): NamespaceResult => ({
-    ...resultOf(target, namespace, outcome, event, run),
+    ...resultOf(target, follower.last, outcome, event, run),
     elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,
     timeline: progress.end(event),
     ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
@@ -226,11 +196,10 @@ async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
     case 'deleted':
     case 'recreated':
       return finish(ended.how, ended.event);
-    case 'unauthorized':
-      return finish(
-        'inconclusive',
-        `its credentials ended, so the gate could read nothing more: ${ended.failure.message}`,
-      );
+    case 'unauthorized': {
+      const why = `its credentials ended, so the gate could read nothing more: ${ended.failure.message}`;
+      return finish('inconclusive', why);
+    }
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }

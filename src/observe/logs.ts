@@ -1,4 +1,3 @@
-import { withExceptions } from '../base/exceptions.ts';
 import { maskLogSecrets } from '../base/redact.ts';
 import { objectPath, withQuery } from '../kubernetes/paths.ts';
 import { POD_TYPE } from '../model/facts/metadata.ts';
@@ -38,7 +37,7 @@ export async function readLog(
     const type = { group: '', resource: 'pods/log' };
     return { value: got, unread: notInspectedEntries(what, got, type, 'get') };
   }
-  const value = readOk(withExceptions(maskLogSecrets(got.value).split(/\r?\n/).filter(Boolean)));
+  const value = readOk(maskLogSecrets(got.value).split(/\r?\n/).filter(Boolean));
   // The limit cuts off the newest lines, because the kubelet counts bytes from the first of the last 500
   // lines.
   if (Buffer.byteLength(got.value) < LIMIT_BYTES) return { value };

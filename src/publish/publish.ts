@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs';
-import { appendFile, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as core from '@actions/core';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { makeFolder } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import { logLine, shorten } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
@@ -79,7 +78,7 @@ export class Publisher {
       const path = join(this.#deps.reportDir, name);
       try {
         // Without `..`, as in `out/../reports`, where `out` need not exist.
-        await makeFolder(dirname(path));
+        await mkdir(dirname(path), { recursive: true });
         await writeFile(path, render(ending, this.#context));
         paths[name] = path;
       } catch (error) {

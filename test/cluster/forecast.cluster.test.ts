@@ -38,7 +38,6 @@ const UNSEEN: Record<string, string> = {
   'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
   'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
-  'SEED-4d-403': 'an extension API is never sent a dry run: it may ignore that it is one',
   'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
   'behind-anchor':

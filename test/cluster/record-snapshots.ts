@@ -17,7 +17,6 @@ import { isObject, type Json } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
-import { startProgress } from '../../src/gate/progress.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { readNamespace } from '../../src/observe/namespaces.ts';
@@ -61,8 +60,6 @@ const ALSO_ON_1_32 = new Set([
 
 /** Between the two looks, as in the shortest wait that tells slow from stuck: passes and graces end. */
 const PAUSE_MS = 8_000;
-/** Longer, while the conditions are watched as during a wait. */
-const WATCHED_MS: Readonly<Record<string, number>> = { 'slow-queue': 50_000 };
 /** Looked at before their deletion as well, as a forecast does. */
 const FORETOLD = new Set([
   ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden', 'denied-by-policy'],
@@ -120,13 +117,9 @@ function lookTwice(scenario: Scenario, world: World): Promise<{ before: Snapshot
     const baseline = await deleteAsGate(scenario, world, deps);
     // The gate would be running by now; whoever waits for its words need not.
     void scenario.meanwhile?.(world, { says: async () => {} })?.catch(() => undefined);
-    const watchedMs = WATCHED_MS[scenario.id];
-    const quiet = { startedAt: 0, log: { line: () => {} } };
-    const progress = startProgress(await readIt(world, deps), { ...deps, ...quiet });
     const look = async (before: Snapshot | undefined): Promise<Snapshot> => {
-      const watched = watchedMs === undefined ? {} : { watched: progress.watched() };
       const [seen] = await examine(
-        [{ namespace: await readIt(world, deps), before, baseline, ...watched }],
+        [{ namespace: await readIt(world, deps), before, baseline }],
         EXAMINE_LIMIT_MS,
         deps,
       );
@@ -134,10 +127,6 @@ function lookTwice(scenario: Scenario, world: World): Promise<{ before: Snapshot
       return seen.snapshot;
     };
     const before = await look(undefined);
-    for (let ms = 0; ms < (watchedMs ?? 0); ms += 1_000) {
-      await sleep(1_000);
-      progress.changed(await readIt(world, deps), undefined);
-    }
     await sleep(PAUSE_MS);
     return { before, now: await look(before) };
   });

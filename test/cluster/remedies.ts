@@ -19,7 +19,6 @@ import type { World } from './world.ts';
 /** Why a command is printed and not run here. */
 const NOT_RUN: readonly { command: RegExp; reason: string }[] = [
   { command: /^kubectl logs /, reason: 'containers have logs where there is a kubelet' },
-  { command: /ignoreStoreReadError/, reason: 'its feature gate is off' },
 ];
 
 /** A command that waits longer than this waits for what will not come. */

@@ -60,7 +60,7 @@ const BEGIN_LATER: Record<string, string> = {
   'its owner says only when it tries that it fails or waits': `
     counts-no-errors fails-to-go`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
-    SEED-4d-403 SEED-4d-500`,
+    SEED-4d-500`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
   'the node, or the type, is deleted after the namespace': `

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { withExceptions } from '../../src/base/exceptions.ts';
 import { maskLogSecrets } from '../../src/base/redact.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
@@ -408,16 +407,6 @@ test.each<[line: string, isError: boolean, error?: string]>([
   ['level=info msg="failed to get the bucket: not found"', false],
   ['level=debug msg="failed to lock parent prefix 10.0.0.0/24"', false],
   [ZAP({ level: 'info', msg: 'deleted', error: null }), false],
-  [
-    ZAP({ stack_trace: 'a.Bad: x\n\tat c.d(E.java:1)\nCaused by: f.Gone: Denied\n' }),
-    true,
-    'f.Gone: Denied',
-  ],
-  [
-    ZAP({ exc_info: 'Traceback (most recent call last):\n  File "x.py"\nKeyError: 1' }),
-    true,
-    'KeyError: 1',
-  ],
   [ZAP({ stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }), true, ''],
   [
     ZAP({ level: 'info', msg: 'deleted', stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }),
@@ -485,100 +474,4 @@ test('only lines that mention the namespace, a held object or the group in a fin
   ];
   const lines = ['about other', ...kept, 'x', 'cleanup', 'name=cleanup-2', 'filename=cleanup'];
   expect(keepMentions(readOk(lines), worldOf([]))).toEqual(readOk(kept));
-});
-
-test('the exception at the end of a Python traceback belongs to the line above', () => {
-  const at = (text: string): string => `${AT} ${text}`;
-  const stack = ['Traceback (most recent call last):', '  File "a.py", line 1, in f', '    boom()'];
-  const lines = [
-    at('[ERROR] [demo/db] Handler failed'),
-    ...[
-      ...stack,
-      'KeyError: 1',
-      '',
-      'During handling of the above exception, another occurred:',
-    ].map(at),
-    ...[...stack, 'ClientError: AccessDenied', 'INFO: next'].map(at),
-  ];
-  expect(withExceptions(lines)).toEqual([
-    at('[ERROR] [demo/db] Handler failed ClientError: AccessDenied'),
-    at('INFO: next'),
-  ]);
-});
-
-const HEAD = 'ERROR [demo/db] failed';
-test.each<[title: string, lines: string[], kept: string[]]>([
-  [
-    "the message below its level, as .NET's console logger writes it",
-    [
-      'info: A.B[0]',
-      '      watches demo',
-      'fail: A.C[3]',
-      '      demo/db: failed',
-      '      a.Bad: x',
-      '         at A.B()',
-      'next',
-    ],
-    ['info: A.B[0] watches demo', 'fail: A.C[3] demo/db: failed a.Bad: x', 'next'],
-  ],
-  [
-    'the last cause, whatever headline stands before it',
-    [
-      HEAD,
-      'a.Bad: x',
-      '\tat c.d(E.java:1)',
-      'Caused by: f.Gone: y',
-      '\tat c.d(E.java:1)',
-      '\t... 12 more',
-      'Caused by: h.Inner: z',
-      'next',
-    ],
-    [`${HEAD} h.Inner: z`, 'next'],
-  ],
-  [
-    'no cause of a suppressed exception',
-    [HEAD, 'a.Bad: x', '\tat c.d(E.java:1)', '\tSuppressed: k.L: y', '\tCaused by: f.Gone: y'],
-    [`${HEAD} a.Bad: x`],
-  ],
-  [
-    'a cause that is printed first',
-    [HEAD, 'f.Gone: y', '\tat c.d(E.java:1)', 'Wrapped by: a.Bad: x', '\tat c.d(E.java:1)'],
-    [`${HEAD} f.Gone: y`],
-  ],
-  [
-    'an inner exception of .NET',
-    [
-      HEAD,
-      'System.AggregateException: x',
-      ' ---> System.Net.Http.HttpRequestException: y',
-      '   at A.B()',
-      '   --- End of inner exception stack trace ---',
-      '   at A.C()',
-    ],
-    [`${HEAD} System.Net.Http.HttpRequestException: y`],
-  ],
-  [
-    'frames right behind the line',
-    [`${HEAD}: x`, '    at f (a.js:1:2)', 'next'],
-    [`${HEAD}: x`, 'next'],
-  ],
-  [
-    'a line that only looks like an exception',
-    [HEAD, 'Error: no config', 'next'],
-    [HEAD, 'Error: no config', 'next'],
-  ],
-  [
-    'indented lines without an exception',
-    ['{', '  "level": "error"', '}'],
-    ['{', '  "level": "error"', '}'],
-  ],
-  [
-    'two exceptions',
-    [HEAD, 'Caused by: x', 'INFO next', 'Caused by: y'],
-    [`${HEAD} x`, 'INFO next y'],
-  ],
-])('an exception becomes its cause: %s', (_, lines, kept) => {
-  expect(withExceptions(lines.map((text) => `${AT} ${text}`))).toEqual(
-    kept.map((text) => `${AT} ${text}`),
-  );
 });

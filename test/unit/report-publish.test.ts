@@ -78,16 +78,16 @@ describe('publishing', () => {
   });
 
   test('continues if a file cannot be written, with a warning each', async () => {
-    const { publisher, read, said } = desk({ reportDir: '/proc/nope' });
+    const { publisher, read, said } = desk({ reportDir: '/dev/null/nope' });
     expect(await publisher.files(viewOf(RED))).toEqual({
       reportJsonPath: '',
       reportMarkdownPath: '',
     });
     expect(said).toEqual([
-      expect.stringMatching(/report\.json: ENOENT.*report-dir/),
-      expect.stringMatching(/report\.md: ENOENT.*report-dir/),
-      expect.stringMatching(/report\.xml: ENOENT.*report-dir/),
-      expect.stringMatching(/metrics\.prom: ENOENT.*report-dir/),
+      expect.stringMatching(/report\.json: ENOTDIR.*report-dir/),
+      expect.stringMatching(/report\.md: ENOTDIR.*report-dir/),
+      expect.stringMatching(/report\.xml: ENOTDIR.*report-dir/),
+      expect.stringMatching(/metrics\.prom: ENOTDIR.*report-dir/),
     ]);
     expect(read('summary.md')).toContain('is stuck');
   });

@@ -1,4 +1,3 @@
-import { withExceptions } from '../../base/exceptions.ts';
 import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
@@ -191,8 +190,9 @@ export function parseLogLine(raw: string): LogRecord {
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
   const message = first('msg', 'message') ?? quoted ?? words;
-  const stack = first('exception', 'exc_info', 'stack_trace', 'stacktrace', 'stack');
-  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? causeOfStack(stack);
+  // The last words of microerror's `[{file: } {cause}]`.
+  const [, nested] = /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(first('stack') ?? '') ?? [];
+  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? nested ?? '';
   const level =
     first('level', 'severity', 'lvl', 'levelname') ??
     numberAt(fields, 'level')?.toString() ??
@@ -201,13 +201,6 @@ export function parseLogLine(raw: string): LogRecord {
   const isPlain = DEBUG_LEVEL.test(level) || (INFO_LEVEL.test(level) && ABSENCE.test(message));
   const isFailure = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   return { at, isError: isFailure, message, error, fields, line };
-}
-
-/** Returns the cause in a field with a stack: the last exception, or the last words of microerror's `[{file: } {cause}]`. */
-function causeOfStack(stack: string | undefined): string {
-  if (stack === undefined) return '';
-  const [line = ''] = withExceptions(['', ...stack.split(/\r?\n/)]);
-  return /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(stack)?.[1] ?? line.trim();
 }
 
 function keyValues(text: string): JsonObject {

@@ -17,11 +17,7 @@ import {
   subjectOf,
   willBeDeleted,
 } from '../context.ts';
-import {
-  controllerManager,
-  inactiveControllerManager,
-  MANAGER_LEASE,
-} from '../rules/controller.ts';
+import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
 import { chainCutText, idsAwaited, idsOfPods, objectsAwaited } from '../waits.ts';
 import {
@@ -272,7 +268,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     const results = [result, ...causes];
     return { ...NO_OWNER_EXPECTED, waitsFor: [resultId(result)], results };
   };
-  if (manager.state === 'stale') return endAt(inactiveControllerManager(context, manager));
+  if (manager.state === 'stale') return endAt(unprocessedNamespace(context));
   const isFresh = manager.state === 'fresh';
   const certainty: Certainty = isFresh ? 'proven' : 'likely';
   const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;

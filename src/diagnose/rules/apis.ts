@@ -31,20 +31,19 @@ type FailingGroup = GroupVersion & { reasons: string[] };
 function failingGroups(context: Context): FailingGroup[] {
   const { discovery } = context.now;
   const said = context.conditions.discoveryFailures;
-  const found = discovery.ok
-    ? discovery.value.failedGroups.map(({ group, version, reason }) => ({
-        ...{ group, version, reasons: [`discovery of ${group}/${version}: ${reason}`] },
-      }))
-    : said.map((one) => ({ ...one, reasons: [] }));
+  const found = discovery.ok ? discovery.value.failedGroups : said;
   // In a forecast, a group whose backend is deleted with the namespace keeps every deletion from finishing.
   const going = extensionApis(context)
     .filter(({ service }) => willBeDeleted(context, service.namespace))
-    .filter((one) => !found.some((other) => isSameVersion(one, other)))
-    .map((one) => ({ ...one, reasons: [] }));
-  return [...found, ...going].map(({ group, version, reasons }) => {
-    const named = said.find((one) => isSameVersion(one, { group, version }));
-    const told = `the namespace's condition NamespaceDeletionDiscoveryFailure: ${named?.error}`;
-    return { group, version, reasons: named === undefined ? reasons : [...reasons, told] };
+    .filter((one) => !found.some((other) => isSameVersion(one, other)));
+  return [...found, ...going].map((one) => {
+    const { group, version } = one;
+    const own = 'reason' in one ? [`discovery of ${group}/${version}: ${one.reason}`] : [];
+    const told = said.filter((other) => isSameVersion(one, other));
+    const texts = told.map(
+      ({ error }) => `the namespace's condition NamespaceDeletionDiscoveryFailure: ${error}`,
+    );
+    return { group, version, reasons: [...own, ...texts] };
   });
 }
 
@@ -78,35 +77,30 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
   );
   const name = `${group}/${version}`;
   const see = rawRemedy(name, `/apis/${name}`);
-  const place = api?.service;
-  const isGoing = willBeDeleted(context, place?.namespace);
+  const common = { subject: apiServiceSubject(`${version}.${group}`), blocksNamespace: true };
+  const isGoing = willBeDeleted(context, api?.service?.namespace);
   const isDown = isGoing || api?.available?.status !== 'True';
-  const undiscovered = {
-    code: 'discovery-failed',
-    subject: apiServiceSubject(`${version}.${group}`),
-    blocksNamespace: true,
-  } as const;
-  if (api === undefined || (place === undefined && !isDown)) {
+  if (api === undefined || (api.service === undefined && !isDown)) {
     const text =
       'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver';
     return {
-      ...undiscovered,
+      ...{ code: 'discovery-failed', ...common },
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
       remedies: [withRole('now', { text }), see],
     };
   }
-  const { available } = api;
-  const call = { service: place, endpoint: endpointOf(api), stop: removalOf(api) };
+  const { available, service } = api;
+  const call = { ...common, service, endpoint: endpointOf(api), stop: removalOf(api) };
   const condition =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   if (!isDown) {
-    const server = place === undefined ? 'it' : serviceText(place);
+    const server = service === undefined ? 'it' : serviceText(service);
     const text = `Make the backend behind ${server} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
     return unansweredCall(context, {
-      ...{ ...undiscovered, ...call },
+      ...{ code: 'discovery-failed', ...call },
       says: () =>
         `cannot be discovered, although its condition Available is True; its backend is ${server}`,
       evidence: [...reasons, condition],
@@ -119,13 +113,10 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
   const answers = ['not-served', 'error-status'].includes(failure);
   const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   return unansweredCall(context, {
-    code: 'apiservice-unavailable',
-    subject: apiServiceSubject(api.name),
-    ...{ ...call, failure, quote },
+    ...{ code: 'apiservice-unavailable', ...call, failure, quote },
     says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [condition, ...reasons],
     since: available?.since,
-    blocksNamespace: true,
   });
 }
 
@@ -155,19 +146,12 @@ function failureOf({ available }: ApiServiceFacts): CallFailure {
   }
 }
 
-/** Known groups, and what stops working without them. */
-const LOSSES: ReadonlyMap<string, string> = new Map([
-  ['metrics.k8s.io', ': kubectl top and autoscaling on CPU and memory stop'],
-  ['custom.metrics.k8s.io', ': autoscaling on its metrics stops'],
-  ['external.metrics.k8s.io', ': autoscaling on its metrics stops'],
-]);
-
 function removalOf({ group, name, version }: ApiServiceFacts) {
   return {
     before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
     late: `Delete APIService ${name}: its backend is being deleted with its namespace; ${HEALS}`,
     end: `delete APIService ${name}; ${HEALS}`,
     command: kubectl('delete', ...nameArgs('apiservice', name)),
-    risk: `the API ${group}/${version} disappears for the whole cluster${LOSSES.get(group) ?? ''}`,
+    risk: `the API ${group}/${version} disappears for the whole cluster`,
   };
 }

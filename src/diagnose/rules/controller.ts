@@ -1,4 +1,3 @@
-import { shellQuote } from '../../base/text.ts';
 import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { guardsAsked } from '../admission/guards.ts';
@@ -29,27 +28,22 @@ interface ControllerManager {
   /** `unseen`: its Lease was not found, as in managed clusters. */
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;
-  /** The time at which its Lease was last renewed. */
-  aliveAt: string | undefined;
 }
 
-/** Judges kube-controller-manager by its Lease and its writes; never assumes that it runs. */
+/** Judges kube-controller-manager by its Lease; never assumes that it runs. */
 export function controllerManager({ now, nowMs }: Context): ControllerManager {
+  const { namespace, name } = MANAGER_LEASE;
   const lease = itemsIn(now.cluster.leases).find(
-    ({ namespace, name }) => namespace === MANAGER_LEASE.namespace && name === MANAGER_LEASE.name,
+    (one) => one.namespace === namespace && one.name === name,
   );
-  const aliveAt = lease?.renewTime;
-  const ageMs = nowMs - Date.parse(aliveAt ?? '');
-  const where = `Lease ${MANAGER_LEASE.namespace}/${MANAGER_LEASE.name}`;
+  const { renewTime, durationSeconds = LEASE_SECONDS } = lease ?? {};
+  const ageMs = nowMs - Date.parse(renewTime ?? '');
+  const where = `Lease ${namespace}/${name}`;
   if (Number.isNaN(ageMs)) {
-    const evidence = `${where} could not be read; managed clusters hide it`;
-    return { state: 'unseen', evidence, aliveAt };
+    return { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` };
   }
-  return {
-    state: ageMs > 1_000 * (lease?.durationSeconds ?? LEASE_SECONDS) ? 'stale' : 'fresh',
-    evidence: `${where} was last renewed at ${aliveAt}`,
-    aliveAt,
-  };
+  const evidence = `${where} was last renewed at ${renewTime}`;
+  return { state: ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh', evidence };
 }
 
 /**
@@ -79,24 +73,16 @@ export function isUnexplainedByContent(context: Context): boolean {
   return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
 }
 
-/** Returns the finding that the namespace was not processed, also before the time counts as silence. */
+/**
+ * Returns the finding that the namespace was not processed, also before the time counts as silence. It also ends chains to
+ * finalizers that only kube-controller-manager removes.
+ */
 export function unprocessedNamespace(context: Context): RuleResult {
-  return {
-    ...inactiveControllerManager(context, controllerManager(context)),
-    blocksNamespace: true,
-  };
-}
-
-/** Returns the finding itself, which also ends chains to finalizers that only kube-controller-manager removes. */
-export function inactiveControllerManager(
-  context: Context,
-  { state, evidence }: ControllerManager,
-): RuleResult {
+  const { state, evidence } = controllerManager(context);
   const { name, deletionTimestamp: since } = context.now.namespace;
   const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
-  const start = withRole('now', {
-    text: 'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait',
-  });
+  const start =
+    'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait';
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(name),
@@ -109,20 +95,14 @@ export function inactiveControllerManager(
       evidence,
     ],
     since,
+    blocksNamespace: true,
     remedies: [
-      ...(state === 'fresh' ? [] : [start]),
+      ...(state === 'fresh' ? [] : [withRole('now', { text: start })]),
       showObjectRemedy('See whether kube-controller-manager renews its Lease', {
-        kind: 'Lease',
-        ...MANAGER_LEASE,
+        ...{ kind: 'Lease', ...MANAGER_LEASE },
       }),
-      lookRemedy(
-        'On clusters that run kube-controller-manager as a pod, read its log',
-        controllerLog(100),
-      ),
-      lookAgain(
-        name,
-        'If kube-controller-manager runs, it may have a backlog of minutes; a harmless write makes it process this namespace within 5 s',
-      ),
+      LOG,
+      lookAgain(name),
     ],
   };
 }
@@ -140,18 +120,20 @@ export function isUnprocessed(context: Context): boolean {
   return !context.conditions.present || controllerManager(context).state === 'stale';
 }
 
-/** Returns the command for its log: clusters made with kubeadm, kind among them, run it as pods with this label. */
-function controllerLog(lines: number): string {
-  const label = 'component=kube-controller-manager';
-  return kubectl('logs', '-n', 'kube-system', '-l', label, `--tail=${lines}`);
-}
+/** Clusters made with kubeadm, kind among them, run it as pods with this label. */
+const LOG = lookRemedy(
+  'On clusters that run kube-controller-manager as a pod, read its log',
+  kubectl('logs', '-n', 'kube-system', '-l', 'component=kube-controller-manager', '--tail=100'),
+);
 
 /** Returns a remedy that writes to the Namespace, so that its controller processes it (namespace_controller.go). */
-function lookAgain(namespace: string, text: string): Remedy {
+function lookAgain(namespace: string): Remedy {
   const annotate = kubectl('annotate', 'namespace', namespace, '--overwrite');
-  // A new value each time: the API server ignores a write that changes nothing.
-  const command = `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`;
-  return withRole('or', { text, command });
+  return withRole('or', {
+    text: 'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
+    // A new value each time: the API server ignores a write that changes nothing.
+    command: `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`,
+  });
 }
 
 /** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
@@ -171,16 +153,7 @@ export function unexplainedHang(context: Context): RuleResult {
       ),
     ],
     scope: 'namespace',
-    remedies: [
-      lookAgain(
-        now.namespace.name,
-        'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
-      ),
-      lookRemedy(
-        'See what kube-controller-manager says about the namespace',
-        `${controllerLog(-1)} | grep -F ${shellQuote(now.namespace.name)} || true`,
-      ),
-    ],
+    remedies: [lookAgain(now.namespace.name), LOG],
     blocksNamespace: true,
   };
 }

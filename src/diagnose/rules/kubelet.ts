@@ -1,8 +1,8 @@
 import type { Remedy } from '../../model/finding.ts';
-import type { ObjectFacts, PodFacts, Wanted } from '../../model/snapshot.ts';
+import type { PodFacts, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { kubectl, lookRemedy, withRole } from '../commands.ts';
-import { type Context, eventsAbout, groupsOf, listNames, shortQuote } from '../context.ts';
+import { type Context, eventsAbout, listNames, shortQuote } from '../context.ts';
 
 // What the kubelet of a ready node waits for before it confirms the end of a pod, by its Events. It reports a
 // sandbox or container that it cannot stop (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod); for an unmount or
@@ -34,7 +34,7 @@ const ORDINARY =
   /^(?:Unhealthy|Probe\w*|BackOff|DNSConfigForming|FailedScheduling|NodeNotReady|FailedToRetrieveImagePullSecret): |^FailedMount: .*(?:not registered|not found)$/;
 const ENDING = /^(?:FailedKillPod|ExceededGracePeriod|\w*unmount\w*|\w*unprepare\w*): /i;
 
-/** Reads the warnings about pods since their deletion, and about volumes or devices of pods that never started. */
+/** Reads the warnings about pods since their deletion. */
 export function kubeletTrouble(context: Context, pods: readonly PodFacts[]): KubeletTrouble {
   const since = Math.min(
     ...pods.map(
@@ -42,92 +42,63 @@ export function kubeletTrouble(context: Context, pods: readonly PodFacts[]): Kub
         Date.parse(deletionTimestamp ?? '') - 1_000 * deletionGracePeriodSeconds,
     ),
   );
-  const isStarted = pods.some(({ phase }) => phase !== 'Pending');
-  const warnings = eventsAbout(context, { objects: [...pods] })
-    .filter(({ type }) => type === 'Warning')
+  const warnings = eventsAbout(context, { objects: pods })
+    .filter(({ type, at = '' }) => type === 'Warning' && Date.parse(at) >= since)
     .map(({ reason, message, at = '' }) => ({ at, text: `${reason}: ${message}` }))
-    .map((one) => ({ ...one, isLate: Date.parse(one.at) >= since, part: partIn(one.text) }))
-    .filter(({ isLate, part }) => isLate || (part !== undefined && !isStarted))
+    .map((one) => ({ ...one, part: partIn(one.text) }))
     .map((one) => ({
       ...one,
       rank: ORDINARY.test(one.text) ? 3 : ENDING.test(one.text) ? 0 : one.part ? 1 : 2,
     }))
     .toSorted((a, b) => a.rank - b.rank || (a.at < b.at ? 1 : -1));
-  const [first] = warnings;
-  const told = first === undefined || first.rank === 3 ? undefined : first;
-  const before = told?.isLate === false ? 'before the deletion it reported ' : '';
+  const told = warnings.find(({ rank }) => rank < 3);
   return {
     said: [...new Set(warnings.map(({ text }) => text))],
-    why: told && before + shortQuote(told.text),
-    part: told?.part && withDriver(context, pods, told.part),
+    why: told && shortQuote(told.text),
+    part: told?.part,
   };
 }
 
-/** Names as the runtime quotes them, once more inside of each other message. */
-const quoted = (name: string): string => `\\\\{0,3}"(?<name>${name})`;
-const LABEL = '[\\w.-]{1,100}';
-const DNS = '[a-z0-9-]{1,63}(?:\\.[a-z0-9-]{1,63})+';
+/** A name as the runtime quotes it, once more inside of each other message. */
+const QUOTED = '\\\\{0,3}"(?<name>[\\w.-]{1,100})';
 /** containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration. */
 const NETWORK = [
-  new RegExp(`plugin type=${quoted(LABEL)}`),
-  new RegExp(`failed to find plugin ${quoted(LABEL)}`),
+  new RegExp(`(?:plugin type=|failed to find plugin )${QUOTED}`),
   /destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
 ];
-const DEVICES = /dynamic resources|UnprepareResources|PrepareResources/i;
-const VOLUME = /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"(?<name>[^"\\]{1,253})/i;
+const DEVICES = [/dynamic resources|UnprepareResources|PrepareResources/i];
+const VOLUME = [/\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"(?<name>[^"\\]{1,253})/i];
 const DRIVERS = [
   /UniqueName: \\{0,3}"kubernetes\.io\/csi\/(?<name>[\w.-]{1,100})\^/,
-  new RegExp(`\\b(?:driver|plugin)(?: name)? \\\\{0,3}"?(?<name>${DNS})`),
+  /\b(?:driver|plugin)(?: name)? \\{0,3}"?(?<name>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
 ];
-const CLAIM =
-  /\b(?:Resource)?[Cc]laim (?!not\b|info\b)\\{0,3}"?(?<name>[\w.-]{1,253}(?:\/[\w.-]{1,253})?)/;
+const CLAIM = [
+  /\b(?:Resource)?[Cc]laim (?!not\b|info\b)\\{0,3}"?(?<name>[\w.-]{1,253}(?:\/[\w.-]{1,253})?)/,
+];
 
+/** Returns the name that the first pattern which fits finds; empty if it finds none. */
 function nameBy(patterns: readonly RegExp[], text: string): string | undefined {
-  for (const pattern of patterns) {
-    const found = pattern.exec(text);
-    if (found !== null) return found.groups?.['name'] ?? '';
-  }
-  return undefined;
+  const found = patterns.map((pattern) => pattern.exec(text)).find((match) => match !== null);
+  return found && (found.groups?.['name'] ?? '');
 }
 
 function partIn(text: string): NodePart | undefined {
-  const network = nameBy(NETWORK, text);
-  if (network !== undefined) {
-    const does = "release the pod's network";
-    return { text: named('network plugin', network), name: network, does, word: '' };
+  const part = (what: string, name: string, does: string, word: string): NodePart => ({
+    ...{ text: name === '' ? `the ${what}` : `${what} ${name}`, name, does, word },
+  });
+  const plugin = nameBy(NETWORK, text);
+  if (plugin !== undefined) return part('network plugin', plugin, "release the pod's network", '');
+  const driver = nameBy(DRIVERS, text) ?? '';
+  if (nameBy(DEVICES, text) !== undefined) {
+    const claim = nameBy(CLAIM, text);
+    const what = claim === undefined ? "the pod's devices" : `claim ${claim}`;
+    return part('DRA driver', driver, `release ${what}`, 'dra');
   }
-  const name = nameBy(DRIVERS, text) ?? '';
-  if (DEVICES.test(text)) {
-    const claim = nameBy([CLAIM], text);
-    const does = claim === undefined ? "release the pod's devices" : `release claim ${claim}`;
-    return { text: named('DRA driver', name), name, does, word: 'dra' };
-  }
-  const volume = nameBy([VOLUME], text);
-  if (volume === undefined) return undefined;
-  return { text: driverText(name), name, does: `unmount volume ${volume}`, word: 'csi' };
+  const volume = nameBy(VOLUME, text);
+  return volume === undefined
+    ? undefined
+    : part('CSI driver', driver, `unmount volume ${volume}`, 'csi');
 }
-
-const named = (what: string, name: string): string =>
-  name === '' ? `the ${what}` : `${what} ${name}`;
-const driverText = (name: string): string =>
-  name === '' ? 'the driver of the volume' : `CSI driver ${name}`;
-
-const PROVISIONER = /\bstorage-provisioner$/;
-
-/** Adds the driver of the claims that the pods use, where an Event names a volume without it. */
-function withDriver(context: Context, pods: readonly PodFacts[], part: NodePart): NodePart {
-  if (part.word !== 'csi' || part.name !== '') return part;
-  const used = new Set(pods.flatMap(({ claims }) => claims));
-  const claims = groupsOf(context.now)
-    .flatMap(({ examples }) => examples)
-    .filter(({ kind, name }) => kind === 'PersistentVolumeClaim' && used.has(name));
-  const drivers = new Set(claims.flatMap(provisionersOf));
-  const [name = ''] = drivers.size === 1 ? drivers : [];
-  return { ...part, name, text: driverText(name) };
-}
-
-const provisionersOf = ({ annotations }: ObjectFacts): string[] =>
-  Object.entries(annotations).flatMap(([key, value]) => (PROVISIONER.test(key) ? [value] : []));
 
 /** Words that the names of many plugins and drivers have. */
 const COMMON = /^(?:csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
@@ -139,10 +110,8 @@ function agentOf(context: Context, { name, word }: NodePart): Actor | undefined 
   const fits = (text: string): boolean => words.every((one) => text.includes(one));
   const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
   const own = all.filter((one) => fits(one.name));
-  const found =
-    own.length > 0
-      ? own
-      : all.filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`));
+  const wide = all.filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`));
+  const found = own.length > 0 ? own : wide;
   const special = found.filter((one) => one.name.includes(word));
   const left = special.length > 0 ? special : found;
   // `calico-node` and `calico-node-windows`, `cilium` and `cilium-envoy`.
@@ -157,12 +126,11 @@ function agentOf(context: Context, { name, word }: NodePart): Actor | undefined 
 export function wantedAgents(
   context: Context,
   nodes: readonly PodFacts[][],
-): Pick<Wanted, 'cluster' | 'places'> | undefined {
+): Partial<Pick<Wanted, 'cluster' | 'places'>> {
   const parts = nodes.flatMap((pods) => kubeletTrouble(context, pods).part ?? []);
-  if (parts.length === 0) return undefined;
   const agents = parts.flatMap((part) => agentOf(context, part) ?? []);
   const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
-  return { cluster: ['daemonSets'], places };
+  return parts.length === 0 ? {} : { cluster: ['daemonSets'], places };
 }
 
 /** Returns the remedies for what the kubelet of a node reports. */
@@ -176,8 +144,8 @@ export function kubeletRemedies(
     return [withRole('now', { text: `Resolve what the kubelet of node ${node} reports` })];
   }
   const agent = agentOf(context, part);
-  const who = agent === undefined ? absentText(context, part) : agentText(context, agent, node);
-  const text = `Repair ${part.text} on node ${node}${who}: it does not ${part.does}`;
+  const runs = agent === undefined ? '' : `, which ${agentText(context, agent, node)}`;
+  const text = `Repair ${part.text} on node ${node}${runs}: it does not ${part.does}`;
   const repair = withRole('now', { text });
   if (agent === undefined) return [repair];
   const where = ['--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
@@ -195,20 +163,7 @@ function agentText(context: Context, agent: Actor, node: string): string {
   const here = pods.filter(({ nodeName }) => nodeName === node);
   const states = here.map((pod) => `Pod ${pod.name} there is ${pod.ready ? '' : 'not '}ready`);
   const isRead = context.now.places[namespace]?.pods?.ok === true;
-  const none = isRead && here.length === 0 ? ['it has no pod there'] : states;
-  const counts = [`${ready} of ${wanted} ready`, ...(none.length === 0 ? [] : [listNames(none)])];
-  return `, which ${actorText(agent)} runs (${counts.join('; ')})`;
-}
-
-/** A driver that was uninstalled has no DaemonSet any more; other names say nothing. */
-function absentText(context: Context, { name }: NodePart): string {
-  const { daemonSets } = context.now.cluster;
-  const words = name.split(/[.-]/).filter((one) => one.length > 2 && !COMMON.test(one));
-  const isSeen = actorsOf(context).some(({ kind, name: own, programs }) => {
-    const text = `${own} ${programs.join(' ')}`;
-    return kind === 'DaemonSet' && words.some((one) => text.includes(one));
-  });
-  return daemonSets?.ok !== true || words.length === 0 || isSeen
-    ? ''
-    : ' (no DaemonSet has a name like it: if it was uninstalled, install it again)';
+  const none = isRead && here.length === 0 ? '; it has no pod there' : '';
+  const state = states.length === 0 ? none : `; ${listNames(states)}`;
+  return `${actorText(agent)} runs (${ready} of ${wanted} ready${state})`;
 }

@@ -49,50 +49,27 @@ const LONG_GRACE = 3_600;
 /** Longer than a job can wait: GitHub ends a job after 6 h. */
 const ENDLESS_GRACE = 6 * 3_600;
 
-const GRACE = {
-  code: 'pod-grace-period',
-  scope: 'namespace',
-  blocksNamespace: true,
-} as const;
-
-function shortenRemedy(
-  context: Context,
-  pods: readonly PodFacts[],
-  when: string,
-): Omit<Remedy, 'role'> {
-  return {
-    text: `Shorten the grace period of Pod ${namesOf(pods)} ${when}`,
-    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
-    risk: 'its containers are killed before they have finished shutting down',
-  };
-}
-
 /**
  * Finds pods of a forecast whose grace period is longer than a deletion should take. Most containers end at once, but
  * this is not known before.
  */
-export function podLongGrace(context: Context): RuleResult[] {
-  const { now, nowMs } = context;
-  const graceOf = ({ graceSeconds = 0 }: PodFacts): number => graceSeconds;
+export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
   const pods = itemsIn(now.forecast?.present.pods)
-    .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod) && graceOf(pod) > LONG_GRACE)
-    .toSorted((a, b) => graceOf(b) - graceOf(a));
-  const [last] = pods;
-  if (last === undefined || now.namespace.deletionTimestamp === undefined) return [];
-  const seconds = graceOf(last);
+    .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
+    .filter(({ graceSeconds = 0 }) => graceSeconds > LONG_GRACE)
+    .toSorted((a, b) => (b.graceSeconds ?? 0) - (a.graceSeconds ?? 0));
+  const [{ graceSeconds: seconds = 0 } = {}] = pods;
+  if (seconds === 0 || now.namespace.deletionTimestamp === undefined) return [];
   const until = new Date(nowMs + 1_000 * seconds).toISOString().replace(/\.\d+/, '');
   const lower = `Lower terminationGracePeriodSeconds in the template of Pod ${namesOf(pods)} before the deletion`;
   return [
     {
-      ...GRACE,
+      ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
       message: `may take until ${until} to shut down: its terminationGracePeriodSeconds is ${seconds}`,
-      evidence: [`terminationGracePeriodSeconds ${seconds}, node ${last.nodeName}`],
+      evidence: [`terminationGracePeriodSeconds ${seconds}`],
       certainty: 'unknown',
-      remedies: [
-        withRole('now', { text: lower }),
-        withRole('or', shortenRemedy(context, pods, 'once the namespace is being deleted')),
-      ],
+      remedies: [withRole('now', { text: lower })],
     },
   ];
 }
@@ -116,10 +93,14 @@ export function podGracePeriod(context: Context): RuleResult[] {
     ? `ended at ${until}; its kubelet may take a moment to confirm that`
     : `runs until ${until}`;
   const wait = `Give the pod more time: a timeout above the grace period of ${seconds} s`;
-  const shorten = shortenRemedy(context, pods, 'now');
+  const shorten = {
+    text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
+    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
+    risk: 'its containers are killed before they have finished shutting down',
+  };
   return [
     {
-      ...GRACE,
+      ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
       message: `is still shutting down: its grace period of ${seconds} s ${end}`,
       evidence: [
@@ -167,7 +148,7 @@ function overdueByNode(context: Context): Map<string, PodFacts[]> {
 }
 
 /** Returns what to read about the parts of nodes for which kubelets wait. */
-export function wantedNodeAgents(context: Context): Pick<Wanted, 'cluster' | 'places'> | undefined {
+export function wantedNodeAgents(context: Context): Partial<Pick<Wanted, 'cluster' | 'places'>> {
   return wantedAgents(context, [...overdueByNode(context).values()]);
 }
 
@@ -190,36 +171,35 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
 }
 
 function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
-  const { now, nowMs } = context;
+  const { now } = context;
   const read = now.nodes[nodeName];
   const node = valueIn(read);
   const names = namesOf(pods);
   const end = pods[0]?.deletionTimestamp;
-  const overdue =
-    now.forecast !== undefined
-      ? `on it: Pod ${names}`
-      : pods.some((pod) => isInGracePeriod(pod, nowMs))
-        ? `terminating: Pod ${names}; no kubelet ends it when the grace period is over at ${end}`
-        : `overdue: Pod ${names}; the grace period ended at ${end}`;
+  const until = now.forecast === undefined ? `; grace period until ${end}` : '';
   const trouble = kubeletTrouble(context, pods);
-  const evidence = [overdue, ...trouble.said.slice(0, 5), nodeEvidence(nodeName, read)];
+  const { part, why } = trouble;
+  const common = {
+    evidence: [`Pod ${names}${until}`, ...trouble.said.slice(0, 5), nodeEvidence(nodeName, read)],
+    blocksNamespace: true,
+  };
   if (read?.ok === true && node?.ready !== 'True') {
     const heldNode = nodeObject(context, nodeName);
+    const state = node === undefined ? 'no longer exists' : 'is not ready';
+    const reason = node && isKubeletReporting(node) ? ` (${readyReason(node)})` : '';
     return {
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${nodeWords(node)}, so no kubelet confirms the end of Pod ${names}`,
-      evidence,
+      message: `${state}${reason}, so no kubelet confirms the end of Pod ${names}`,
+      ...common,
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
       certainty: now.forecast !== undefined && node?.ready === 'False' ? 'unknown' : undefined,
       remedies: nodeRemedies(context, nodeName, node, pods),
       waitsFor: heldNode === undefined ? [] : idsOfHeld(heldNode),
-      blocksNamespace: true,
     };
   }
-  const { part, why } = trouble;
   const waits =
     part === undefined
       ? `the kubelet of node ${nodeName} has not confirmed that it has ended`
@@ -230,7 +210,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     ...foldSubjects(pods),
     message: `is overdue, and ${waits}${why === undefined ? '' : `: ${why}`}`,
     quote: why,
-    evidence,
+    ...common,
     since: end,
     scope: 'cluster',
     remedies: [
@@ -242,30 +222,19 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
       withRole('or', { text: restart }),
     ],
-    blocksNamespace: true,
   };
 }
 
-function nodeWords(node: NodeFacts | undefined): string {
-  if (node === undefined) return 'no longer exists';
-  return isKubeletReporting(node)
-    ? `is not ready (${shortQuote(node.readyReason ?? 'no reason')})`
-    : 'is not ready';
-}
+const readyReason = ({ readyReason: reason = 'no reason' }: NodeFacts): string =>
+  shortQuote(reason);
 
 function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
-  if (read?.ok !== true) {
-    return `node ${name} could not be read${read === undefined ? '' : `: ${read.failure.message}`}`;
-  }
-  const node = read.value;
-  if (node === undefined) {
-    return `there is no Node ${name}; the pod garbage collector deletes such pods after about 60 s unless they have finalizers`;
-  }
-  const { deletionTimestamp, ready = 'never reported', readyReason = 'no condition' } = node;
-  const taints = node.taints.length === 0 ? '' : `; taints ${[...new Set(node.taints)].join(', ')}`;
-  const end =
-    deletionTimestamp === undefined ? '' : `; it has been terminating since ${deletionTimestamp}`;
-  return `Node ${name}: Ready=${ready} (${readyReason})${taints}${end}`;
+  if (read === undefined) return `node ${name} was not read`;
+  if (!read.ok) return `node ${name} could not be read: ${read.failure.message}`;
+  if (read.value === undefined) return `there is no Node ${name}`;
+  const { ready = 'never reported', taints } = read.value;
+  const more = taints.length === 0 ? '' : `; taints ${[...new Set(taints)].join(', ')}`;
+  return `Node ${name}: Ready=${ready} (${readyReason(read.value)})${more}`;
 }
 
 function nodeRemedies(
@@ -274,46 +243,34 @@ function nodeRemedies(
   node: NodeFacts | undefined,
   pods: readonly PodFacts[],
 ): Remedy[] {
+  const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
   if (node === undefined) {
-    return [
-      withRole('now', {
-        text: 'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)',
-      }),
-      forceDelete(context, pods, 'If they stay, delete them without waiting for a kubelet'),
-    ];
+    const text =
+      'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
+    return [withRole('now', { text }), without];
   }
   const see = lookRemedy(
     `See the state of node ${name}`,
     kubectl('describe', ...nameArgs('node', name)),
   );
-  const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
-  const then = 'then confirms that the pods have ended';
+  const then = 'the kubelet then confirms that the pods have ended';
   if (isKubeletReporting(node)) {
-    const text = `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? '')}" (with containerd: systemctl restart containerd). The kubelet ${then}`;
+    const text = `Fix what the kubelet of node ${name} reports: "${readyReason(node)}" (with containerd: systemctl restart containerd); ${then}`;
     return [withRole('now', { text }), see, without];
   }
   // Its deletion was requested, and its machine will not return.
   if (node.deletionTimestamp !== undefined) return [without, see];
   return [
-    withRole('now', {
-      text: `Start the machine or the kubelet of node ${name} again; the kubelet ${then}`,
-    }),
+    withRole('now', { text: `Start the machine or the kubelet of node ${name} again; ${then}` }),
     see,
     withRole('or', {
       text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
       command: kubectl('delete', ...nameArgs('node', name)),
       risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
     }),
-    withRole('or', {
-      text: `If the machine of node ${name} is off but will return, mark it as out of service; its pods and volume attachments are then removed`,
-      command: kubectl('taint', 'nodes', name, `${OUT_OF_SERVICE}=nodeshutdown:NoExecute`),
-      risk: 'if the machine still runs, two nodes may write to one volume; remove the taint afterwards',
-    }),
     without,
   ];
 }
-
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
   return withRole('or', {
@@ -365,14 +322,16 @@ export function idsOfObject(context: Context, object: ObjectFacts): string[] {
   return inUse === undefined ? idsOfHeld(object) : [resultId(inUse)];
 }
 
-function usersOf({ now }: Context, claim: ObjectFacts): PodFacts[] {
+/** Returns the scheduled pods that use a claim with its protection finalizer. */
+function usersOf({ now }: Context, { finalizers, name }: ObjectFacts): PodFacts[] {
   return itemsIn(now.pods).filter(
-    (pod) => pod.nodeName !== undefined && pod.claims.includes(claim.name),
+    ({ nodeName, claims }) =>
+      finalizers.includes(CLAIM_PROTECTION) && nodeName !== undefined && claims.includes(name),
   );
 }
 
 function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
-  const pods = claim.finalizers.includes(CLAIM_PROTECTION) ? usersOf(context, claim) : [];
+  const pods = usersOf(context, claim);
   if (pods.length === 0) return [];
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
@@ -391,9 +350,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       message: `is still used by Pod ${names}`,
       evidence: [
         `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
-        ...staying.map(
-          ({ name }) => `Pod ${name} is not marked for deletion, or its deletion was refused`,
-        ),
+        ...staying.map(({ name }) => `Pod ${name} is not marked for deletion`),
       ],
       since: claim.deletionTimestamp,
       scope: 'namespace',

@@ -1,9 +1,9 @@
-import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
-import type { Remedy } from '../../model/finding.ts';
+import { upperFirst } from '../../base/text.ts';
+import { FINALIZE } from '../../model/facts/metadata.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
 import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
-import { backendOf, backendRemedies, HEALS, unansweredCall } from '../backends.ts';
+import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -41,6 +41,7 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import {
+  type AdmissionError,
   type CallFailure,
   type ContentError,
   callFailure,
@@ -53,17 +54,16 @@ import { mayController } from '../rights.ts';
 import { endpointOf } from './apis.ts';
 
 /**
- * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and
- * types that the gate could not list. Only current failures: overdue pods have rules of their own, and a text
- * that is older than a success of the gate is no evidence.
+ * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and types that the gate
+ * could not list.
  */
 export function failingTypes(context: Context): RuleResult[] {
-  const errors = context.conditions.contentFailure?.errors ?? [];
+  const { contentFailure } = context.conditions;
   return [
-    ...errors.flatMap((error) => errorResults(context, error)),
+    ...(contentFailure?.errors ?? []).flatMap((error) => errorResults(context, error)),
     ...context.now.content.flatMap((content) => failedListResults(context, content)),
     ...foreseenFailures(context),
-  ];
+  ].map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /**
@@ -72,9 +72,8 @@ export function failingTypes(context: Context): RuleResult[] {
  */
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
-  const refused = foreseenAdmission(context).flatMap(({ results }) => results);
   return [
-    ...blocking(refused),
+    ...foreseenAdmission(context).flatMap(({ results }) => results),
     ...foreseenConversions(context),
     ...context.now.content
       .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
@@ -86,34 +85,24 @@ function foreseenFailures(context: Context): RuleResult[] {
 
 const MAX_FORBIDDEN = 10;
 
-function blocking(results: readonly RuleResult[]): RuleResult[] {
-  return results.map((result) => ({ ...result, blocksNamespace: true }));
-}
-
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  return [...forbiddenEnd(context), ...blocking(judgeLastRequest(context).results)];
+  const forbidden = mayController(context, FINALIZE, ['update'])
+    ? []
+    : [missingRule(context, FINALIZE, 'update')];
+  return [...forbidden, ...judgeLastRequest(context).results].map((result) => ({
+    ...result,
+    blocksNamespace: true,
+  }));
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 const ROLE = 'system:controller:namespace-controller';
 
-function forbiddenEnd(context: Context): RuleResult[] {
-  if (mayController(context, FINALIZE, ['update'])) return [];
-  const result = missingRule(context, FINALIZE, 'update', 'update namespaces/finalize');
-  const message = `cannot be deleted, because the last request of the namespace controller is refused: ${result.quote}`;
-  return [{ ...result, subject: typeSubject(NAMESPACE_TYPE), message, blocksNamespace: true }];
-}
-
 /** Returns the finding about the error with which the API server would refuse a request of the namespace controller. */
-function missingRule(
-  context: Context,
-  type: TypeRef,
-  verb = 'deletecollection',
-  does = `list and delete ${typeName(type)} in this namespace`,
-): RuleResult {
-  const message = `no rule lets ${CONTROLLER} ${does}`;
+function missingRule(context: Context, type: TypeRef, verb = 'deletecollection'): RuleResult {
+  const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
   const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
   return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
 }
@@ -132,7 +121,6 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
       withRole('now', { text: grant }),
       permissionRemedy(user, verb, typeName(target), context.now.namespace.name),
     ],
-    blocksNamespace: true,
   };
 }
 
@@ -143,11 +131,7 @@ function findType(
   return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
-/**
- * The number of objects from which a collection delete may exceed 60 s; observed with 100,000 objects on two cores. The
- * request of the namespace controller is cut off, the condition reports an error, and it begins again: that is slow,
- * and no fault of the API.
- */
+/** With so many objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault. */
 const CROWD = 5_000;
 
 function errorResults(context: Context, error: ContentError): RuleResult[] {
@@ -161,10 +145,8 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
       return [];
     case 'forbidden': {
       // A text without a user is no refusal by an authorizer, but by an extension API or admission.
-      const type = findType(context, error);
-      return error.user === undefined && type !== undefined
-        ? [apiFailing(context, type, error.text)]
-        : [deletionForbidden(context, error)];
+      const type = error.user === undefined ? findType(context, error) : undefined;
+      return [type ? apiFailing(context, type, error.text) : deletionForbidden(context, error)];
     }
     default:
       return suspectTypes(context)
@@ -173,10 +155,7 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
   }
 }
 
-function refusedDeletions(
-  context: Context,
-  error: Parameters<typeof admissionResult>[1],
-): RuleResult[] {
+function refusedDeletions(context: Context, error: AdmissionError): RuleResult[] {
   // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
   if (suspectTypes(context).length === 0 && isContentRead(context.now)) return [];
   const told = admissionResult(context, error, 'DELETE of its content');
@@ -184,10 +163,9 @@ function refusedDeletions(
   const dead = countsOf(context.now).flatMap(({ type, sample }) =>
     sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
   );
-  const all = [told, ...dead.filter((one) => resultId(one) !== resultId(told))];
+  const others = dead.filter((one) => resultId(one) !== resultId(told));
   // The request of the namespace controller itself is refused, so this is proven.
-  const proven = all.map((one) => ({ ...one, certainty: one.certainty && ('proven' as const) }));
-  return blocking(proven);
+  return [told, ...others].map((one) => ({ ...one, certainty: one.certainty && 'proven' }));
 }
 
 /**
@@ -221,60 +199,30 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
   return [apiFailing(context, type, message)];
 }
 
-/**
- * A refusal (403) by an extension API server. Its answer reaches the condition as a bare text, without the status code,
- * so the text has to distinguish a refusal from a failure.
- */
-const REFUSAL =
-  /\b(?:forbidden|unauthorized|denied|prohibited|refused to|not (?:allowed|permitted|authorized)|(?:may|must|can) ?not be (?:deleted|removed)|403|401)\b/i;
-
 /** Finds an API that is Available although a request for this type fails or is refused. */
 function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group);
   const backend = server && backendOf(context, server.service);
-  const place = backend && serviceText(backend.service);
-  const served = place === undefined ? '' : `; its API is served by ${place}`;
-  const finding = {
-    subject: typeSubject(type),
-    quote: text,
-    blocksNamespace: true,
-  };
-  if (REFUSAL.test(text)) {
-    const grant =
-      place === undefined
-        ? `Let the namespace controller (${CONTROLLER}) delete ${name}`
-        : `Do what the refusal by the extension API behind ${place} asks for; if it lacks permissions, give the namespace controller (${CONTROLLER}) list and deletecollection there`;
-    return {
-      code: 'deletion-forbidden',
-      ...finding,
-      message: `may not be deleted by the namespace controller: ${text}`,
-      evidence: [text, `objects of this type were never marked for deletion${served}`],
-      remedies: [withRole('now', { text: grant })],
-    };
-  }
+  const served = backend ? `; its API is served by ${serviceText(backend.service)}` : '';
   const fix = `Fix the API of ${name}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
-    ...finding,
+    subject: typeSubject(type),
     message: `cannot be listed or deleted: ${text}`,
+    quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     remedies: [
       ...(server === undefined
         ? [withRole('now', { text: fix })]
         : backendRemedies(context, backend, endpointOf(server), callFailure(text))),
-      rawRemedy(`${name} now`, `${pathOf(context, type)}?limit=1`),
+      rawRemedy(
+        `${name} now`,
+        `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`,
+      ),
     ],
   };
 }
-
-/** Returns the path of the objects of a type in the namespace. */
-function pathOf({ now: { namespace } }: Context, type: TypeRef): string {
-  const root = `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}`;
-  return `${root}/namespaces/${namespace.name}/${type.resource}`;
-}
-
-type Conversion = ReturnType<typeof conversionsOf>[number];
 
 /**
  * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
@@ -291,15 +239,15 @@ function foreseenConversions(context: Context): RuleResult[] {
     const needsIt = crd.storedVersions.some((version) => version !== type.version);
     if (!needsIt || (isGone && total === 0)) return [];
     const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-    const result = brokenConversion(context, crd, 'service-not-found', text);
+    const result = deadConversion(context, crd, 'service-not-found', text);
     return [{ ...result, certainty: isGone ? undefined : ('unknown' as const) }];
   });
 }
 
 /** Returns the finding about the error that the API server would report. */
-function brokenConversion(
+function deadConversion(
   context: Context,
-  { group, kind: objectKind, service }: Conversion,
+  { group, kind: objectKind, service }: ReturnType<typeof conversionsOf>[number],
   cause: CallFailure,
   text: string,
 ): RuleResult {
@@ -318,35 +266,29 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const { caInjection, conversionService } = valueIn(context.now.definitions[name]) ?? {};
   // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
   const said = url === undefined ? / failed: (.+)/s.exec(text)?.[1] : undefined;
-  const quote = said === undefined ? undefined : shortQuote(said);
-  const fix = `Fix the error of its conversion webhook: "${quote}"; ${HEALS}`;
-  const without = `et the API server do without the conversion webhook of ${name}`;
-  const field = 'spec.conversion.webhook.clientConfig';
+  const quote = said && shortQuote(said);
+  const object = definitionSubject(name);
+  const end = `let the API server do without the conversion webhook of ${name}`;
   const none = { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } };
   return unansweredCall(context, {
-    code: 'conversion-webhook-failing',
-    subject: definitionSubject(name),
+    ...{ code: 'conversion-webhook-failing', subject: object, quote, evidence: [text] },
     service: error.service ?? conversionService,
     failure: error.cause,
     endpoint: {
-      object: definitionSubject(name),
-      caBundle: `${field}.caBundle of CRD ${name}`,
+      object,
+      caBundle: `spec.conversion.webhook.clientConfig.caBundle of CRD ${name}`,
       caInjection,
     },
     says: (server) =>
       `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
-    quote,
-    evidence: [text],
     stop: {
-      before: `l${without}, or delete its objects and the CRD before the namespace of the webhook`,
-      late: `L${without}: its Service is being deleted with its namespace`,
-      end: `l${without}`,
+      before: `${end}, or delete its objects and the CRD before the namespace of the webhook`,
+      late: `${upperFirst(end)}: its Service is being deleted with its namespace`,
+      end,
       changesObjects: true,
       command: patchCommand(nameArgs('crd', name), [none]),
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
     },
-    ...(quote === undefined ? {} : { fix: [withRole('now', { text: fix })] }),
-    blocksNamespace: true,
   });
 }
 
@@ -365,7 +307,7 @@ function storageResults(
   const dead = all.flatMap((crd) => {
     const { isDead, failure } = backendOf(context, crd.service);
     const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? [brokenConversion(context, crd, failure, text)] : [];
+    return isDead ? [deadConversion(context, crd, failure, text)] : [];
   });
   if (dead.length > 0) return dead;
   const { group = '', name, resource } = error;
@@ -374,46 +316,18 @@ function storageResults(
   );
   const named = resource === undefined ? unlisted?.type : findType(context, { group, resource });
   const type = failing ?? named;
+  const own = context.now.namespace.name;
+  const restore =
+    'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration)';
+  const look = 'The log of kube-apiserver names the object that cannot be read';
   return [
     {
       code: 'storage-unreadable',
-      subject:
-        type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
+      subject: type === undefined ? namespaceSubject(own) : typeSubject(type),
       message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
       evidence: [error.text],
-      remedies: storageRemedies(context, type, name),
-      blocksNamespace: true,
+      remedies: [withRole('now', { text: restore }), withRole('look', { text: look })],
     },
-  ];
-}
-
-/**
- * Returns remedies for an object that cannot be decrypted or decoded: it breaks every list of its type. The unsafe
- * delete needs the feature AllowUnsafeMalformedObjectDeletion (KEP-3926) and the verb
- * unsafe-delete-ignore-read-errors; kubectl has no flag for it.
- */
-function storageRemedies(
-  context: Context,
-  type: ResourceType | undefined,
-  name: string | undefined,
-): Remedy[] {
-  const restore = withRole('now', {
-    text: 'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration)',
-  });
-  if (type === undefined || name === undefined) {
-    const text = 'The log of kube-apiserver names the object that cannot be read';
-    return [restore, withRole('look', { text })];
-  }
-  const body =
-    '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}';
-  const path = `${pathOf(context, type)}/${name}`;
-  return [
-    restore,
-    withRole('or', {
-      text: `If the content of "${name}" is lost, delete it without reading it; the API server needs the feature gate AllowUnsafeMalformedObjectDeletion for that`,
-      command: `echo '${body}' | ${kubectl('delete', '--raw', path, '-f', '-')}`,
-      risk: 'finalizers and owner references of the object are ignored: what they protect is left behind',
-    }),
   ];
 }
 
@@ -452,28 +366,18 @@ export function crdTerminating(context: Context): RuleResult[] {
 export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  const byType = Map.groupBy(shrinkingTypes(before, now), ({ content }) => typeName(content.type));
-  return [...byType.values()].flatMap((list): RuleResult[] => {
-    const type = list[0]?.content.type;
+  const byType = Map.groupBy(shrinkingTypes(before, now), ({ content }) => content.type);
+  return [...byType].flatMap(([type, list]): RuleResult[] => {
     const had = sum(list.map((moving) => moving.before));
     const left = sum(list.map((moving) => moving.now));
-    if (type === undefined || left === 0) return [];
-    const rate = (had - left) / seconds;
-    const more = rate > 0 ? `, so about ${Math.ceil(left / rate)} s are left` : '';
-    const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
-    const progress =
-      rate > 0
-        ? `${had} objects ${seconds} s ago, ${left} now`
-        : `${listNames(finalizers)} is removed from one object after the other`;
+    if (left === 0) return [];
+    const finalizers = new Set(list.flatMap((moving) => moving.finalizers));
     return [
       {
         code: 'content-deleting',
         subject: typeSubject(type),
-        message: `are still being deleted: ${progress}`,
-        evidence: [
-          `${had} then, ${left} now, ${Math.round(rate * 60)} a minute${more}`,
-          ...finalizers.map((name) => `each still has ${name}, which is being removed one by one`),
-        ],
+        message: `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`,
+        evidence: [`${listNames([...finalizers])} is removed from one object after the other`],
         scope: 'namespace',
         count: left > 1 ? left : undefined,
         remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],

@@ -44,9 +44,9 @@ export const ARGUMENTS: readonly TerminalCase[] = [
       '--kubeconfig',
       kubeconfig,
       '--report-dir',
-      '/proc/nope',
+      '/dev/null/nope',
     ],
-    says: /cannot write the reports to "\/proc\/nope"/,
+    says: /cannot write the reports to "\/dev\/null\/nope"/,
     exitCode: 2,
   },
   {

@@ -53,21 +53,21 @@ export const ENVIRONMENT: readonly ActionCase[] = [
   ),
   working(
     'GITHUB_STEP_SUMMARY cannot be written',
-    () => ({ GITHUB_STEP_SUMMARY: '/proc/nope/summary' }),
-    /could not write the job summary: .*ENOENT/,
+    () => ({ GITHUB_STEP_SUMMARY: '/dev/null/summary' }),
+    /could not write the job summary: .*ENOTDIR/,
   ),
   working('RUNNER_TEMP is not set', () => ({ RUNNER_TEMP: undefined }), NOT_THERE),
   working('RUNNER_TEMP does not exist', () => ({ RUNNER_TEMP: '/nonexistent/temp' }), NOT_THERE),
   working(
     'no folder for temporary files at all',
-    () => ({ RUNNER_TEMP: '/nonexistent/a', TMPDIR: '/proc/nonexistent' }),
-    /could not write \/proc\/nonexistent\/.*report\.json: .*give another folder as "report-dir"/,
+    () => ({ RUNNER_TEMP: '/nonexistent/a', TMPDIR: '/dev/null/nonexistent' }),
+    /could not write \/dev\/null\/nonexistent\/.*report\.json: .*give another folder as "report-dir"/,
   ),
   working(
     'report-dir cannot be written',
     () => ({}),
-    /could not write \/proc\/nope\/report\.json/,
-    { 'report-dir': '/proc/nope' },
+    /could not write \/dev\/null\/nope\/report\.json/,
+    { 'report-dir': '/dev/null/nope' },
   ),
   working('report-dir is a file', () => ({}), /could not write .*report\.json/, {
     'report-dir': '/etc/hostname',

@@ -110,15 +110,6 @@ const seed4d500 = refusesCollectionDelete(
   { status: 500, message: 'ledger database is read-only' },
   { code: 'api-failing', subject: ENTRIES, says: [/ledger database is read-only/] },
 );
-/** As the library of API servers words a refusal: a condition carries the words and no code. */
-const FORBIDDEN = `entries.${GROUP} is forbidden: the books of a closed year are kept`;
-const seed4d403 = refusesCollectionDelete(
-  'SEED-4d-403',
-  'an extension API lists its objects and answers the collection DELETE with 403',
-  { status: 403, message: FORBIDDEN },
-  { code: 'deletion-forbidden', subject: ENTRIES, says: [/closed year are kept/] },
-);
-
 /** The gate's own LIST fails as the controller's does. */
 const seed5f: Scenario = {
   id: 'SEED-5f',
@@ -284,7 +275,6 @@ export const extensionApis = [
   uninjected,
   seed3e,
   seed4d500,
-  seed4d403,
   seed5f,
   garbage,
   slow,

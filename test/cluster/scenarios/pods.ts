@@ -75,8 +75,10 @@ const s30: Scenario = {
 
 async function createHeldPod(world: World): Promise<void> {
   await world.createNamespace();
-  await world.create(
-    pod(world.namespace, 'provider-0', { metadata: { finalizers: [DUAL_PODS] } }),
+  await world.create(pod(world.namespace, 'provider-0'));
+  await world.client.patch(
+    podRef(world.namespace, 'provider-0'),
+    { metadata: { finalizers: [DUAL_PODS] } },
     { fieldManager: 'dual-pods-controller' },
   );
 }

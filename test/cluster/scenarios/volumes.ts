@@ -165,10 +165,14 @@ const s26: Scenario = {
   setUp: async (world) => {
     await world.createNamespace();
     await world.create(diskOf(world));
-    await world.create(claim(world, world.name('pv-data'), [VSPHERE]), {
-      fieldManager: 'vsphere-syncer',
-    });
+    await world.create(claim(world, world.name('pv-data'), []));
     await statusSays(world, claimRef(world), 'is bound', '"Bound"');
+    const finalizers = ['kubernetes.io/pvc-protection', VSPHERE];
+    await world.client.patch(
+      claimRef(world),
+      { metadata: { finalizers } },
+      { fieldManager: 'vsphere-syncer' },
+    );
     const attachment = await world.create({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'VolumeAttachment',
