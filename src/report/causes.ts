@@ -17,37 +17,39 @@ export interface Root {
 
 /** Returns every root cause, in the diagnosis's order. A root cause without a blocker is a chain of its own. */
 export function rootsOf(namespace: NamespaceResult): Root[] {
-  const { diagnosis: graph } = namespace;
-  if (graph === undefined) return [];
-  const byId = new Map(graph.findings.map((finding) => [finding.id, finding]));
-  const cameFrom = new Map<string, string | undefined>(graph.blockers.map((id) => [id, undefined]));
-  const edges: { from: string; to: string }[] = [];
-  // A Map is iterated in the order of insertion, including entries that are added meanwhile.
-  for (const from of cameFrom.keys()) {
-    for (const to of byId.get(from)?.waitsFor ?? []) {
-      if (!cameFrom.has(to)) cameFrom.set(to, from);
-      edges.push({ from, to });
-    }
-  }
+  const {
+    findings = [],
+    rootCauses = [],
+    blockers = [],
+    deadlocks = [],
+  } = namespace.diagnosis ?? {};
+  const byId = new Map(findings.map((finding) => [finding.id, finding]));
+  const edges = findings.flatMap((from) => from.waitsFor.map((to) => ({ from, to })));
   const waiting = Map.groupBy(edges, ({ to }) => to);
-  const blockers = new Set(graph.blockers);
-  return graph.rootCauses.flatMap((id) => {
+  const holding = new Set(blockers.map((id) => byId.get(id)));
+  return rootCauses.flatMap((id) => {
     const finding = byId.get(id);
     if (finding === undefined) return [];
-    const links = [finding];
-    for (let at = cameFrom.get(id); at !== undefined; at = cameFrom.get(at)) {
-      const link = byId.get(at);
-      if (link !== undefined) links.push(link);
+    // Breadth first, back to what holds the namespace; a Map is iterated in the order of insertion, meanwhile as well.
+    const nextOf = new Map<Finding, Finding | undefined>([[finding, undefined]]);
+    for (const link of nextOf.keys()) {
+      for (const { from } of waiting.get(link.id) ?? []) {
+        if (!nextOf.has(from)) nextOf.set(from, link);
+      }
     }
-    links.reverse();
-    const reaching = new Set([id]);
-    for (const one of reaching) for (const { from } of waiting.get(one) ?? []) reaching.add(from);
-    const held = [...reaching].filter((one) => blockers.has(one));
-    const around = graph.deadlocks.find((one) => one.includes(id)) ?? [];
+    const held = [...nextOf.keys()].filter((one) => holding.has(one));
+    const links: Finding[] = [];
+    for (let link = held[0] ?? finding; ; ) {
+      links.push(link);
+      const next = nextOf.get(link);
+      if (next === undefined) break;
+      link = next;
+    }
+    const around = deadlocks.find((one) => one.includes(id)) ?? [];
     const isWaiting = finding.waitsFor.some((one) => around.includes(one));
     const others = isWaiting ? around.filter((one) => one !== id) : [];
-    const findingsOf = (ids: readonly string[]) => ids.flatMap((one) => byId.get(one) ?? []);
-    return [{ namespace, finding, links, blockers: findingsOf(held), circle: findingsOf(others) }];
+    const circle = others.flatMap((one) => byId.get(one) ?? []);
+    return [{ namespace, finding, links, blockers: held, circle }];
   });
 }
 
@@ -58,24 +60,19 @@ export function rootsOf(namespace: NamespaceResult): Root[] {
  */
 function keyOf({ finding, links, namespace: { name: home } }: Root): string {
   const { cause, code, finalizer = '', message, subject } = finding;
+  const { kind, name, namespace = '' } = subject;
   if (cause !== undefined) return [code, cause].join('\n');
-  const isOwner = code.startsWith('owner-') && subject.kind !== 'CustomResourceDefinition';
-  const parts = (): string[] => {
-    if (isOwnerOfItself(finding, links.at(-2))) return ['itself'];
-    if (subject.kind === 'Namespace' && subject.name === home) return ['the namespace'];
-    if (subject.namespace !== home) return [subject.kind, subject.namespace ?? '', subject.name];
-    return code.startsWith('owner-') ? [subject.kind, '', subject.name] : [message];
-  };
-  const [first = '', ...rest] = parts();
+  const isHome = kind === 'Namespace' && name === home;
+  if (isHome || isOwnerOfItself(finding, links.at(-2))) return [code, finalizer].join('\n');
+  const isOwner = code.startsWith('owner-');
+  const isInside = namespace === home;
   // All finalizers of one workload are one cause.
-  const holds = isOwner && first !== 'itself' ? '' : finalizer;
-  return [code, holds, first, ...rest].join('\n');
+  const holds = isOwner && kind !== 'CustomResourceDefinition' ? '' : finalizer;
+  const who = isInside && !isOwner ? [message] : [kind, isInside ? '' : namespace, name];
+  return [code, holds, ...who].join('\n');
 }
 
-/**
- * Reports whether a finding about an owner has the waiting object as its subject. This is so if no controller is
- * known.
- */
+/** Reports whether a finding about an owner has the waiting object as its subject: no controller is known then. */
 function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
   if (!finding.code.startsWith('owner-') || waits === undefined) return false;
   const [a, b] = [waits.subject, finding.subject];
@@ -121,7 +118,7 @@ export function isStillHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): bool
  * of causes, and within a kind by how many objects wait.
  */
 export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
-  const causes = groupRoots(namespaces.flatMap((namespace) => rootsOf(namespace)));
+  const causes = groupRoots(namespaces.flatMap(rootsOf));
   const ranks = [...new Set(causes.map(([{ finding }]) => finding.code))];
   const waiting = (cause: Cause): number =>
     cause.flatMap(({ blockers }) => blockers).reduce((sum, { count = 1 }) => sum + count, 0);

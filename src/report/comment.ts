@@ -18,7 +18,7 @@ const MAX_ENTRIES = 30;
 /** What a gate of the job reported in one run, as stored in the comment. */
 export type Entry = NonNullable<ReturnType<typeof readEntry>>;
 
-function readEntry(value: Json | undefined) {
+function readEntry(value: Json) {
   const outcome = [...OUTCOMES, 'error' as const].find((one) => one === valueAt(value, 'outcome'));
   if (outcome === undefined) return undefined;
   const text = (key: string): string => shorten(stringAt(value, key) ?? '', MAX_TEXT_CHARS);
@@ -51,26 +51,15 @@ export function isPassed({ verdict, namespaces }: RunResult): boolean {
 
 /** Returns the result of a run, as far as an entry stores it. */
 export function resultOf(ending: Ending) {
-  if (!('run' in ending)) {
-    const seconds = Math.round(ending.elapsedMs / 1_000);
-    return {
-      at: ending.at,
-      outcome: 'error' as const,
-      isPass: false,
-      seconds,
-      code: '',
-      subject: '',
-    };
-  }
-  const { run, namespaces } = ending;
-  const { diagnosis, root } = namespaces[0] ?? {};
+  const isRun = 'run' in ending;
+  const { diagnosis, root } = (isRun && ending.namespaces[0]) || {};
   // For the reader of a history, the blocking object is clearer than the controller behind it.
   const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
   return {
-    at: run.finishedAt,
-    outcome: run.outcome,
-    isPass: isPassed(run),
-    seconds: Math.round(run.elapsedMs / 1_000),
+    at: isRun ? ending.run.finishedAt : ending.at,
+    outcome: isRun ? ending.run.outcome : ('error' as const),
+    isPass: isRun && isPassed(ending.run),
+    seconds: Math.round((isRun ? ending.run : ending).elapsedMs / 1_000),
     code: root?.code ?? '',
     subject: first ? plainText(`${first.subject.kind} ${first.subject.name}`) : '',
   };
@@ -92,16 +81,6 @@ function openOf(entries: readonly Entry[]): Entry[] {
     ({ isPass, scope }, at) =>
       !isPass && !entries.slice(at + 1).some((later) => scope === '' || later.scope === scope),
   );
-}
-
-/** Returns the known entries with `own`, in the order of time. A report that is published again replaces itself. */
-function entriesWith(known: readonly Entry[], own: Entry): Entry[] {
-  const all = [...new Map([...known, own].map((entry) => [idOf(entry), entry])).values()];
-  const ordered = all.sort(compare);
-  const open = openOf(ordered);
-  return ordered
-    .filter((entry, at) => at >= ordered.length - MAX_HISTORY || open.includes(entry))
-    .slice(-MAX_ENTRIES);
 }
 
 /** Returns the first line of the gate's comments. `key` is hexadecimal, so it cannot end the HTML comment. */
@@ -148,24 +127,23 @@ export function renderComment(
   maxChars = MAX_COMMENT_CHARS,
 ): string {
   const before = known.map(readComment);
-  const entries = entriesWith(
-    before.flatMap((one) => one.entries),
-    own,
-  );
-  const open = openOf(entries);
-  const shown = open.at(-1) ?? entries.at(-1) ?? own;
-  const others = open.filter((entry) => entry !== shown);
+  // A report that is published again replaces itself.
+  const all = [...before.flatMap(({ entries }) => entries), own];
+  const ordered = [...new Map(all.map((entry) => [idOf(entry), entry])).values()].sort(compare);
+  const open = openOf(ordered);
+  const shown = open.at(-1) ?? ordered.at(-1) ?? own;
+  const last = ordered.slice(-MAX_HISTORY);
+  const entries = ordered.filter((one) => last.includes(one) || open.includes(one));
   const title = (entry: Entry): string => outcomeText(entry, linkTo, entry.about);
-  const history = entries.slice(-MAX_HISTORY).map((entry) => outcomeText(entry, linkTo));
-  const stored = JSON.stringify({ shown: idOf(shown), entries });
+  const stored = JSON.stringify({ shown: idOf(shown), entries: entries.slice(-MAX_ENTRIES) });
   const render = (report: string): string =>
     [
       markerLine(key),
       `<!-- namespace-teardown-gate:state ${Buffer.from(stored).toString('base64')} -->`,
       report,
       '<!-- namespace-teardown-gate:end -->\n',
-      ...others.map((entry) => `- Not examined again: ${title(entry)}`),
-      `\n${codeHtml(job)}: ${history.join(' · ')}\n`,
+      ...open.slice(-MAX_ENTRIES, -1).map((entry) => `- Not examined again: ${title(entry)}`),
+      `\n${codeHtml(job)}: ${last.map((entry) => outcomeText(entry, linkTo)).join(' · ')}\n`,
     ].join('\n');
   // A quotation cannot be mistaken for a line of the gate.
   if (shown === own)

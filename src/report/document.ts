@@ -1,19 +1,17 @@
 import { shellQuote, upperFirst } from '../base/text.ts';
 import type { LeftBehind } from '../model/result.ts';
-import { groupsBy } from './causes.ts';
 import type { Action, Remedies } from './remedies.ts';
-import { asSentences, leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
+import { leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
 import type { CauseView, NamespaceView, Row, View } from './view.ts';
 import {
+  asSentences,
   bold,
-  capitalized,
   counted,
   diagnosed,
   formatCount,
   joinWords,
   listExact,
   literal,
-  toPlain,
   type Words,
 } from './words.ts';
 
@@ -26,32 +24,14 @@ interface Item {
 /** A part of a report before it is written as Markdown or as text. `left` items, rows or actions are not shown. */
 export type Block =
   | { kind: 'heading'; level: '###' | '####'; words: Words }
-  /** A note explains a term. The text output has no notes. */
-  | { kind: 'line' | 'note'; words: Words }
+  | { kind: 'line'; words: Words }
   /** The title may be empty. */
   | { kind: 'list'; title: Words; items: Item[]; left: number; isOrdered: boolean }
-  /** `first`: number of the first action. */
-  | {
-      kind: 'actions';
-      title: string;
-      actions: Action[];
-      isOrdered: boolean;
-      first: number;
-      left: number;
-    }
-  | { kind: 'commands'; language: 'sh' | 'yaml'; lines: string[] }
+  | ({ kind: 'actions'; left: number } & Remedies)
+  | { kind: 'yaml'; lines: string[] }
   | { kind: 'graph'; start: Words; rows: Row[]; left: number }
-  /** Blocks about one cause. */
-  | { kind: 'section'; blocks: Block[] }
-  | Fold;
-
-/** A collapsed part. `inText`: where the text output shows it expanded; the step log has a group for every other part. */
-export interface Fold {
-  kind: 'fold';
-  title: Words;
-  blocks: Block[];
-  inText: 'everywhere' | 'terminal' | 'nowhere';
-}
+  /** A collapsed part. A terminal shows it expanded, unless it `isDetail`; the step log has a group for it. */
+  | { kind: 'fold'; title: Words; blocks: Block[]; isDetail: boolean };
 
 /**
  * The length of the report, from everything to the bare verdict. It is shortened by whole blocks:
@@ -60,65 +40,87 @@ export interface Fold {
 export interface Detail {
   /** Causes with their remedies. */
   causes: number;
-  /** Remedies of a cause; 1: only the first remedy. */
-  remedies: number;
   /** Items of a list; 0: the bare verdict. */
   rows: number;
   /** Limit for one quoted text, in characters. */
   chars: number;
-  hasEvidence: boolean;
+  /** Whether each cause has only its first remedy, and nothing supports it. */
+  isBrief: boolean;
 }
 
 /** Causes in the list at the top. */
 const MAX_LISTED = 8;
-/** The most namespaces in a list outside of the folds. */
-export const SMALL_LIST = 6;
+/** Namespaces in a list outside of the folds. */
+const MAX_VISIBLE_NAMESPACES = 6;
 const MAX_PLACES = 10;
-const MAX_CONTRADICTIONS = 10;
-/** Actions of one kind outside of the folds. */
-const MAX_VISIBLE_ACTIONS = 3;
+/** Actions of one group that is no sequence of steps. */
+const MAX_CHOICES = 6;
 /** Rows for one namespace of many with details. */
 const ROWS_PER_NAMESPACE = 20;
 
 /** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
-  const { headline, namespaces, queued, terms } = view;
-  const isMany = namespaces.length > 1;
-  const only = isMany ? undefined : namespaces[0];
-  const all = isMany ? listOf('', namespaces, detail.rows, namespaceItem) : [];
-  const isSmall = namespaces.length <= SMALL_LIST;
-  const isBare = detail.rows === 0;
-  const [first] = view.causes.slice(0, detail.causes);
-  const visible = Math.min(MAX_VISIBLE_ACTIONS, detail.remedies);
-  return [
+  const { causes, headline, namespaces, queued, run } = view;
+  const { isBrief, rows } = detail;
+  const only = namespaces.length === 1 ? namespaces[0] : undefined;
+  const list = only ? [] : listOf('', namespaces, rows, namespaceItem);
+  const sections = causes
+    .slice(0, detail.causes)
+    .map((cause, at) => causeSection(view, cause, at + 1, detail));
+  const left = view.causeCount - sections.length;
+  const others = sections.slice(1).flat();
+  if (left > 0) others.push(line(`And ${counted(left, 'more cause')}.`));
+  const more = counted(view.causeCount - 1, 'more cause');
+  const told: Block[] = [
     { kind: 'heading', level: '###', words: `${view.mark} ${headline}` },
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
-    ...(only?.notes ?? []).map((note) => lineBlock(asSentences([note]))),
-    ...(first === undefined ? [] : causeSection(view, first, 1, visible, detail)),
-    ...(only === undefined ? [] : stepBlocks(only, detail)),
-    ...namespaces.flatMap((one) => forcedBlocks(one, isMany, detail)),
+    ...(only?.note ? [line(asSentences([only.note]))] : []),
+    ...(sections[0] ?? []),
+    ...namespaces.flatMap((one) => forcedBlocks(one, detail)),
     ...notInspectedBlocks(view),
-    ...(only === undefined || isBare ? [] : basisLine(only)),
+  ];
+  if (rows === 0) return told;
+  const shown = [
+    ...told,
+    ...(only?.basis ? [basisLine(only.basis)] : []),
     ...leftBehindLines(view, detail),
-    ...(queued.length > 0 && !isBare ? [lineBlock(queued)] : []),
-    ...(isSmall ? all : []),
-    ...(isBare ? [] : terms.map(({ term }): Block => ({ kind: 'note', words: term }))),
-    ...restOfCauses(view, detail),
-    ...(isSmall ? [] : foldBlock(`All ${counted(namespaces.length, 'namespace')}`, all)),
-    ...harmlessFold(view, isMany, detail),
-    ...namespaces.flatMap((one) => ownFolds(one, isMany, detail)),
-    ...(isBare ? [] : permissionsFold(view)),
-    ...evidenceFold(view, only, detail),
-    ...detailsFold(view, only, detail),
+    ...(queued === '' ? [] : [line(queued)]),
+    ...namespaces.flatMap((one) => stepBlocks(one, detail)),
+    ...(namespaces.length > MAX_VISIBLE_NAMESPACES
+      ? fold(`All ${counted(namespaces.length, 'namespace')}`, list, true)
+      : list),
+    ...fold(more, others),
+    ...permissionsFold(view),
+  ];
+  if (isBrief) return shown;
+  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
+  const proofs = causes.flatMap((cause) => cause.proofs);
+  const details = only
+    ? readBlocks(only, view, detail)
+    : // Namespaces that wait for the same cause differ only in names.
+      namespaces
+        .filter(({ name }) => causes.some((cause) => cause.namespaces[0] === name))
+        .slice(0, Math.floor(rows / ROWS_PER_NAMESPACE))
+        .flatMap((one) =>
+          fold(literal(one.name), [...graphOf(one, rows), ...readBlocks(one, view, detail)]),
+        );
+  return [
+    ...shown,
+    ...fold(leftBehindTitle(harmless, run), listOf('', harmless, rows, leftBehindItem)),
+    ...fold('Evidence', [
+      ...(only ? graphOf(only, rows) : []),
+      ...listOf('What was seen', proofs, rows, (proof) => proof),
+    ]),
+    ...fold('Details', details, true),
   ];
 }
 
-function lineBlock(words: Words): Block {
+function line(words: Words): Block {
   return { kind: 'line', words };
 }
 
-function foldBlock(title: Words, blocks: Block[], inText: Fold['inText'] = 'nowhere'): Fold[] {
-  return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, inText }];
+function fold(title: Words, blocks: Block[], isDetail = false): Block[] {
+  return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, isDetail }];
 }
 
 /** Returns a list of the items for which there is room; nothing without items. */
@@ -141,7 +143,7 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
   const most = Math.min(MAX_LISTED, detail.causes + 2);
   const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
   return [
-    lineBlock(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
+    line(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
     { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
   ];
 }
@@ -151,242 +153,143 @@ export function causeSection(
   { causeCount, whyTitle }: Pick<View, 'causeCount' | 'whyTitle'>,
   { also, attribution, clauses, namespaces, remedies, title }: CauseView,
   number: number,
-  limit: number,
   detail: Detail,
 ): Block[] {
   const isOnly = causeCount === 1;
-  const isListed = !isOnly && number <= MAX_LISTED;
-  const groups = remedies.filter(({ isExtra }) => !isExtra).slice(0, limit > 1 ? 4 : 1);
-  const sentences = isListed ? '' : asSentences(clauses);
-  const places = Math.min(MAX_PLACES, detail.rows);
+  const sentences = isOnly || number > MAX_LISTED ? asSentences(clauses) : '';
+  const places = listExact(namespaces, Math.min(MAX_PLACES, detail.rows));
   const lines = [
     joinWords([isOnly ? bold(`${whyTitle}.`) : '', sentences, also], ' '),
-    namespaces.length > 1 ? `In ${listExact(namespaces, places)}.` : '',
+    namespaces.length > 1 ? `In ${places}.` : '',
     attribution,
-  ].filter((line) => line !== '');
+  ].filter((one) => one !== '');
   const blocks = [
-    ...lines.map(lineBlock),
-    ...groups.flatMap((group) => actionBlocks(group, 0, limit, detail)),
+    ...lines.map(line),
+    ...(detail.isBrief ? remedies.slice(0, 1) : remedies).map((group) => actions(group, detail)),
   ];
-  if (blocks.length === 0) return [];
-  const words = `${number}. ${capitalized(title)}`;
-  const heading: Block[] = isOnly ? [] : [{ kind: 'heading', level: '####', words }];
-  return [{ kind: 'section', blocks: [...heading, ...blocks] }];
+  if (blocks.length === 0 || isOnly) return blocks;
+  const words = `${number}. ${upperFirst(title)}`;
+  return [{ kind: 'heading', level: '####', words }, ...blocks];
 }
 
-/** Returns folds with the rest of the first cause, and with all other causes. */
-function restOfCauses(view: View, detail: Detail): Block[] {
-  const [first, ...others] = view.causes.slice(0, detail.causes);
-  if (first === undefined) return [];
-  const left = view.causeCount - 1 - others.length;
-  const told = others.flatMap((cause, at) => [
-    ...causeSection(view, cause, at + 2, detail.remedies, detail),
-    ...restOfCause(cause, detail.remedies, detail),
-  ]);
-  const rest = left > 0 ? [lineBlock(`And ${counted(left, 'more cause')}.`)] : [];
-  return [
-    ...restOfCause(first, MAX_VISIBLE_ACTIONS, detail),
-    ...foldBlock(counted(others.length + left, 'more cause'), [...told, ...rest], 'everywhere'),
-  ];
-}
-
-/** Returns the folded part of a cause: more remedies, ways to look closer, and the commands for other places. */
-function restOfCause({ title, remedies }: CauseView, limit: number, detail: Detail): Block[] {
-  if (detail.remedies <= 1) return [];
-  const others = remedies.flatMap(({ actions }) => actions.filter((one) => one.others.length > 0));
-  return foldBlock(`More about ${title}`, [
-    ...remedies.flatMap((group) =>
-      actionBlocks(group, group.isExtra ? 0 : limit, detail.remedies, detail),
-    ),
-    ...others.flatMap(({ text, others: commands }): Block[] => [
-      lineBlock(`${capitalized(text)}; the other commands:`),
-      { kind: 'commands', language: 'sh', lines: commands.slice(0, detail.rows) },
-    ]),
-  ]);
-}
-
-function actionBlocks(group: Remedies, from: number, to: number, { remedies }: Detail): Block[] {
-  const { title, isOrdered } = group;
-  const actions = group.actions.slice(from, to);
-  if (actions.length === 0) return [];
-  const left = from === 0 && remedies > 1 ? group.actions.length - actions.length : 0;
-  return [{ kind: 'actions', title, isOrdered, actions, first: from + 1, left }];
+function actions(group: Remedies, { isBrief, rows }: Detail): Block {
+  const most = isBrief ? 1 : group.isOrdered ? rows : MAX_CHOICES;
+  const shown = group.actions.slice(0, most);
+  const left = isBrief ? 0 : group.actions.length - shown.length;
+  return { kind: 'actions', ...group, actions: shown, left };
 }
 
 /** Returns the steps of a deletion that would not hang. */
-function stepBlocks({ steps: actions }: NamespaceView, { remedies }: Detail): Block[] {
-  if (actions.length === 0 || remedies <= 1) return [];
-  return [
-    { kind: 'actions', title: 'Delete in this order', isOrdered: true, actions, first: 1, left: 0 },
-  ];
+function stepBlocks({ name, steps }: NamespaceView, detail: Detail): Block[] {
+  if (steps.length === 0 || detail.isBrief) return [];
+  const title = `Delete ${literal(name)} in this order`;
+  return [actions({ title, isOrdered: true, actions: steps }, detail)];
 }
 
-function notInspectedBlocks({ notInspected }: View): Block[] {
+function notInspectedBlocks({ namespaces, notInspected }: View): Block[] {
   const left = notInspected.length - 3;
   const rest = left > 0 ? [`${formatCount(left)} more, for other reasons`] : [];
-  return [...notInspected.slice(0, 3), ...rest].map((words) =>
-    lineBlock(`${bold('Not inspected:')} ${words}`),
-  );
+  const isAll = notInspected.length === 0 && namespaces.some(({ diagnosis }) => diagnosis);
+  return [
+    ...[...notInspected.slice(0, 3), ...rest].map((words) =>
+      line(`${bold('Not inspected:')} ${words}`),
+    ),
+    ...(isAll ? [line('Everything was inspected.')] : []),
+  ];
 }
 
 function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
   return joinWords([`${mark} ${literal(name)} ${state}`, titles], ': ');
 }
 
-function objectName({ kind, name }: { kind: string; name: string }): Words {
-  return literal(`${kind} ${name}`);
-}
-
-/** Returns what forcing did or would do, and what that left behind; these are never folded. */
-function forcedBlocks({ forced, name }: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  if (forced === null) return [];
-  const { mode, actions, orphans, refused } = forced;
+/** Returns what forcing and an ordered deletion did or would do, and what that left behind; these are never folded. */
+function forcedBlocks({ deletions = [], forced, name }: NamespaceView, detail: Detail): Block[] {
+  const { rows } = detail;
+  const { mode, actions: done = [], orphans = [], refused = [] } = forced ?? {};
   const what = mode === 'plan' ? 'Force-finalize would do this (plan)' : 'Force-finalized';
-  const title = isMany ? `${what} in ${literal(name)}` : what;
+  const title = `${what} in ${literal(name)}`;
   const left = `Left behind by forcing (${counted(orphans.length, 'object')})`;
-  const { rows: most } = detail;
   return [
-    ...(actions.length === 0 ? [lineBlock(`${bold(`${title}:`)} nothing.`)] : []),
-    ...listOf(title, actions, most, ({ target, finalizer, result }) => {
+    ...listOf(`Deleted first in ${literal(name)}`, deletions, rows, (one) => {
+      const where = `${literal(one.apiVersion)}, UID ${literal(one.uid)}`;
+      return `${objectName(one)}, ${where}: ${diagnosed(one.result)}`;
+    }),
+    ...(forced && done.length === 0 ? [line(`${bold(`${title}:`)} nothing.`)] : []),
+    ...listOf(title, done, rows, ({ target, finalizer, result }) => {
       const holder = finalizer === '' ? '' : ` ${literal(finalizer)}`;
       return `${literal(target)}${holder}: ${diagnosed(result)}`;
     }),
-    ...listOf(left, orphans, most, ({ apiVersion, uid, finalizers, ...object }) => {
+    ...listOf(left, orphans, rows, ({ apiVersion, uid, finalizers, ...object }) => {
       const parts = joinWords([literal(apiVersion), listExact(finalizers)], ', ');
       return `${objectName(object)}, ${parts}, UID ${literal(uid)}`;
     }),
-    ...listOf('Refused', refused, most, ({ target, reason }) => {
+    ...listOf('Refused', refused, rows, ({ target, reason }) => {
       return `${literal(target)}: ${diagnosed(reason)}`;
     }),
   ];
 }
 
-/**
- * Returns the visible lines about leftovers: objects that break others, or that there are none. What is outside of the
- * cluster, and objects of other namespaces, are not searched.
- */
-function leftBehindLines({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
+function objectName({ kind, name }: { kind: string; name: string }): Words {
+  return literal(`${kind} ${name}`);
+}
+
+function leftBehindItem(one: LeftBehind): Words {
+  return `${objectName(one)}, pointing into ${literal(one.namespace)}: ${diagnosed(one.why)}`;
+}
+
+/** Returns the visible lines about leftovers: objects that break others, or that there are none. */
+function leftBehindLines({ leftBehind, namespaces }: View, { rows }: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
-    return [lineBlock('No cluster-scoped object that was read points into it.')];
+    return [line('No cluster-scoped object that was read points into it.')];
   }
   const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers);
-  return breaking.slice(0, detail.rows).flatMap((one) => {
-    const why = `${objectName(one)}: ${diagnosed(one.why)}`;
-    const line = lineBlock(`${bold('Breaks other namespaces:')} ${why}.`);
-    const fix = removalOf(one, run.kind === 'forecast');
-    if (fix === undefined) return [line];
-    return [
-      line,
-      { kind: 'actions', title: 'Fix', actions: [fix], isOrdered: false, first: 1, left: 0 },
-    ];
+  return breaking.slice(0, rows).flatMap((one): Block[] => {
+    const told = line(`${bold('Breaks other namespaces:')} ${leftBehindItem(one)}.`);
+    const fix = removalOf(one);
+    const group = { title: 'Fix', isOrdered: false, actions: fix, left: 0 };
+    return fix.length === 0 ? [told] : [told, { kind: 'actions', ...group }];
   });
 }
 
-/** Returns how to remove what calls a Service of the namespace; undefined if objects would be lost with it. */
-function removalOf({ kind, name }: LeftBehind, isForecast: boolean): Action | undefined {
+/** Returns how to remove what calls a Service of the namespace; nothing if objects would be lost with it. */
+function removalOf({ kind, name }: LeftBehind): Action[] {
   const isWebhook = /^(Validating|Mutating)WebhookConfiguration$/.test(kind);
-  if (kind !== 'APIService' && !isWebhook) return undefined;
-  const when = isForecast ? 'before the namespace' : 'if it was installed with the namespace';
-  return {
-    text: `Delete ${objectName({ kind, name })} ${when}`,
-    command: `kubectl delete ${kind.toLowerCase()} ${shellQuote(name)}`,
-    risk: isWebhook ? 'all its webhooks stop for the whole cluster' : undefined,
-    others: [],
-  };
-}
-
-function harmlessFold({ leftBehind, run }: View, isMany: boolean, detail: Detail): Block[] {
-  const harmless = leftBehind.filter(({ breaksOthers }) => !breaksOthers);
-  const list = listOf('', harmless, detail.rows, (one) => {
-    const place = isMany ? ` for ${literal(one.namespace)}` : '';
-    return `${objectName(one)}${place}: ${diagnosed(one.why)}`;
-  });
-  return foldBlock(leftBehindTitle(harmless, run), list, 'everywhere');
-}
-
-/** Returns folds with the steps of one of many namespaces, and the objects that an ordered deletion deleted first. */
-function ownFolds(namespace: NamespaceView, isMany: boolean, detail: Detail): Block[] {
-  const { deletions = [], name } = namespace;
-  const where = isMany ? ` in ${literal(name)}` : '';
-  const deleted = listOf('', deletions, detail.rows, ({ apiVersion, result, uid, ...object }) => {
-    const type = literal(apiVersion);
-    return `${objectName(object)}, ${type}: ${diagnosed(result)}, UID ${literal(uid)}`;
-  });
-  const title = `Deleted first, in order: ${counted(deletions.length, 'object')}${where}`;
+  if (kind !== 'APIService' && !isWebhook) return [];
   return [
-    ...(isMany ? foldBlock(`Delete in order${where}`, stepBlocks(namespace, detail)) : []),
-    ...foldBlock(title, deleted),
+    {
+      text: `Delete ${objectName({ kind, name })} if it was installed with the namespace`,
+      commands: [`kubectl delete ${kind.toLowerCase()} ${shellQuote(name)}`],
+      risk: isWebhook ? 'all its webhooks stop for the whole cluster' : undefined,
+    },
   ];
 }
 
-function permissionsFold({ namespaces, rules }: View): Block[] {
-  if (rules.length === 0) return [];
-  return foldBlock(
-    'Permissions that would show what was not inspected',
-    [{ kind: 'commands', language: 'yaml', lines: rules }],
-    // Without a cause, they are what to do.
-    namespaces.every(({ titles }) => titles !== '') ? 'nowhere' : 'everywhere',
-  );
+function permissionsFold({ rules }: View): Block[] {
+  const title = 'Permissions that would show what was not inspected';
+  return rules.length === 0 ? [] : fold(title, [{ kind: 'yaml', lines: rules }]);
 }
 
 /** Returns one line about what a forecast rests on. */
-function basisLine({ basis }: NamespaceView): Block[] {
-  if (basis === undefined) return [];
-  const { objectsWithFinalizers: objects, owners, notInspected } = basis;
+function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
   const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
-  const unseen =
-    notInspected === 0 ? 'everything was inspected' : `${formatCount(notInspected)} not inspected`;
-  const rests = `${counted(objects, 'object')} with finalizers${who}; ${unseen}`;
-  return [lineBlock(`This forecast rests on ${rests}.`)];
+  const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;
+  return line(`This forecast rests on ${rests}.`);
 }
 
-/** Returns the wait-for graph and what supports each link. */
-function evidenceFold(view: View, only: NamespaceView | undefined, detail: Detail): Block[] {
-  if (!detail.hasEvidence) return [];
-  const proofs = view.causes.flatMap((cause) => cause.proofs);
-  return foldBlock(
-    'Evidence',
-    [
-      ...(only === undefined ? [] : graphBlocks(only, detail)),
-      ...listOf('What was seen', proofs, detail.rows, (proof) => proof),
-    ],
-    'terminal',
-  );
-}
-
-function graphBlocks({ name, rows, diagnosis }: NamespaceView, detail: Detail): Block[] {
+function graphOf({ name, rows, diagnosis }: NamespaceView, most: number): Block[] {
   if (rows.length === 0) return [];
-  const shown = rows.slice(0, detail.rows);
+  const shown = rows.slice(0, most);
   const left = (diagnosis?.edges.length ?? 0) - shown.length;
   return [{ kind: 'graph', start: `Namespace ${literal(name)}`, rows: shown, left }];
 }
 
-/** Returns the details for readers who want to check the report. */
-function detailsFold(view: View, only: NamespaceView | undefined, detail: Detail): Block[] {
-  if (only !== undefined) return foldBlock('Details', readBlocks(only, view, detail));
-  // The details of namespaces that wait for the same causes differ only in names.
-  const alikeBy = ({ name, outcome, titles }: NamespaceView): string =>
-    titles === '' ? name : `${outcome} ${toPlain(titles)}`;
-  const most = detail.hasEvidence ? Math.floor(detail.rows / ROWS_PER_NAMESPACE) : 0;
-  const each = groupsBy(view.namespaces, alikeBy)
-    .slice(0, most)
-    .flatMap(([one, ...alike]) => {
-      const like = alike.length === 0 ? '' : ` and ${counted(alike.length, 'other')} like it`;
-      const blocks = [...graphBlocks(one, detail), ...readBlocks(one, view, detail)];
-      return foldBlock(`${literal(one.name)}${like}`, blocks);
-    });
-  return foldBlock('Details of each namespace', each);
-}
-
 /** Returns other findings and raw data, which few readers need. */
-function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Block[] {
+function readBlocks(namespace: NamespaceView, { run }: View, { rows: most }: Detail): Block[] {
   const { name: home, diagnosis, conditions, timeline, verdict, forced, rows, unread } = namespace;
   // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
   const { findings = [], queued = [], contradictions = [] } = diagnosis ?? {};
-  const { rows: most } = detail;
-  const raw = detail.hasEvidence ? most : 0;
   const scene = { home, now: run.finishedAt };
   const aged = (text: string) => diagnosed(withAges(text, scene.now));
   const told = new Set(rows.map(({ to }) => to));
@@ -394,22 +297,19 @@ function readBlocks(namespace: NamespaceView, { run }: View, detail: Detail): Bl
   // Conditions of a namespace are True when something is wrong.
   const reported = conditions.filter(({ status }) => status !== 'False');
   return [
-    ...contradictions
-      .slice(0, Math.min(raw, MAX_CONTRADICTIONS))
-      .map((one) => lineBlock(`${diagnosed(upperFirst(one))}.`)),
+    ...listOf('Contradictions', contradictions, most, (one) => diagnosed(one)),
     ...listOf('Other findings', others, most, (finding) => {
       const subject = subjectWords(finding.subject, home);
       return `${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
     }),
     ...listOf('Not marked for deletion yet, and no cause', queued, most, (one) => {
-      const count = formatCount(one.count);
-      return `${count} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
+      return `${formatCount(one.count)} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
     }),
     ...listOf('Not inspected', unread, most, (words) => words),
-    ...listOf('Conditions of the namespace', reported, raw, (one) => {
+    ...listOf('Conditions of the namespace', reported, most, (one) => {
       const state = literal(`${one.type}=${one.status}`);
       return `${state}, ${literal(one.reason)}: ${literal(one.message)}`;
     }),
-    ...listOf('Timeline', timeline, raw, ({ at, event }) => `${aged(at)}: ${aged(event)}`),
+    ...listOf('Timeline', timeline, most, ({ at, event }) => `${aged(at)}: ${aged(event)}`),
   ];
 }

@@ -1,18 +1,9 @@
-import { codeHtml, plainText, shorten } from '../base/text.ts';
+import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
 import type { Action } from './remedies.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Ending, Failure, View } from './view.ts';
-import {
-  bold,
-  capitalized,
-  diagnosed,
-  formatCount,
-  joinWords,
-  toHtml,
-  toMarkdown,
-  type Words,
-} from './words.ts';
+import { diagnosed, formatCount, toHtml, toMarkdown, type Words } from './words.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; from the CI host, never from the cluster. */
@@ -21,13 +12,13 @@ export interface RenderContext {
   runLabel?: string | undefined;
 }
 
-const FULL: Detail = { causes: 200, remedies: 20, rows: 200, chars: 300, hasEvidence: true };
+const FULL: Detail = { causes: 200, rows: 200, chars: 300, isBrief: false };
 
 /** The file on disk: its size is not limited by a host, but a million rows would not help. */
-const FILE: Detail = { ...FULL, remedies: 100, rows: 2_000, chars: 2_000 };
+const FILE: Detail = { ...FULL, rows: 2_000, chars: 2_000 };
 
 /** Every cause with its first remedy. */
-const BRIEF: Detail = { ...FULL, remedies: 1, rows: 5, chars: 200, hasEvidence: false };
+const BRIEF: Detail = { ...FULL, rows: 5, chars: 200, isBrief: true };
 
 /** Forms of a report, from the longest to the shortest. */
 const FORMS: readonly Detail[] = [
@@ -77,7 +68,6 @@ function failureSection({ at, hints, message }: Failure, context: RenderContext)
 }
 
 function renderDocument(view: View, context: RenderContext, detail: Detail): string {
-  const sections = documentOf(view, detail).map((block) => blockMarkdown(block, detail.chars));
   const { run, inspectedTypes } = view;
   const place = context.runUrl === undefined ? '' : `; [the run](${context.runUrl}) has the rest`;
   const footer = [
@@ -85,9 +75,9 @@ function renderDocument(view: View, context: RenderContext, detail: Detail): str
     clockTime(run.finishedAt),
     toMarkdown(clusterWords(run)),
     ...(inspectedTypes === 0 ? [] : [`${inspectedTypes} resource types inspected`]),
-    ...(detail === FULL || detail === FILE ? [] : [`shortened${place}`]),
+    ...(detail.isBrief ? [`shortened${place}`] : []),
   ];
-  return [...sections, `<sub>${footer.join(' · ')}</sub>`].join('\n\n');
+  return `${blocksMarkdown(documentOf(view, detail), detail.chars)}\n\n<sub>${footer.join(' · ')}</sub>`;
 }
 
 function runLink({ runLabel = 'this run', runUrl }: RenderContext): string {
@@ -102,70 +92,73 @@ const MAX_LINES = 20;
 /** Levels of the wait-for graph. */
 const MAX_DEPTH = 5;
 
+function blocksMarkdown(blocks: readonly Block[], chars: number): string {
+  return blocks.map((block) => blockMarkdown(block, chars)).join('\n\n');
+}
+
 function blockMarkdown(block: Block, chars: number): string {
   const text = (words: Words): string => toMarkdown(words, chars);
-  const inner = (blocks: readonly Block[]): string =>
-    blocks.map((one) => blockMarkdown(one, chars)).join('\n\n');
+  const left = 'left' in block && block.left > 0 ? `\n\nAnd ${formatCount(block.left)} more.` : '';
   switch (block.kind) {
     case 'heading':
       return `${block.level} ${text(block.words)}`;
     case 'line':
       return text(block.words);
-    case 'note':
-      return `<sub>${text(block.words)}</sub>`;
     case 'list': {
-      const { title, items, left, isOrdered } = block;
+      const { title, items, isOrdered } = block;
       const lines = items.flatMap(({ words, lines: below }, at) => [
         `${isOrdered ? `${at + 1}.` : '-'} ${text(words)}`,
         ...below.slice(0, MAX_LINES).map((line) => `  - ${text(line)}`),
       ]);
-      const head = title.length > 0 ? `**${text(title)}**\n\n` : '';
-      return `${head}${lines.join('\n')}${andMore(left)}`;
+      const head = title === '' ? '' : `**${text(title)}**\n\n`;
+      return `${head}${lines.join('\n')}${left}`;
     }
     case 'actions': {
-      const { title, isOrdered, first, actions, left } = block;
+      const { title, isOrdered, actions } = block;
       const [only, ...others] = actions;
       if (only !== undefined && others.length === 0)
-        return `${actionMarkdown(only, `**${title}.** `, '', chars)}${andMore(left)}`;
+        return `${actionMarkdown(only, `**${text(title)}.** `, '', chars)}${left}`;
       const items = actions.map((action, at) => {
-        const lead = isOrdered ? `${first + at}. ` : '- ';
+        const lead = isOrdered ? `${at + 1}. ` : '- ';
         return actionMarkdown(action, lead, ' '.repeat(lead.length), chars);
       });
-      return `**${title}**\n\n${items.join('\n')}${andMore(left)}`;
+      return `**${text(title)}**\n\n${items.join('\n')}${left}`;
     }
-    case 'commands':
-      return codeBlock(block.language, block.lines);
+    case 'yaml':
+      return codeBlock('yaml', block.lines);
     case 'graph': {
       // A nested list wraps on a narrow screen. From some depth on it would have no room.
-      const links = block.rows.map(({ depth, label, message, isRootCause }) => {
-        const root = isRootCause ? bold('Root cause:') : '';
+      const links = block.rows.map(({ depth, words, isRootCause }) => {
         const indent = '  '.repeat(Math.min(depth.length, MAX_DEPTH));
-        return `${indent}- ${text(joinWords([root, label, message], ' '))}`;
+        return `${indent}- ${isRootCause ? '**Root cause:** ' : ''}${text(words)}`;
       });
-      return `- ${text(block.start)}\n${links.join('\n')}${andMore(block.left)}`;
+      return `- ${text(block.start)}\n${links.join('\n')}${left}`;
     }
-    case 'section':
-      return inner(block.blocks);
     case 'fold':
-      return `<details><summary>${toHtml(block.title)}</summary>\n\n${inner(block.blocks)}\n\n</details>`;
+      return `<details><summary>${toHtml(block.title)}</summary>\n\n${blocksMarkdown(block.blocks, chars)}\n\n</details>`;
   }
 }
 
-function andMore(left: number): string {
-  return left > 0 ? `\n\nAnd ${formatCount(left)} more.` : '';
+function actionMarkdown(
+  { text, risk, commands }: Action,
+  lead: string,
+  indent: string,
+  chars: number,
+): string {
+  const isBare = risk === undefined && commands.length > 0;
+  const danger = risk === undefined ? '' : ` **Risk:** ${toMarkdown(upperFirst(risk), chars)}.`;
+  const code =
+    commands.length === 0 ? '' : `\n\n${codeBlock('sh', shownCommands(commands), indent)}`;
+  return `${lead}${toMarkdown(upperFirst(text), chars)}${isBare ? ':' : '.'}${danger}${code}`;
 }
 
-function actionMarkdown(action: Action, lead: string, indent: string, chars: number): string {
-  const { text, risk, command, others } = action;
-  const isBare = risk === undefined && others.length === 0;
-  const lines = [
-    `${lead}${toMarkdown(capitalized(text), chars)}`,
-    isBare && command !== undefined ? ':' : '.',
-    risk === undefined ? '' : ` **Risk:** ${toMarkdown(capitalized(risk), chars)}.`,
-    others.length === 0 ? '' : ` This is the first of ${others.length + 1} commands.`,
-    command === undefined ? '' : `\n\n${codeBlock('sh', [command], indent)}`,
-  ];
-  return lines.join('');
+const MAX_COMMANDS = 5;
+
+/** Returns the first commands; report.json has all of them. */
+export function shownCommands(commands: readonly string[]): string[] {
+  const left = commands.length - MAX_COMMANDS;
+  const rest = left > 0 ? [`# and ${formatCount(left)} more, in report.json`] : [];
+  return [...commands.slice(0, MAX_COMMANDS), ...rest];
 }
 
 /** Writes a text to copy: in a fence if that is safe, since GitHub gives it a copy button and colours. */

@@ -1,10 +1,11 @@
 import { formatDuration } from '../base/time.ts';
-import type { Finding, FindingCode, Remedy, RemedyRole } from '../model/finding.ts';
+import type { FindingCode, RemedyRole } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import type { Cause, Root } from './causes.ts';
+import type { Cause } from './causes.ts';
 import { findingText } from './sentences.ts';
 import { diagnosed, literal, type Words } from './words.ts';
 
+/** Limits for what equal causes and many objects add to the commands of one action. */
 const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
@@ -12,24 +13,18 @@ export interface Remedies {
   title: string;
   /** Whether all have to be done, in their order; otherwise each is enough. */
   isOrdered: boolean;
-  /** Whether they only show more about the cause: most readers do not need them. */
-  isExtra: boolean;
   actions: Action[];
 }
 
 export interface Action {
   text: Words;
   risk?: Words | undefined;
-  command?: string | undefined;
-  /** Commands that do the same in other places. */
-  others: string[];
+  /** Commands that do the same, one for each place. */
+  commands: string[];
 }
 
 /** An action of one role. `deed`: what makes it the same action in another place. */
-interface RoleAction extends Action {
-  role: RemedyRole;
-  deed: string;
-}
+type RoleAction = Action & { role: RemedyRole; deed: string };
 
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
@@ -43,25 +38,35 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   // The steps of an ordered deletion have these commands.
   const steps = new Set((namespace.order ?? []).map(({ command }) => typeIn(command)));
   const actions: RoleAction[] = [];
-  for (const [at, one] of cause.slice(0, 1 + MAX_INSTANCES).entries()) {
+  for (const [at, { blockers, links, namespace: place }] of cause
+    .slice(0, 1 + MAX_INSTANCES)
+    .entries()) {
+    const scene = { home: place.name, now: run.finishedAt };
+    const subjects = links.map(({ subject }) => subject);
     const used = new Set<RoleAction>();
-    for (const [finding, remedy] of remediesIn(one)) {
-      const { command, role = 'now' } = remedy;
-      if (command !== undefined && steps.has(typeIn(command))) continue;
-      const action = actionOf(finding, remedy, one, run);
-      // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
-      const isSame = (other: RoleAction): boolean =>
-        at === 0
-          ? other.text === action.text && other.risk === action.risk
-          : other.deed === action.deed && (other.text === action.text || !used.has(other));
-      const known = actions.find((other) => other.role === role && isSame(other));
-      if (known === undefined) {
-        if (at === 0) actions.push(action);
-        continue;
+    const findings = [...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)];
+    for (const finding of new Set(findings)) {
+      const words = (text: string): Words => findingText(text, finding, scene, subjects);
+      for (const { text, command, risk, role = 'now' } of finding.remedies) {
+        if (command !== undefined && steps.has(typeIn(command))) continue;
+        const action: RoleAction = {
+          role,
+          // The program and the verb: "kubectl patch".
+          deed: `${finding.code} ${command?.split(' ', 2).join(' ')}`,
+          text: words(text.replace(/[.:]$/, '')),
+          risk: risk === undefined ? undefined : words(risk),
+          commands: command === undefined ? [] : [command],
+        };
+        const same = actions.filter((one) => one.role === role);
+        // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
+        const known =
+          same.find((one) => one.text === action.text) ??
+          same.find((one) => at > 0 && one.deed === action.deed && !used.has(one));
+        if (known === undefined && at === 0) actions.push(action);
+        if (known === undefined) continue;
+        used.add(known);
+        known.commands = [...new Set([...known.commands, ...action.commands])];
       }
-      used.add(known);
-      const isNew = command !== undefined && ![known.command, ...known.others].includes(command);
-      if (isNew) known.others.push(command);
     }
   }
   if (namespace.outcome === 'progressing' && !PATIENT.includes(root.code)) {
@@ -69,35 +74,9 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     const text = `Give the deletion more time${now}: raise the input ${literal('timeout')}`;
     // More time alone does not help against a cause.
     const role = root.code === 'unexplained' ? 'now' : 'or';
-    actions.unshift({ role, deed: '', text, others: [] });
+    actions.unshift({ role, deed: '', text, commands: [] });
   }
   return grouped(actions, run.kind === 'forecast');
-}
-
-function remediesIn({ blockers, links }: Root): [Finding, Remedy][] {
-  const findings = [...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)];
-  return [...new Set(findings)].flatMap((finding) =>
-    finding.remedies.map((remedy): [Finding, Remedy] => [finding, remedy]),
-  );
-}
-
-function actionOf(
-  finding: Finding,
-  { text, command, risk, role = 'now' }: Remedy,
-  { links, namespace }: Root,
-  run: RunResult,
-): RoleAction {
-  const scene = { home: namespace.name, now: run.finishedAt };
-  const subjects = links.map(({ subject }) => subject);
-  return {
-    role,
-    // The program and the verb: "kubectl patch".
-    deed: `${finding.code} ${command?.split(' ', 2).join(' ')}`,
-    text: findingText(text.replace(/[.:]$/, ''), finding, scene, subjects),
-    command,
-    risk: risk === undefined ? undefined : findingText(risk, finding, scene, subjects),
-    others: [],
-  };
 }
 
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */
@@ -110,37 +89,35 @@ function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[
   const { now = [], or = [], look = [], next = [] } = Object.groupBy(actions, ({ role }) => role);
   const duties = isForecast ? [...next, ...now] : now;
   const isBlind = duties.length === 0;
-  const group = (title: string, some: Action[], isExtra = false): Remedies => ({
-    title,
-    isOrdered: some === duties && some.length > 1,
-    isExtra,
-    actions: some,
-  });
-  const instead = or.length === 1 ? 'Alternative' : 'Alternatives';
-  // A fix without a command begins with a look at what is wrong.
-  const isFirstStep = !isBlind && duties.every(({ command }) => command === undefined);
-  const closer = group('Look closer', isBlind ? [] : look, !isFirstStep);
-  return [
-    isBlind ? group('What to do', look) : group('Fix', duties),
-    ...(isFirstStep ? [closer] : []),
-    group(isBlind && look.length === 0 ? 'Fix' : instead, or),
-    group('Prevent it next time', isForecast ? [] : next),
-    ...(isFirstStep ? [] : [closer]),
-  ].filter(({ actions: some }) => some.length > 0);
+  const groups: [string, Action[]][] = [
+    ['Fix', duties],
+    ['What to do', isBlind ? look : []],
+    [isBlind && look.length === 0 ? 'Fix' : or.length === 1 ? 'Alternative' : 'Alternatives', or],
+    ['Prevent it next time', isForecast ? [] : next],
+    ['Look closer', isBlind ? [] : look],
+  ];
+  return groups
+    .filter(([, some]) => some.length > 0)
+    .map(([title, some]) => ({
+      title,
+      isOrdered: some === duties && some.length > 1,
+      actions: some,
+    }));
 }
 
 /** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
 export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
-  const left = order.filter(({ isByHand }) => isByHand).length;
-  const others = left < order.length ? 'does the other steps' : 'does not delete them';
-  const then = `Then delete the namespace. ${literal('delete: ordered')} ${left === 0 ? 'does these steps' : others}`;
-  const steps = order.map(({ why, command, isByHand }) => ({
-    text: isByHand
-      ? `Delete these objects yourself, and wait until they are deleted; ${diagnosed(why)}`
-      : `Delete these objects, and wait until they are deleted, because ${diagnosed(why)}`,
-    command,
-    others: [],
-  }));
-  return [...steps, { text: then, command: `kubectl delete namespace ${name}`, others: [] }];
+  const does = order.some(({ isByHand }) => isByHand)
+    ? 'does the steps that are not yours'
+    : 'does these steps';
+  const steps = order.map(({ why, command, isByHand }) => {
+    const who = isByHand ? 'Delete these objects yourself' : 'Delete these objects';
+    return {
+      text: `${who}, and wait until they are deleted (${diagnosed(why)})`,
+      commands: [command],
+    };
+  });
+  const then = `Then delete the namespace. ${literal('delete: ordered')} ${does}`;
+  return [...steps, { text: then, commands: [`kubectl delete namespace ${name}`] }];
 }

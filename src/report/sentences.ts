@@ -1,26 +1,9 @@
 import { formatDuration } from '../base/time.ts';
-import {
-  type Diagnosis,
-  type Finding,
-  type FindingCode,
-  findingsOf,
-  type Subject,
-} from '../model/finding.ts';
+import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject, type Root } from './causes.ts';
-import {
-  bold,
-  capitalized,
-  counted,
-  diagnosed,
-  joinWords,
-  listWords,
-  literal,
-  toPlain,
-  type Words,
-  withFullStop,
-} from './words.ts';
+import { bold, counted, diagnosed, joinWords, listWords, literal, type Words } from './words.ts';
 
 /** The longest chain in a sentence, which has at most 30 words; the graph in the evidence has all links. */
 const MAX_LINKS_TOLD = 3;
@@ -44,12 +27,11 @@ export function subjectWords(subject: Subject, home: string): Words {
 
 /** Writes the subject of a finding, with the number of others that it represents. */
 function findingSubject(finding: Finding, home: string): Words {
-  if (finding.code === 'content-deleting')
-    return `objects of type ${literal(finding.subject.name)}`;
+  const { code, count = 1, subject } = finding;
+  if (code === 'content-deleting') return `objects of type ${literal(subject.name)}`;
   if (isAboutHome(finding, home)) return 'the namespace';
-  const more = (finding.count ?? 1) - 1;
-  const words = subjectWords(finding.subject, home);
-  return more > 0 ? `${words} (and ${counted(more, 'other')} like it)` : words;
+  const words = subjectWords(subject, home);
+  return count > 1 ? `${words} (and ${counted(count - 1, 'other')} like it)` : words;
 }
 
 /** Reports whether the subject of a finding is the waiting namespace itself. */
@@ -62,17 +44,17 @@ export function isAboutHome({ finalizer, subject }: Finding, home: string): bool
  * named, has the waiting object as its subject, and "x waits for x" would mean nothing.
  */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
-  const { code, finalizer } = finding;
+  const { code, certainty, finalizer } = finding;
   if (isAboutHome(finding, home)) return titleWords(finding, home);
-  if (finalizer !== undefined) {
-    if (code === 'namespace-finalizer' || code === 'namespace-spec-finalizer') {
-      return `finalizer ${literal(finalizer)}`;
-    }
-    if (needsNoSubject(finding, waits)) return `the controller of finalizer ${literal(finalizer)}`;
+  if (finalizer !== undefined && code.startsWith('namespace-')) {
+    return `finalizer ${literal(finalizer)}`;
+  }
+  if (finalizer !== undefined && needsNoSubject(finding, waits)) {
+    return `the controller of finalizer ${literal(finalizer)}`;
   }
   const subject = findingSubject(finding, home);
   // The sentence about an owner has its certainty itself.
-  const isGuess = finding.certainty === 'likely' && !code.startsWith('owner-');
+  const isGuess = certainty === 'likely' && !code.startsWith('owner-');
   return isGuess ? `${subject} (most likely)` : subject;
 }
 
@@ -80,25 +62,19 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
 export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return `finalizer ${literal(root.finalizer)}`;
   if (root.code === 'namespace-controller-inactive') return literal('kube-controller-manager');
-  if (root.code === 'unexplained') return 'an unknown cause';
+  if (root.code === 'unexplained') return root.cause ?? 'an unknown cause';
   return findingSubject({ ...root, count: 1 }, home);
 }
 
-/**
- * Returns the predicate of a finding. It begins with its verb, whose tense is set here. A finalizer
- * that `previous` has named is not named again.
- */
+/** Returns the predicate of a finding. A finalizer that `previous` has named is not named again. */
 export function messageWords(finding: Finding, scene: Scene, previous?: Finding): Words {
-  const { finalizer = '', message, quote = '' } = finding;
+  const { finalizer = '', message } = finding;
   const isNamed = finalizer !== '' && previous?.finalizer === finalizer;
-  const own = message.slice(0, message.endsWith(quote) ? message.length - quote.length : undefined);
-  const past = scene.isOver ? own.replace(/^(is|has)\b/, (verb) => PAST[verb] ?? verb) : own;
-  const short = isNamed ? past.replace(finalizer, 'the finalizer') : past;
   const subjects = [finding, ...(previous ? [previous] : [])].map(({ subject }) => subject);
-  return findingText(`${short}${message.slice(own.length)}`, finding, scene, subjects);
+  const text = isNamed ? message.replace(finalizer, 'the finalizer') : message;
+  const past = text.replace(/^is\b/, 'was').replace(/^has\b/, 'had');
+  return findingText(scene.isOver ? past : text, finding, scene, subjects);
 }
-
-const PAST: Record<string, string> = { is: 'was', has: 'had' };
 
 /** Returns the clause about a finding after its subject and finalizer were named. */
 export function continuationWords(finding: Finding, scene: Scene): Words {
@@ -118,78 +94,54 @@ export function findingText(
   const special = [subject.name, subject.namespace ?? ''].filter((one) => /[^a-z]/.test(one));
   const names = finalizer === undefined ? special : [finalizer, ...special];
   const isQuoting = quote !== '' && text.endsWith(quote);
-  const own = isQuoting ? text.slice(0, -quote.length).trimEnd() : text;
+  const own = isQuoting ? text.slice(0, -quote.length) : text;
   const words = diagnosed(withAges(own, now), names, subjects);
   return isQuoting ? `${words} ${literal(quote)}` : words;
 }
 
-type Chain = Pick<Root, 'circle' | 'links'>;
-
 /** Returns the clauses of a chain, one per link, each readable after the one before it; of a long one the two ends. */
-export function chainClauses({ links, circle }: Chain, scene: Scene): Words[] {
-  const isLong = links.length > MAX_LINKS_TOLD;
+export function chainClauses({ links, circle }: Pick<Root, 'circle' | 'links'>, scene: Scene) {
+  const subjectOf = (link: Finding): Words => findingSubject(link, scene.home);
   // An owner is told together with the object that it holds.
   const end = links.length - (links.at(-1)?.code.startsWith('owner-') ? 2 : 1);
-  const clauses = links.flatMap((link, at) => {
+  const isLong = links.length > MAX_LINKS_TOLD;
+  const clauses = links.flatMap((link, at): Words[] => {
     const previous = links[at - 1];
-    if (previous === undefined) {
-      return [`${findingSubject(link, scene.home)} ${messageWords(link, scene)}`];
+    if (previous === undefined) return [`${subjectOf(link)} ${messageWords(link, scene)}`];
+    if (!isLong || at > end) {
+      return [clauseAfter(previous, link, scene, at < 2 ? 'it' : subjectOf(previous))];
     }
-    if (!isLong || at > end) return [clauseAfter(previous, link, scene, at)];
-    if (at < end) return [];
-    const which = relativeClause(findingSubject(link, scene.home), messageWords(link, scene));
-    return [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
+    const which = relativeClause(subjectOf(link), messageWords(link, scene));
+    return at < end ? [] : [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
   });
   if (circle.length === 0) return clauses;
-  const others = circle.map((one) => findingSubject(one, scene.home));
-  const all = listWords(
-    [waiterWords(links.at(-1), scene, links.length), ...others],
-    MAX_LINKS_TOLD + 1,
-  );
-  return [...clauses, `${all} wait for each other`];
+  const last = links.at(-1);
+  const all = [links.length < 2 || !last ? 'it' : subjectOf(last), ...circle.map(subjectOf)];
+  return [...clauses, `${listWords(all, MAX_LINKS_TOLD + 1)} wait for each other`];
 }
 
 /** Writes "Tenant acme, held by finalizer x", "Node n7, which is gone". */
 function relativeClause(subject: Words, message: Words): Words {
-  const held = toPlain(message).startsWith('is held ');
-  return `${subject}, ${held ? message.replace('is held ', 'held ') : `which ${message}`}`;
+  const held = message.startsWith('is held ');
+  return `${subject}, ${held ? message.replace('is ', '') : `which ${message}`}`;
 }
 
-/** Returns the subject of "waits for": "it" after the first link, later the name of the object. */
-function waiterWords(waiter: Finding | undefined, { home }: Scene, at: number): Words {
-  return waiter === undefined || at < 2 ? 'it' : findingSubject(waiter, home);
-}
-
-/** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
-export function asSentences(clauses: readonly Words[]): Words {
-  return clauses.map((clause) => withFullStop(capitalized(clause))).join(' ');
-}
-
-/** Writes one sentence without a full stop, for outputs and annotations. */
-export function asSentence(clauses: readonly Words[]): Words {
-  return joinWords(clauses, '; ');
-}
-
-function clauseAfter(previous: Finding, finding: Finding, scene: Scene, at: number): Words {
+function clauseAfter(previous: Finding, finding: Finding, scene: Scene, waiter: Words): Words {
+  const { certainty = 'proven', code } = finding;
   if (needsNoSubject(finding, previous)) return continuationWords(finding, scene);
   const subject = findingSubject(finding, scene.home);
   const message = messageWords(finding, scene, previous);
-  if (finding.code.startsWith('owner-')) {
+  if (code.startsWith('owner-')) {
     // The message about an owner that is not proven has its certainty: this sentence must not claim more.
-    const isProven = finding.certainty === undefined || finding.certainty === 'proven';
-    const role = ownerRole(previous, finding);
-    return isProven ? `${role}, ${subject}, ${message}` : `${subject} ${message}`;
+    if (certainty !== 'proven') return `${subject} ${message}`;
+    return `${ownerRole(previous, finding)}, ${subject}, ${message}`;
   }
+  // A Node that is not ready may be held itself.
+  if (subject === findingSubject(previous, scene.home)) return `${subject} ${message}`;
   const which = relativeClause(subject, message);
-  if (finding.code === 'pod-node-unavailable') return `it runs on ${which}`;
-  if (!finding.code.startsWith('admission-')) {
-    // A Node that is not ready may be held itself.
-    const isSame = toPlain(subject) === toPlain(findingSubject(previous, scene.home));
-    if (isSame) return `${subject} ${message}`;
-    return `${waiterWords(previous, scene, at)} waits for ${which}`;
-  }
-  const guess = finding.certainty === 'likely' ? 'most likely ' : '';
-  return `the request is ${guess}stopped by ${which}`;
+  if (code === 'pod-node-unavailable') return `it runs on ${which}`;
+  if (!code.startsWith('admission-')) return `${waiter} waits for ${which}`;
+  return `the request is ${certainty === 'likely' ? 'most likely ' : ''}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -198,28 +150,30 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
+/** Writes one sentence without a full stop, for outputs and annotations. */
+export function asSentence(clauses: readonly Words[]): Words {
+  return joinWords(clauses, '; ');
+}
+
 /** Findings without an attribution: nothing is wrong, or nothing is known. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
-/**
- * Returns who can fix a cause; empty if that is unknown.
- */
-export function attributionOf(cause: Cause, run: RunResult): Words {
-  const [{ namespace, finding }] = cause;
-  const { diagnosis } = namespace;
-  if (diagnosis === undefined || BLAMELESS.includes(finding.code)) return '';
-  const likely = (finding.certainty ?? 'proven') === 'proven' ? '' : 'most likely ';
-  if (diagnosis.deadlocks.some((circle) => circle.includes(finding.id))) {
+/** Returns who can fix a cause; empty if that is unknown. */
+export function attributionOf([{ namespace, finding }]: Cause, run: RunResult): Words {
+  const { certainty = 'proven', code, id, scope } = finding;
+  if (BLAMELESS.includes(code)) return '';
+  const likely = certainty === 'proven' ? '' : 'most likely ';
+  if (namespace.diagnosis?.deadlocks.some((circle) => circle.includes(id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
     return `${bold(`You can ${likely}${can} this:`)} the teardown ${does} things in the wrong order.`;
   }
-  if (finding.scope === 'cluster') {
-    return finding.code === 'owner-running'
+  if (scope === 'cluster') {
+    return code === 'owner-running'
       ? `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`
       : `${bold('Ask your platform team.')} The cause lies outside of the namespace.`;
   }
   // The finding itself says that the owner is unknown.
-  if (finding.code === 'owner-unknown') return '';
+  if (code === 'owner-unknown') return '';
   return `${bold(`You can ${likely}fix this:`)} the cause lies in this environment.`;
 }
 
@@ -247,15 +201,10 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
   // A run that does not wait shows the age of the deletion instead of its own duration.
-  const still =
-    run.timeoutMs > 0 || age === undefined
-      ? `still there${run.timeoutMs > 0 ? ` after ${took}` : ''}`
-      : `terminating for ${formatAge(age)}`;
+  const waited = run.timeoutMs > 0 ? `still there after ${took}` : 'still there';
+  const still = run.timeoutMs > 0 || !age ? waited : `terminating for ${formatAge(age)}`;
   const why = namespace.refusal === undefined ? 'not requested' : 'refused';
-  const unknown =
-    run.kind === 'forecast'
-      ? `may hang: ${openQuestion(namespace)}`
-      : `is ${still}; the cause is unknown`;
+  const isForecast = run.kind === 'forecast';
   const states: Record<Outcome, [Words, Words?]> = {
     clear: ['could be deleted', ': nothing that was read would hold it'],
     'would-hang': ['would hang if it were deleted now'],
@@ -265,34 +214,23 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     forced: [`was deleted after ${took}, because the gate force-finalized it`],
     progressing: ['is still being deleted', `: ${still}`],
     'not-terminating': [`is not terminating: the deletion was ${why}`],
-    inconclusive: [unknown],
+    inconclusive: [
+      isForecast ? `may hang: ${openQuestion(namespace)}` : `is ${still}; the cause is unknown`,
+    ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],
   };
   return states[namespace.outcome];
 }
 
-/** Reports whether everything was read, and only the deletion can show the rest. */
-export function isOpenOnly({ notInspected }: Pick<Diagnosis, 'notInspected'>): boolean {
-  return notInspected.every(({ what }) => what.startsWith('whether '));
-}
-
 /** Returns what an inconclusive forecast leaves open. */
 function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   if (diagnosis === undefined) return 'it was not examined';
-  const [first, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
-  const more = others.length === 0 ? '' : `, and ${counted(others.length, 'more question')}`;
-  if (first?.finalizer !== undefined)
-    return `it is open who removes finalizer ${literal(first.finalizer)}${more}`;
-  if (first !== undefined) return `${subjectWords(first.subject, home)} is an open question${more}`;
-  const unread = diagnosis.notInspected.map(({ what }) => what);
-  const words = listWords(
-    unread.map((what) => diagnosed(what)),
-    2,
-  );
-  return isOpenOnly(diagnosis)
-    ? `it is not known ${words}`
-    : `what it depends on could not be read: ${words}`;
+  const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
+  if (first === undefined) return 'not everything that it depends on is known';
+  return first.finalizer === undefined
+    ? `${subjectWords(first.subject, home)} is an open question`
+    : `it is open who removes finalizer ${literal(first.finalizer)}`;
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */
@@ -301,15 +239,10 @@ export function terminatingFor(namespace: NamespaceResult, run: RunResult): numb
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Writes "Left behind outside the namespace: 3 objects; breaking others: 1". */
-export function leftBehindTitle(
-  all: readonly LeftBehind[],
-  { kind }: Pick<RunResult, 'kind'>,
-): string {
-  const breaking = all.filter(({ breaksOthers }) => breaksOthers).length;
+/** Writes "Left behind outside the namespace: 3 objects". */
+export function leftBehindTitle(all: readonly LeftBehind[], { kind }: RunResult): string {
   const left = kind === 'forecast' ? 'Would be left' : 'Left';
-  const worse = breaking === 0 ? '' : `; breaking others: ${breaking}`;
-  return `${left} behind outside the namespace: ${counted(all.length, 'object')}${worse}`;
+  return `${left} behind outside the namespace: ${counted(all.length, 'object')}`;
 }
 
 /** Writes "Kubernetes 1.36.3". */

@@ -1,19 +1,16 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
+import { upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import {
-  type Certainty,
   type Diagnosis,
   FINDING_CODES,
   type Finding,
-  type FindingCode,
   findingsOf,
-  type Movement,
   NAMESPACE_NODE,
   type NotInspected,
-  type RemedyRole,
 } from '../model/finding.ts';
-import { OUTCOMES, type Outcome, VERDICTS, type Verdict } from '../model/outcome.ts';
+import { OUTCOMES, type Outcome, VERDICTS } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import {
   type Cause,
@@ -27,7 +24,6 @@ import {
 import { remediesOf, stepsOf } from './remedies.ts';
 import {
   asSentence,
-  asSentences,
   attributionOf,
   chainClauses,
   continuationWords,
@@ -45,12 +41,11 @@ import {
 } from './sentences.ts';
 import { situationRoot } from './situations.ts';
 import {
+  asSentences,
   bold,
-  capitalized,
   counted,
   diagnosed,
   formatCount,
-  joinWords,
   listExact,
   listWords,
   literal,
@@ -69,10 +64,7 @@ export interface Row {
   to: string;
   /** For each level of the tree, whether another row follows at that level. */
   depth: boolean[];
-  /** The name of `to`; if that is the waiting object itself, its message, which is enough. */
-  label: Words;
-  /** The message about `to`; empty if the label has it. */
-  message: Words;
+  words: Words;
   isRootCause: boolean;
 }
 
@@ -93,24 +85,12 @@ export type NamespaceView = ReturnType<typeof namespaceView>;
 /** Equal causes, rendered once for all namespaces. */
 export type CauseView = ReturnType<typeof causeView>;
 
-/** The types of a result whose values are words of this program. */
-type FixedWord =
-  | FindingCode
-  | Outcome
-  | Verdict
-  | RemedyRole
-  | Certainty
-  | Movement['kind']
-  | NonNullable<NamespaceResult['forced']>['mode']
-  | Finding['scope']
-  | RunResult['kind'];
-
-/** A secret that happens to be "progressing" must not break the report. */
-const FIXED_WORDS: ReadonlySet<string> = new Set<FixedWord>([
+/** Words of this program in a result: a secret that happens to be "progressing" must not break the report. */
+const FIXED_WORDS: ReadonlySet<string> = new Set([
   ...[...FINDING_CODES, ...OUTCOMES, ...VERDICTS],
-  ...(['now', 'or', 'look', 'next', 'proven', 'likely', 'unknown'] as const),
-  ...(['none', 'starting', 'retrying', 'shrinking', 'grace-period'] as const),
-  ...(['plan', 'objects', 'namespace', 'cluster', 'teardown', 'forecast'] as const),
+  ...['now', 'or', 'look', 'next', 'proven', 'likely', 'unknown'],
+  ...['none', 'starting', 'retrying', 'shrinking', 'grace-period'],
+  ...['plan', 'objects', 'namespace', 'cluster', 'teardown', 'forecast'],
 ]);
 
 /**
@@ -119,11 +99,13 @@ const FIXED_WORDS: ReadonlySet<string> = new Set<FixedWord>([
  */
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? redactDeep(result, redact, FIXED_WORDS) : result;
-  const ordered = worstFirst(run.namespaces);
+  // Failures first, then by outcome, the worst first, then as given.
+  const rank = ({ verdict, outcome }: NamespaceResult): number =>
+    VERDICTS.indexOf(verdict) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
+  const ordered = [...run.namespaces].sort((a, b) => rank(b) - rank(a));
   // In a run over several, the cause of a deleted namespace is only rendered if it was forced.
   const found = causesOf(ordered.length === 1 ? ordered : ordered.filter(isStillHeld));
-  const all = [...found, ...groupRoots(ordered.flatMap((one) => situationRoot(one) ?? []))];
-  const told = all.slice(0, MAX_CAUSES);
+  const all = [...found, ...groupRoots(ordered.flatMap(situationRoot))];
   const unread = [
     ...(run.leftOut ?? []),
     ...ordered.flatMap(({ diagnosis, leftBehindUnread = [] }) => [
@@ -131,15 +113,19 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
       ...leftBehindUnread,
     ]),
   ];
+  const queued = ordered
+    .filter(isStillHeld)
+    .flatMap(({ diagnosis }) => diagnosis?.queued ?? [])
+    .reduce((sum, { count }) => sum + count, 0);
   const namespaces = ordered.map((one) => namespaceView(one, found, run));
-  const only = namespaces.length === 1 ? namespaces[0] : undefined;
+  const [worst] = namespaces;
   return {
     run,
     mark: outcomeSign(run.outcome, run.verdict),
-    headline: only?.headline ?? headlineOf(ordered, run),
+    headline: worst && namespaces.length === 1 ? worst.headline : headlineOf(ordered, run),
     whyTitle: run.kind === 'forecast' ? 'What would hold it' : 'Cause',
     /** The causes of most namespaces first; then situations without a cause. */
-    causes: withoutRepeatedFixes(told.map((cause) => causeView(cause, run))),
+    causes: all.slice(0, MAX_CAUSES).map((cause) => causeView(cause, run)),
     /** The number of all causes, rendered or not. */
     causeCount: all.length,
     /** The worst first. */
@@ -149,22 +135,13 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     /** RBAC rules that would show it, as lines of YAML. */
     rules: rulesFor(unread),
     /** The number of objects queued behind the causes. */
-    queued: queuedWords(ordered.filter(isStillHeld)),
-    /** Technical terms that the causes use, explained once each. */
-    terms: TERMS.filter(({ isUsed }) => told.some(([{ links }]) => links.some(isUsed))),
+    queued: queued === 0 ? '' : `Not marked for deletion yet: ${counted(queued, 'object')}.`,
     /** Objects that break others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
       .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers)),
     inspectedTypes: Math.max(0, ...ordered.map(({ diagnosis }) => diagnosis?.inspectedTypes ?? 0)),
   };
-}
-
-/** Sorts failures first, then by outcome, the worst first, then as given. */
-function worstFirst(namespaces: readonly NamespaceResult[]): NamespaceResult[] {
-  const rank = ({ verdict, outcome }: NamespaceResult): number =>
-    VERDICTS.indexOf(verdict) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
-  return [...namespaces].sort((a, b) => rank(b) - rank(a));
 }
 
 /** The outcome in the headline of several namespaces, if it is the same for all of them. */
@@ -178,34 +155,18 @@ const SHARED_OUTCOMES: Partial<Record<Outcome, string>> = {
 /** Returns the headline of a run over several namespaces, or over none: "3 of 5 namespaces: stuck (5m 02s)". */
 function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
   if (ordered.length === 0) {
-    if (run.outcome === 'cancelled') return 'The run was cancelled before any namespace was read';
-    if (run.outcome === 'not-found') return 'No namespace matched the selector';
-    return 'No namespace that the inputs ask for is terminating';
+    return run.outcome === 'cancelled'
+      ? 'The run was cancelled before any namespace was read'
+      : 'No namespace matched the inputs';
   }
   const failed = ordered.filter(({ verdict }) => verdict === 'fail');
   const told = failed.length > 0 ? failed : ordered;
-  const outcomes = new Set(told.map(({ outcome }) => SHARED_OUTCOMES[outcome]));
-  const [shared] = outcomes.size === 1 ? outcomes : [];
+  const [shared, ...others] = new Set(told.map(({ outcome }) => SHARED_OUTCOMES[outcome]));
+  const fallback = failed.length > 0 ? 'not passed' : 'passed';
   const all = counted(ordered.length, 'namespace');
   const which = told.length === ordered.length ? all : `${formatCount(told.length)} of ${all}`;
   const took = run.timeoutMs > 0 ? ` (${formatDuration(run.elapsedMs)})` : '';
-  return `${which}: ${shared ?? (failed.length > 0 ? 'not passed' : 'passed')}${took}`;
-}
-
-/** Refers to the fix of an earlier cause: if one object has several finalizers, its commands serve all of them. */
-function withoutRepeatedFixes(views: readonly CauseView[]): CauseView[] {
-  const byCommands = new Map<string, number>();
-  return views.map((view, at) => {
-    const actions = view.remedies.flatMap((group) => (group.isExtra ? [] : group.actions));
-    const key = actions.flatMap(({ command }) => command ?? []).join('\n');
-    const first = byCommands.get(key);
-    if (key === '' || first === undefined) {
-      byCommands.set(key, at);
-      return view;
-    }
-    const enough = `The fix of cause ${first + 1} fixes this one, too.`;
-    return { ...view, also: joinWords([view.also, enough], ' '), remedies: [] };
-  });
+  return `${which}: ${others.length > 0 ? fallback : (shared ?? fallback)}${took}`;
 }
 
 function causeView(cause: Cause, run: RunResult) {
@@ -227,7 +188,7 @@ function causeView(cause: Cause, run: RunResult) {
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
-    proofs: [...links, ...circle.filter((one) => !links.includes(one))]
+    proofs: [...new Set([...links, ...circle])]
       .map((link, at) => proofOf(link, links[at - 1], scene))
       .filter(({ lines }) => lines.length > 0),
     namespaces: names,
@@ -241,7 +202,6 @@ function sceneOf(namespace: NamespaceResult, run: RunResult): Scene {
 
 function causeTitle(cause: Cause): Words {
   const [{ namespace, finding }] = cause;
-  if (finding.code === 'unexplained' && finding.cause !== undefined) return finding.cause;
   if (finalizersOf(cause).length < 2) return titleWords(finding, namespace.name);
   return finding.cause === undefined
     ? subjectWords(finding.subject, namespace.name)
@@ -253,15 +213,12 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
   const namespaces = namespacesOf(cause);
   const isMany = namespaces.length > 1;
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
-  const age = formatAge(Math.max(...ages));
   const who = isMany ? counted(namespaces.length, 'namespace') : literal(namespace.name);
-  const isAged = run.kind === 'teardown' && ages.length > 0;
-  const extent = isAged ? `${who}, for ${isMany ? 'up to ' : ''}${age}` : who;
-  const isLocal = links.some(
-    ({ scope, subject }) => scope === 'namespace' || subject.namespace === namespace.name,
-  );
+  const age =
+    ages.length > 0 ? `, for ${isMany ? 'up to ' : ''}${formatAge(Math.max(...ages))}` : '';
+  const isLocal = links[0]?.subject.namespace === namespace.name;
   const example = isMany && isLocal ? `for example in ${literal(namespace.name)}, ` : '';
-  return `${bold(`${extent}:`)} ${example}${asSentence(clauses)}.`;
+  return `${bold(`${who}${age}:`)} ${example}${asSentence(clauses)}.`;
 }
 
 /** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
@@ -281,22 +238,14 @@ function finalizersOf(cause: Cause): string[] {
 
 /** Returns a link of a chain with its evidence. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
-  const { code, count = 1, evidence, finalizer = '', since = '' } = link;
+  const { code, evidence, examples = [], finalizer = '', since = '' } = link;
   const age = Date.parse(scene.now) - Date.parse(since);
   const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
   const held = code === 'object-finalizer' ? `, finalizer ${literal(finalizer)}` : '';
-  const subject = capitalized(linkWords(link, scene.home, waits));
-  const subjects = [link, ...(waits ? [waits] : [])].map((one) => one.subject);
-  // An error of an API server has its status, but not in a condition: the longer text is kept. A clue to who is ruled out may
-  // be a clue to somebody else as well.
-  const isRepeated = (line: string): boolean =>
-    evidence.some((all) => all !== line && all.endsWith(line) && !all.startsWith('ruled out '));
-  const lines = evidence
-    .filter((line) => !isRepeated(line))
-    .map((line) => diagnosed(withAges(line, scene.now), [], subjects));
-  const examples = (link.examples ?? []).map(({ name }) => name);
-  if (count > 1 && examples.length > 1) lines.push(`among them ${listExact(examples)}`);
-  return { words: `${subject}${held}${duration}:`, lines };
+  const subjects = [link, ...(waits ? [waits] : [])].map(({ subject }) => subject);
+  const lines = evidence.map((one) => diagnosed(withAges(one, scene.now), [], subjects));
+  if (examples.length > 1) lines.push(`among them ${listExact(examples.map(({ name }) => name))}`);
+  return { words: `${upperFirst(linkWords(link, scene.home, waits))}${held}${duration}:`, lines };
 }
 
 function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: RunResult) {
@@ -305,7 +254,8 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const [state, detail = ''] = stateOf(result, run);
   const roots = causes.flatMap((one) => one.find(({ namespace }) => namespace === result) ?? []);
   const [first] = roots;
-  const [unread] = notInspectedSentences(diagnosis?.notInspected ?? [], MAX_NAMED);
+  const notInspected = diagnosis?.notInspected ?? [];
+  const [unread] = notInspectedSentences(notInspected, MAX_NAMED);
   const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   const notRead = unread === undefined ? '' : `could not read ${unread}`;
   return {
@@ -322,67 +272,58 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
       roots.map(({ finding }) => titleWords(finding, home)),
       MAX_TITLES,
     ),
-    /** The progress, if no cause describes it. */
-    notes: diagnosis !== undefined && isStillHeld(result) ? movementClauses(diagnosis, run) : [],
+    /** The progress as a clause; empty if there is none or a cause describes it. */
+    note: diagnosis !== undefined && isStillHeld(result) ? movementClause(diagnosis, run) : '',
     rows: diagnosis === undefined ? [] : rowsOf(diagnosis, scene),
-    unread: notInspectedSentences(diagnosis?.notInspected ?? []),
+    unread: notInspectedSentences(notInspected),
     steps: stepsOf(result),
   };
 }
 
 /** Describes the progress of the namespace, unless a finding does. */
-function movementClauses({ movement, findings }: Diagnosis, run: RunResult): Words[] {
-  const saying: readonly FindingCode[] = ['content-deleting', 'pod-grace-period'];
-  if (findings.some(({ code }) => saying.includes(code))) return [];
+function movementClause({ movement, findings }: Diagnosis, run: RunResult): Words {
+  if (findings.some(({ code }) => /^(content-deleting|pod-grace-period)$/.test(code))) return '';
   switch (movement.kind) {
-    case 'shrinking': {
-      const counts = `${formatCount(movement.before)} objects, then ${formatCount(movement.now)}`;
-      const apart = formatDuration(movement.comparedMs);
-      return [`its content is still being deleted: ${counts}, ${apart} apart`];
-    }
+    case 'shrinking':
+      return `its content is still being deleted: ${formatCount(movement.before)} objects, then ${formatCount(movement.now)}`;
     case 'grace-period':
-      return [`a pod may take until ${diagnosed(withAges(movement.until, run.finishedAt))} to end`];
+      return `a pod may take until ${diagnosed(withAges(movement.until, run.finishedAt))} to end`;
     case 'starting':
-      return ['Kubernetes starts 5 s after the request, and has not started yet'];
+      return 'Kubernetes starts 5 s after the request, and has not started yet';
     case 'retrying':
-      return ['the error that Kubernetes reported is fixed; it tries again within a minute'];
+      return 'the error that Kubernetes reported is fixed; it tries again within a minute';
     default:
-      return [];
+      return '';
   }
 }
 
 /** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
 function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
-  const roots = new Set(diagnosis.rootCauses);
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
   const rows: Row[] = [];
-  const seen = new Set<string>();
+  const seen = new Set([NAMESPACE_NODE]);
   const walk = (from: string, depth: readonly boolean[]): void => {
     const waits = byId.get(from);
     const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE_NODE || byId.has(to));
     for (const [at, { to }] of edges.entries()) {
       if (rows.length >= MAX_ROWS) return;
-      const here = [...depth, at < edges.length - 1];
       const finding = byId.get(to);
-      if (finding === undefined) {
-        const label = `Namespace ${literal(scene.home)}`;
-        rows.push({ to, depth: here, label, message: '(see above)', isRootCause: false });
+      const isKnown = seen.has(to);
+      const row = { to, depth: [...depth, at < edges.length - 1], words: '', isRootCause: false };
+      rows.push(row);
+      if (finding === undefined || isKnown) {
+        const label = finding ? linkWords(finding, scene.home, waits) : 'the namespace';
+        row.words = `${label} (see above)`;
         continue;
       }
-      const isKnown = seen.has(to);
-      const isSelf =
-        !isKnown && (needsNoSubject(finding, waits) || isAboutHome(finding, scene.home));
-      rows.push({
-        to,
-        depth: here,
-        label: isSelf ? continuationWords(finding, scene) : linkWords(finding, scene.home, waits),
-        message: isKnown ? '(see above)' : isSelf ? '' : messageWords(finding, scene, waits),
-        isRootCause: roots.has(to) && !isKnown,
-      });
-      if (isKnown) continue;
+      const isSelf = needsNoSubject(finding, waits) || isAboutHome(finding, scene.home);
+      row.words = isSelf
+        ? continuationWords(finding, scene)
+        : `${linkWords(finding, scene.home, waits)} ${messageWords(finding, scene, waits)}`;
+      row.isRootCause = diagnosis.rootCauses.includes(to);
       seen.add(to);
-      walk(to, here);
+      walk(to, row.depth);
     }
   };
   walk(NAMESPACE_NODE, []);
@@ -391,52 +332,28 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
 
 /** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
 function notInspectedSentences(entries: readonly NotInspected[], most?: number): Words[] {
-  const byReason = Map.groupBy(entries, ({ reason, grant }) => (grant ? undefined : reason));
-  return [...byReason].map(([common, group]) => {
+  const groups = groupsBy(entries, ({ reason, grant }) => (grant ? '' : `other ${reason}`));
+  return groups.map((group) => {
+    const [{ reason, grant }] = group;
     // Resource types have the names that kubectl takes; other entries are phrases.
-    const names = group.map(({ what, grant }) => (grant ? literal(what) : diagnosed(what)));
-    const whats = [...new Set(names)];
-    const list = listWords(whats, most);
-    if (common !== undefined) return `${list}: ${diagnosed(common)}`;
-    const example = whats.length > 1 ? 'for example ' : '';
-    return `${list}: permissions are missing, ${example}${literal(group[0]?.reason ?? '')}`;
+    const names = group.map((one) => (one.grant ? literal(one.what) : diagnosed(one.what)));
+    const list = listWords([...new Set(names)], most);
+    return grant === undefined
+      ? `${list}: ${diagnosed(reason)}`
+      : `${list}: permissions are missing, for example ${literal(reason)}`;
   });
 }
 
 /** Returns the missing RBAC rules, a line of YAML each: one per group and verbs. */
 function rulesFor(entries: readonly NotInspected[]): string[] {
   const grants = entries.flatMap(({ grant }) => grant ?? []);
-  const perType = groupsBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`);
-  const types = perType.map((group) => {
-    return { ...group[0], verbs: [...new Set(group.map(({ verb }) => verb))] };
-  });
-  const perRule = groupsBy(types, ({ apiGroup, verbs }) => [apiGroup, ...verbs].join('\n'));
-  return perRule.flatMap((alike) => {
-    const [{ apiGroup, verbs }] = alike;
-    const rule = { apiGroups: [apiGroup], resources: alike.map((one) => one.resource), verbs };
+  const types = groupsBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`).map(
+    (group) => ({ ...group[0], verbs: [...new Set(group.map(({ verb }) => verb))] }),
+  );
+  const alike = groupsBy(types, ({ apiGroup, verbs }) => [apiGroup, ...verbs].join('\n'));
+  return alike.flatMap((group) => {
+    const [{ apiGroup, verbs }] = group;
+    const rule = { apiGroups: [apiGroup], resources: group.map((one) => one.resource), verbs };
     return dump([rule], { flowLevel: 1, lineWidth: -1 }).trimEnd().split('\n');
   });
 }
-
-function queuedWords(held: readonly NamespaceResult[]): Words {
-  const queued = held.flatMap(({ diagnosis }) => diagnosis?.queued ?? []);
-  const total = queued.reduce((sum, { count }) => sum + count, 0);
-  return total === 0 ? '' : `Not marked for deletion yet: ${counted(total, 'object')}.`;
-}
-
-/** Technical terms that the author of a change may not know. At most one line each. */
-const TERMS: readonly { term: string; isUsed: (link: Finding) => boolean }[] = [
-  {
-    term: 'Finalizer: a mark that keeps an object in the cluster until its controller has cleaned up and removed the mark.',
-    isUsed: ({ finalizer }) => finalizer !== undefined,
-  },
-  {
-    term: 'APIService: the registration of an add-on that serves part of the Kubernetes API. No namespace can be deleted until every APIService responds.',
-    isUsed: ({ subject }) => subject.kind === 'APIService',
-  },
-  {
-    term: 'Webhook: a program that Kubernetes asks before it changes or reads an object.',
-    isUsed: ({ code, subject }) =>
-      /^Webhook$|WebhookConfiguration$/.test(subject.kind) || code.startsWith('conversion-'),
-  },
-];

@@ -12,7 +12,7 @@ import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/f
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
-import { isOpenOnly } from '../../src/report/sentences.ts';
+import { isOpenOnly } from '../../src/report/situations.ts';
 import { readRecordedLook, readRecordedLooks } from './recorded-looks.ts';
 
 /** What a report advises about a recorded hang that differs in one thing. */

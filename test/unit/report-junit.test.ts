@@ -38,7 +38,7 @@ const junit = (...given: Parameters<typeof runOf>): string => renderJunit(viewOf
 /** Each test case: its name and the name of the element in it. */
 function casesIn(xml: string): string[] {
   return [...xml.matchAll(/<testcase [^>]*? name="([^"]*)"[^>]*>(?:<([a-z-]+))?/g)].map(
-    ([, name, element = 'nothing']) => `${name}: ${element}`,
+    ([, name, element = 'system-out']) => `${name}: ${element}`,
   );
 }
 
@@ -59,7 +59,7 @@ function withManyCauses(name: string, causes = 200) {
 describe('report.xml', () => {
   test.each<{ what: string; xml: string; cases: string[] }>([
     { what: 'a hang', xml: junit([deadlock('a')]), cases: ['a: failure'] },
-    { what: 'a deletion', xml: junit([gone('a')]), cases: ['a: nothing'] },
+    { what: 'a deletion', xml: junit([gone('a')]), cases: ['a: system-out'] },
     { what: 'something unread', xml: junit([notSeen('a')]), cases: ['a: skipped'] },
     {
       what: 'a hang that does not fail the run',
@@ -86,7 +86,7 @@ describe('report.xml', () => {
       xml: junit([gone('a'), deadlock('b'), settled('not-found', 'pass')], {
         leftOut: [{ what: 'namespace z', reason: 'limit' }],
       }),
-      cases: ['b: failure', 'a: nothing', 'preview-pr-42: nothing', 'namespace z: skipped'],
+      cases: ['b: failure', 'a: system-out', 'preview-pr-42: system-out', 'namespace z: skipped'],
     },
   ])('of $what is valid and has its test cases', async ({ xml, cases }) => {
     expect(await schemaErrorsOf(xml)).toEqual([]);

@@ -3,14 +3,13 @@ import { FINDING_CODES, type Finding, type Subject } from '../../src/model/findi
 import { rootsOf } from '../../src/report/causes.ts';
 import {
   asSentence,
-  asSentences,
   chainClauses,
   clockTime,
   linkWords,
   withAges,
 } from '../../src/report/sentences.ts';
 import { viewOf } from '../../src/report/view.ts';
-import { literal, toMarkdown, toPlain } from '../../src/report/words.ts';
+import { asSentences, literal, toMarkdown, toPlain } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { diagnosis, FINISHED_AT, finding, namespaceResult, runOf } from '../stub/results.ts';
 
