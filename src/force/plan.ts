@@ -1,13 +1,14 @@
 import { listNames, matchesGlob } from '../base/text.ts';
 import { leakOf } from '../model/catalogue.ts';
 import {
+  CLAIM_PROTECTION,
   FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
   POD_TYPE,
   typeName,
 } from '../model/facts/metadata.ts';
-import { isOverdue } from '../model/facts/workloads.ts';
+import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { type ActivePolicy, movingReason, protectedBecause } from '../model/outcome.ts';
 import { itemsIn, type Read } from '../model/read.ts';
@@ -181,10 +182,19 @@ function finalizerCandidates(input: PlanInput): Candidate[] {
         ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
         text: `remove finalizer ${finalizer} from ${target}, where terminating`,
         leaves: leakOf(finalizer, type),
-        reason: notNamed(input, finalizer, known),
+        reason: notNamed(input, finalizer, known) ?? usedByPod(input, finalizer),
       };
     });
   });
+}
+
+/** Returns why the protection of claims stays: a pod that has not ended may still write to the volume of one. */
+function usedByPod({ snapshot: { pods } }: PlanInput, finalizer: string): string | undefined {
+  if (finalizer !== CLAIM_PROTECTION) return undefined;
+  if (!pods.ok)
+    return `whether a pod still uses a claim could not be read: ${pods.failure.message}`;
+  const user = pods.value.find((pod) => pod.nodeName && pod.claims.length > 0 && !hasPodEnded(pod));
+  return user && `claim ${user.claims[0]} is still used by Pod ${user.name}, which has not ended`;
 }
 
 /** Returns what the finalizer waits for, for the person who decides about its removal. */

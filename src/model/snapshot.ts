@@ -152,7 +152,8 @@ export interface ObjectGroup {
 
 /** The answer of the API server to a dry run that removes a finalizer. */
 export type Trial =
-  | { answer: 'accepted' }
+  /** `seconds`: how long that took, from 1 s on. */
+  | { answer: 'accepted'; seconds?: number }
   | { answer: 'refused'; message: string }
   /** Accepted, but the finalizer was still there in the answer: a webhook or the type put it back. */
   | { answer: 'undone' }

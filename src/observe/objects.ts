@@ -319,8 +319,10 @@ export async function tryDeletion(
     };
     return sendMutation(deleteRequest(path, options), deps);
   };
+  const begunAt = performance.now();
   const sent = await ask(object);
-  if (sent.ok) return { answer: 'accepted' };
+  const seconds = Math.round((performance.now() - begunAt) / 1_000);
+  if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
   if (namespace === '' || !isDeletedOrReplaced(sent.failure)) return trialOf(sent);
   // The object was deleted meanwhile. Another object of its type answers the question; without any, nothing
   // can refuse.

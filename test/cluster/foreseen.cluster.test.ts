@@ -1,7 +1,14 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { createWebhook } from './admission.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
-import { CALM, guardingConfigMaps, HANGS, QUESTIONS, twoConfigMaps } from './foreseen.ts';
+import {
+  CALM,
+  guardingConfigMaps,
+  HANGS,
+  QUESTIONS,
+  TEMPORARY,
+  twoConfigMaps,
+} from './foreseen.ts';
 import { gate, rootsOf } from './foresight.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { startWebhook } from './servers/webhook.ts';
@@ -42,6 +49,21 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
             'inconclusive',
             [expect.stringContaining(says)],
           ]);
+        }),
+      );
+    }
+  });
+
+  describe.concurrent('is not called a hang:', () => {
+    for (const [title, [build, says]] of Object.entries(TEMPORARY)) {
+      test(title, () =>
+        within(title, async (world) => {
+          await build(world);
+          const { result } = await gate(world, { forecast: 'true' });
+          expect([result.outcome, rootsOf(result)]).toEqual(['inconclusive', []]);
+          expect(result.diagnosis?.notInspected.map(({ reason }) => reason).join()).toMatch(says);
+          const { result: deletion } = await gate(world, { delete: 'true', timeout: '90s' });
+          expect(deletion.outcome).toBe('deleted');
         }),
       );
     }

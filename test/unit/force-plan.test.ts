@@ -4,12 +4,13 @@ import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type ForcePlan, nodeState, planForce, renderPlan } from '../../src/force/plan.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
+import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
-import { account, FINALIZER, Situation } from '../stage/force-situation.ts';
+import { account, CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
@@ -325,4 +326,37 @@ test.each([
   expect(webhook?.serviceInUrl).toEqual(
     isInside ? { namespace: 'preview-7', name: 'hooks' } : undefined,
   );
+});
+
+test('the protection of a claim stays while a pod that has not ended uses it', async () => {
+  const protection = 'kubernetes.io/pvc-protection';
+  const using = (phase: string) => (snapshot: Snapshot) => {
+    if (phase === '') {
+      snapshot.pods = readFailed({ kind: 'forbidden', message: '403 Forbidden' });
+      return;
+    }
+    const web = podFacts({
+      metadata: { namespace: DEMO, name: 'web', uid: 'web', deletionTimestamp: snapshot.takenAt },
+      spec: {
+        nodeName: 'node-1',
+        containers: [],
+        volumes: [{ persistentVolumeClaim: { claimName: 'data' } }],
+      },
+      status: { phase },
+    });
+    snapshot.pods = readOk([web]);
+  };
+  const planned = (phase: string) =>
+    plan(new Situation().held(CLAIMS, 'data', { finalizers: [protection] }), {
+      policy: { finalizers: [protection] },
+      edit: using(phase),
+    });
+  const running = await planned('Running');
+  const ended = await planned('Succeeded');
+  const unread = await planned('');
+
+  expect(refusals(running).join()).toMatch(/claim data is still used by Pod web/);
+  expect(refusals(unread).join()).toMatch(/uses a claim could not be read: 403/);
+  for (const one of [running, unread]) expect(freed(one).join()).not.toContain(protection);
+  expect(freed(ended)).toContain(`persistentvolumeclaims/data ${protection}`);
 });

@@ -2,6 +2,7 @@ import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/fact
 import type { NotInspected } from '../../model/finding.ts';
 import {
   type Candidate,
+  type Forecast,
   type ObjectFacts,
   type ResourceType,
   type Trial,
@@ -108,6 +109,7 @@ export function openQuestions(context: Context): NotInspected[] {
     ...[...deletions, last].flatMap(({ step, reasons }) =>
       reasons.map((reason) => ({ what: `whether admission lets ${step.what} be deleted`, reason })),
     ),
+    ...slowDeletions(forecast),
     ...cutNames(context),
   ];
 }
@@ -161,4 +163,17 @@ function cutNames(context: Context): NotInspected[] {
       what: `whether ${kind} ${name} names what its owner needs`,
       reason: 'it is too large: only a part of its names was compared',
     }));
+}
+
+/** Longer than a deletion should take. The API server deletes one object after the other (apiserver, registry/store.go). */
+const LONG_SECONDS = 600;
+
+function slowDeletions({ deletions, present }: Forecast): NotInspected[] {
+  return countsOf(present).flatMap(({ type, total }) => {
+    const trial = deletions[typeName(type)];
+    const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
+    if (seconds * total < LONG_SECONDS) return [];
+    const reason = `admission takes ${seconds} s for each of ${total}, one after the other`;
+    return [{ what: `whether ${typeName(type)} are deleted in time`, reason }];
+  });
 }

@@ -1,5 +1,14 @@
-import type { Trial } from '../../model/snapshot.ts';
-import { type Context, listWords, type RuleResult, resultId, typeName } from '../context.ts';
+import { isKindNamed } from '../../base/text.ts';
+import type { ResourceType, Trial } from '../../model/snapshot.ts';
+import {
+  type Context,
+  countsOf,
+  listNames,
+  listWords,
+  type RuleResult,
+  resultId,
+  typeName,
+} from '../context.ts';
 import { type AdmissionError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, type Guard, guardsFor, isGuardAsked } from './guards.ts';
@@ -66,6 +75,10 @@ function verdictOf(
   const asked = isGuardAsked(guard, request);
   const differs = `looks at ${listWords(looksAt)}`;
   const toGate = refusal && `refused it to this gate: ${refusal.text}`;
+  // Whoever removes a finalizer later gets the same answer; a deletion may be refused until others are deleted.
+  const isDeletion = request.operation === 'DELETE';
+  const doubt = isDeletion && refusal && doubtAboutRefusal(context, refusal, request.type);
+  if (doubt) return `refuses it now, ${doubt}: ${refusal?.text}`;
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
   if (asked === false) return looksAt.length === 0 ? toGate : undefined;
   if (webhook !== undefined && deadWebhook(context, webhook, '') !== undefined) {
@@ -97,4 +110,31 @@ function asTried({ now: { forecast } }: Context, request: AdmissionRequest): Adm
   const isTerminating = request.isTerminating && isUnderWay;
   const tried = { isDryRun: true, isTerminating, isNamespaceTerminating: isUnderWay };
   return { ...request, requester: 'unnamed', ...tried };
+}
+
+/** Words of a refusal that is about who asks. */
+const ABOUT_USERS =
+  /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:/i;
+const DELETED_WITH_NAMESPACE = /\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
+
+/**
+ * Says why the refusal of a webhook in a forecast may not hold for the real request: its code is not known, so its
+ * message decides.
+ */
+function doubtAboutRefusal(
+  { now: { forecast } }: Context,
+  error: AdmissionError,
+  type: ResourceType,
+): string | undefined {
+  if (forecast === undefined || error.kind !== 'webhook-denied') return undefined;
+  const { message } = error;
+  if (type.namespaced && ABOUT_USERS.test(message)) return 'and its message is about who asks';
+  const others = countsOf(forecast.present)
+    .filter(({ total, type: { kind } }) => total > 0 && kind !== type.kind)
+    .filter(({ type: { kind } }) => isKindNamed(message, kind))
+    .map((one) => one.type.resource);
+  if (type.namespaced && DELETED_WITH_NAMESPACE.test(message)) others.push('the namespace');
+  return others.length === 0
+    ? undefined
+    : `and names ${listNames(others)}, which would be deleted as well`;
 }
