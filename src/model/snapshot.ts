@@ -222,7 +222,6 @@ export interface Wanted {
     key: string;
     type: ResourceType;
     text: string;
-    labelSelector: string;
     isMeant: (candidate: ObjectFacts & Candidate) => boolean;
   }[];
   logs: LogSource[];

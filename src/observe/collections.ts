@@ -7,7 +7,7 @@ import {
   type ListOptions,
   type ListResult,
 } from '../kubernetes/api.ts';
-import { collectionPath, isPathSegment } from '../kubernetes/paths.ts';
+import { collectionPath } from '../kubernetes/paths.ts';
 import type { ObjectDetail } from '../model/facts/detail.ts';
 import {
   apiVersionOf,
@@ -17,7 +17,7 @@ import {
 } from '../model/facts/metadata.ts';
 import { type WorkloadFacts, workloadFacts } from '../model/facts/workloads.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { type Read, type ReadFailure, readOk } from '../model/read.ts';
+import { itemsIn, type Read, readOk } from '../model/read.ts';
 import { MAX_ITEMS, type Source } from '../model/sources.ts';
 
 /**
@@ -29,8 +29,8 @@ const WIDTH = 8;
  * Number of single requests that are never replaced by one list, because a page of other objects costs more.
  */
 export const MAX_SINGLE_READS = 4;
-/** Items per page: of metadata and other small objects, and of whole objects. */
-export const PAGE_SIZES = { small: 500, full: 100 };
+/** Items per page of whole objects. */
+export const FULL_PAGE = 100;
 /** Cost of a full page, compared with an almost empty answer. */
 const PAGE_COST = 4;
 
@@ -82,20 +82,20 @@ export async function inParallel<T, R>(
 }
 
 /**
- * Reads objects with one list instead of `many` single requests. Returns undefined if the list would cost more, or
- * if there are at most `few` requests.
+ * Reads objects with one list instead of `many` single requests. Returns undefined if the list would cost more, or if
+ * there are at most `few` requests.
  */
 export async function listTogether<T>(
   path: string,
   many: number,
+  few: number,
   begin: () => Fold<T>,
-  page: { limit: number; metadataOnly?: boolean; few?: number },
+  page: { limit: number; metadataOnly?: boolean },
   { api, signal }: Reading,
 ): Promise<Read<T | undefined>> {
-  const { few = MAX_SINGLE_READS, ...options } = { ...page, signal };
   if (many <= few) return readOk(undefined);
   const maxItems = page.limit * Math.max(1, Math.floor(many / PAGE_COST));
-  const end = await api.list(path, begin, { ...options, maxItems });
+  const end = await api.list(path, begin, { ...page, signal, maxItems });
   if (!end.ok) return end;
   return readOk(end.value.complete ? end.value.kept : undefined);
 }
@@ -108,97 +108,56 @@ export async function listIn<T>(
   type: TypeRef,
   namespaces: readonly string[],
   begin: () => Fold<T>,
-  options: Pick<ListOptions, 'metadataOnly' | 'limit' | 'maxItems'> & { maxInAll?: number },
-  deps: Reading,
+  limits: Pick<ListOptions, 'metadataOnly' | 'maxItems'>,
+  { api, signal }: Reading,
 ): Promise<Map<string, Read<ListResult<T>>>> {
-  const { maxInAll = Number.POSITIVE_INFINITY, ...limits } = options;
   const { metadataOnly = false, maxItems = Number.POSITIVE_INFINITY } = limits;
-  const shares = new Map<string, { fold: Fold<T>; count: number; complete: boolean }>();
-  let inAll = 0;
-  const forget = (name: string): void => {
-    inAll -= shares.get(name)?.count ?? 0;
-    shares.delete(name);
-  };
-  const wanted = new Set(namespaces);
-  const take = (namespace: string, item: JsonObject): void => {
-    // An object with such a name cannot be requested; only a broken extension API server lists it.
-    const isReal = isPathSegment(stringAt(item, 'metadata', 'name') ?? '');
-    if (!wanted.has(namespace) || !isReal) return;
-    const share = shares.get(namespace) ?? { fold: begin(), count: 0, complete: true };
-    shares.set(namespace, share);
-    if (share.count >= maxItems || inAll >= maxInAll) {
-      share.complete = false;
-      return;
-    }
-    share.count++;
-    inAll++;
-    share.fold.add(item);
-  };
-  const shareOf = (name: string, isWhole = true): Read<ListResult<T>> => {
-    const { fold = begin(), complete = true } = shares.get(name) ?? {};
-    return readOk({ kept: fold.kept, complete: complete && isWhole });
-  };
-
-  let isTold = true;
-  const beginIn = (places: readonly string[], only?: string): Fold<true> => {
-    places.forEach(forget);
+  const page = metadataOnly ? { limit: 500, metadataOnly } : { limit: FULL_PAGE };
+  const beginAll = () => {
+    const shares = new Map(namespaces.map((name) => [name, { fold: begin(), count: 0 }]));
+    const all = { shares, isTold: true };
     const add = (item: JsonObject): void => {
-      const { metadata } = item;
-      if (only !== undefined && isObject(metadata)) metadata['namespace'] ??= only;
-      const namespace = stringAt(metadata, 'namespace');
-      // Some extension API servers omit the namespace. Then only a list of one namespace shows where the
-      // object is.
-      if (namespace === undefined) isTold = false;
-      // A broken extension API server may ignore the namespace in the path.
-      else if (namespace === (only ?? namespace)) take(namespace, item);
+      const namespace = stringAt(item, 'metadata', 'namespace');
+      const share = shares.get(namespace ?? '');
+      // Some extension API servers omit the namespace: then only a list of one namespace shows where an object is.
+      if (namespace === undefined) all.isTold = false;
+      if (share !== undefined && share.count++ < maxItems) share.fold.add(item);
     };
-    return { add, kept: true };
+    return { add, kept: all };
   };
-  const whole = metadataOnly
-    ? { limit: PAGE_SIZES.small, metadataOnly, few: 1 }
-    : { limit: PAGE_SIZES.full };
-  const together = await listTogether(
-    collectionPath(type),
-    namespaces.length,
-    () => beginIn(namespaces),
-    whole,
-    deps,
-  );
-  if (together.ok && together.value && isTold) {
-    return new Map(namespaces.map((name) => [name, shareOf(name)]));
+  const few = metadataOnly ? 1 : MAX_SINGLE_READS;
+  const path = collectionPath(type);
+  const together = await listTogether(path, namespaces.length, few, beginAll, page, {
+    api,
+    signal,
+  });
+  if (!together.ok && together.failure.kind === 'timeout') {
+    // A type that does not answer must not use up the places of the other types.
+    return new Map(namespaces.map((name) => [name, together]));
   }
-  namespaces.forEach(forget);
-  const listOne = async (name: string) => {
-    const end = await deps.api.list(collectionPath(type, name), () => beginIn([name], name), {
-      ...limits,
-      signal: deps.signal,
-      maxItems: Math.min(maxItems, Math.max(1, maxInAll - inAll)),
-    });
-    return [name, end.ok ? shareOf(name, end.value.complete) : end] as const;
-  };
-  // A type that does not answer must not use up the places of the other types.
-  const isSlow = !together.ok && together.failure.kind === 'timeout';
-  return new Map(await inParallel(namespaces, listOne, isSlow ? 1 : WIDTH));
+  const all = together.ok && together.value?.isTold ? together.value.shares : undefined;
+  const lists = await inParallel(namespaces, async (name) => {
+    const share = all?.get(name);
+    const end =
+      share === undefined
+        ? await api.list(collectionPath(type, name), begin, { ...limits, ...page, signal })
+        : readOk({ kept: share.fold.kept, complete: share.count <= maxItems });
+    return [name, end] as const;
+  });
+  return new Map(lists);
 }
 
 /** Returns the entry under "not inspected" for a failed read, with the missing permission. */
 export function notInspectedEntries(
   what: string,
   result: Read<unknown>,
-  type: Pick<TypeRef, 'group' | 'resource'>,
+  { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
   verb = 'list',
 ): NotInspected[] {
   if (result.ok) return [];
-  const { failure } = result;
-  return [{ what, reason: failure.message, ...missingPermission(failure, type, verb) }];
-}
-
-export function missingPermission(
-  failure: ReadFailure,
-  { group, resource }: Pick<TypeRef, 'group' | 'resource'>,
-  verb = 'list',
-): Pick<NotInspected, 'grant'> {
-  return failure.kind === 'forbidden' ? { grant: { apiGroup: group, resource, verb } } : {};
+  const { kind, message } = result.failure;
+  const grant = kind === 'forbidden' && { grant: { apiGroup: group, resource, verb } };
+  return [{ what, reason: message, ...grant }];
 }
 
 /** A value, and the parts of it that could not be read. */
@@ -216,7 +175,7 @@ export async function readSource<T>(
 ): Promise<Gathered<Read<T[]>>> {
   const { type, parse } = source;
   const end = await api.list(collectionPath(type), collectItems(parse), { ...source, signal });
-  return answerOf(source, end);
+  return answerOf(source, end, 'of the cluster');
 }
 
 /** Reads workloads of types outside of group apps that have a scale subresource and a pod template. */
@@ -236,7 +195,7 @@ export async function readOtherWorkloads(
     return readSource({ label, type, parse, maxItems: MAX_ITEMS, isOptional: true }, deps);
   });
   return {
-    value: readOk(answers.flatMap(({ value }) => (value.ok ? value.value : []))),
+    value: readOk(answers.flatMap(({ value }) => itemsIn(value))),
     unread: answers.flatMap(({ unread = [] }) => unread),
   };
 }
@@ -248,21 +207,20 @@ export async function readInNamespaces<T>(
   deps: Reading,
 ): Promise<Map<string, Gathered<Read<T[]>>>> {
   const { type, parse, maxItems } = source;
-  const limits = { maxItems, maxInAll: Math.min(MAX_ITEMS, 5 * maxItems) };
-  const ends = await listIn(type, namespaces, collectItems(parse), limits, deps);
-  return new Map([...ends].map(([name, end]) => [name, answerOf(source, end, name)]));
+  const ends = await listIn(type, namespaces, collectItems(parse), { maxItems }, deps);
+  return new Map(
+    [...ends].map(([name, end]) => [name, answerOf(source, end, `in namespace ${name}`)]),
+  );
 }
 
 function answerOf<T>(
   { label, type, maxItems }: Source<T>,
   end: Read<ListResult<T[]>>,
-  namespace?: string,
+  place: string,
 ): Gathered<Read<T[]>> {
-  const place = namespace === undefined ? 'of the cluster' : `in namespace ${namespace}`;
   if (!end.ok) return { value: end, unread: notInspectedEntries(`${label} ${place}`, end, type) };
-  const { kept: found, complete } = end.value;
-  if (complete || maxItems === 1) return { value: readOk(found) };
-  const what = `more ${label} ${place}`;
-  const reason = `only the first ${found.length} are read`;
-  return { value: readOk(found), unread: [{ what, reason }] };
+  const { kept, complete } = end.value;
+  if (complete || maxItems === 1) return { value: readOk(kept) };
+  const reason = `only the first ${kept.length} are read`;
+  return { value: readOk(kept), unread: [{ what: `more ${label} ${place}`, reason }] };
 }

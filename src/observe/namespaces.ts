@@ -2,7 +2,7 @@ import { collectItems } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
-import { listTogether, PAGE_SIZES, type Reading } from './collections.ts';
+import { listTogether, MAX_SINGLE_READS, type Reading } from './collections.ts';
 
 export const NAMESPACES_PATH = '/api/v1/namespaces';
 
@@ -12,10 +12,7 @@ export async function readNamespace(
   { api, signal }: Reading,
 ): Promise<Read<NamespaceFacts | undefined>> {
   // Callers that wait poll again anyway, and need an answer soon.
-  const got = await api.get(namespacePath(name), {
-    signal,
-    retries: 3,
-  });
+  const got = await api.get(namespacePath(name), { signal, retries: 3 });
   if (!got.ok) return got.failure.kind === 'not-found' ? readOk(undefined) : got;
   const facts = namespaceFacts(got.value);
   if (facts.uid !== '') return readOk(facts);
@@ -28,20 +25,22 @@ export async function readNamespaces(
   wanted: readonly { name: string; uid?: string }[],
   deps: Reading,
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
-  const uids = new Map(wanted.map(({ name, uid }) => [name, uid]));
-  const begin = collectItems((item) => [namespaceFacts(item)].filter(({ name }) => uids.has(name)));
-  const page = { limit: PAGE_SIZES.small };
-  const whole = await listTogether(NAMESPACES_PATH, wanted.length, begin, page, deps);
+  const names = new Set(wanted.map(({ name }) => name));
+  const begin = collectItems((item) => [namespaceFacts(item)].filter((one) => names.has(one.name)));
+  const page = { limit: 500 };
+  const many = wanted.length;
+  const whole = await listTogether(NAMESPACES_PATH, many, MAX_SINGLE_READS, begin, page, deps);
   if (!whole.ok && whole.failure.kind !== 'forbidden') {
     return new Map(wanted.map(({ name }) => [name, whole]));
   }
-  const listed = new Map((whole.ok ? whole.value : [])?.map((facts) => [facts.name, facts]));
+  const listed = new Map(
+    (whole.ok && whole.value ? whole.value : []).map((one) => [one.name, one]),
+  );
   const found = wanted.map(async ({ name, uid }) => {
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;
     // A name that is missing in a list may still exist; only a GET decides.
-    const now = isMeant ? readOk(facts) : await readNamespace(name, deps);
-    return [name, now] as const;
+    return [name, isMeant ? readOk(facts) : await readNamespace(name, deps)] as const;
   });
   return new Map(await Promise.all(found));
 }

@@ -11,14 +11,12 @@ import {
   typeName,
 } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
+import { itemsIn, type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
-  type LogSource,
   logKey,
   type NamespaceContent,
-  partnerKey,
   type Snapshot,
   type Trial,
   trialKey,
@@ -35,16 +33,18 @@ import {
   readOtherWorkloads,
   readSource,
 } from './collections.ts';
-import { keepMentions, MAX_LOGS, readLog } from './logs.ts';
+import { readLog } from './logs.ts';
 import {
+  partnerId,
   readDependents,
   readDetails,
-  readPartners,
+  readPartner,
   readSamples,
-  readTrials,
-  tryDeletion,
+  sampleId,
+  type WantedSample,
 } from './objects.ts';
 import { NO_PODS, readNamespaceContents } from './sweep.ts';
+import { readTrials, tryDeletion } from './trials.ts';
 
 export interface ObserveDeps extends Reading {
   clock: Clock;
@@ -55,6 +55,8 @@ const MAX_ROUNDS = 30;
 /** Limit for nodes, of all namespaces that are examined together. */
 const MAX_NODES = 100;
 const MAX_TRIALS = 200;
+/** Limit for containers, counting each run, whose logs are read. */
+const MAX_LOGS = 40;
 
 /**
  * Reads the cluster into one snapshot for each namespace. It never throws and never judges: a failed read is
@@ -88,17 +90,15 @@ export async function observe(
     }),
   );
   await readNamespaceContents(snapshots, types, deps);
-  // A log that several namespaces need is read once, from the start of the first of these deletions.
-  const [since] = namespaces.flatMap(({ deletionTimestamp }) => deletionTimestamp ?? []).sort();
-  const fillers = sourceFillers(types, since, deps);
+  const fillers = partsOf(snapshots, types, deps);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     try {
       const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
       const wishes = new Map(wanted.filter((one) => one !== undefined));
       const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes)));
-      const failed = filled.find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected') throw failed.reason;
+      const failed = filled.find((one) => one.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
       isNew = filled.some((one) => one.status === 'fulfilled' && one.value);
     } catch (error) {
       // A mistake of this program must not hide what was read before.
@@ -108,128 +108,91 @@ export async function observe(
       return snapshots;
     }
   }
-  if (isNew) for (const snapshot of snapshots) noteUnfollowed(snapshot, want(snapshot));
+  if (isNew) {
+    const what = 'what is at the end of a chain of references';
+    const reason = 'it was not followed further in this examination';
+    for (const { unread } of snapshots) unread.push({ what, reason });
+  }
   return snapshots;
 }
 
 /** How the reason begins if this program made a mistake while it read. */
 export const MISTAKE = 'this gate failed to read it';
 
-/** Reports a chain that has more links than the examination can follow as not inspected. */
-function noteUnfollowed({ partners, unread }: Snapshot, wanted: Wanted): void {
-  for (const { type, namespace, name } of wanted.partners) {
-    if (partners[partnerKey({ ...type, namespace, name })] !== undefined) continue;
-    const reason = 'the chain that leads to it was not followed further in this examination';
-    unread.push({ what: `${type.kind} ${name}`, reason });
-  }
-}
-
 /** A kind of source that snapshots need beyond their content. */
-interface FillerOptions<Item, Value> {
-  wants: (wanted: Wanted, snapshot: Snapshot) => Item[];
-  /** Returns the identity of an item, by default its text. Items with the same identity are read once. */
-  idOf?: (item: Item) => string;
-  /** Returns the part of a snapshot that holds the value, under its id or the key of `keyOf`. */
-  placeOf: (snapshot: Snapshot, item: Item) => object;
+interface Part<Item, Value> {
+  wants: (wanted: Wanted, snapshot: Snapshot) => readonly Item[];
+  /** Returns the identity of an item. Items with the same identity are read once. */
+  idOf: (item: Item) => string;
+  /** Returns the part of a snapshot that holds the value, under the key of `keyOf`, by default the id. */
+  placeOf: (snapshot: Snapshot, item: Item) => Record<string, Value | undefined>;
   keyOf?: (item: Item) => string;
-  read: ReadItems<Item, Value>;
+  /** Reads each item by requests of its own. */
+  readOne?: (item: Item) => Promise<Gathered<Value>>;
+  /** Reads items that can be read together; returns the values by id. */
+  readAll?: (items: readonly Item[]) => Promise<ReadonlyMap<string, Gathered<Value>>>;
   /** Limit for all namespaces together; items beyond it get the value `beyond`. */
-  limit?: { most: number; what: string; beyond: (failure: ReadFailure) => Value };
-  /** Returns the part of a value that a snapshot keeps; by default all of it. */
-  share?: (value: Value, snapshot: Snapshot) => Value;
+  limit?: { most: number; what: string; beyond: (message: string) => Value };
 }
 
-/** Returns values by the identity of their item. Items that can be read by one request are. */
-type ReadItems<Item, Value> = (
-  items: Item[],
-  idOf: (item: Item) => string,
-) => Promise<Map<string, Gathered<Value>>>;
-
-/** Reads each item by requests of its own. */
-function oneByOne<Item, Value>(
-  read: (item: Item) => Promise<Gathered<Value>>,
-): ReadItems<Item, Value> {
-  return async (items, idOf) =>
-    new Map(await inParallel(items, async (item) => [idOf(item), await read(item)] as const));
-}
-
-/** Reports whether anything was put into a snapshot. */
+/** Reads what the snapshots need and do not have yet, each once, and adds it. Reports whether anything was added. */
 type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 
-/** Reads the sources that the snapshots need and do not have yet, each once, and adds them. */
-function sourceFiller<Item, Value>(given: FillerOptions<Item, Value>): Fill {
-  const { wants, idOf = String, placeOf, read, limit, share = (value) => value } = given;
-  const { keyOf = idOf } = given;
+function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
+  const { wants, idOf, placeOf, keyOf = idOf, readOne, readAll, limit } = part;
   const known = new Map<string, Gathered<Value>>();
-  const holderOf = (snapshot: Snapshot, item: Item): Record<string, unknown> =>
-    placeOf(snapshot, item) as Record<string, unknown>;
   return async (wishes) => {
     const asked = [...wishes].map(([snapshot, wanted]) => {
       const lacking = wants(wanted, snapshot).filter(
-        (item) => holderOf(snapshot, item)[keyOf(item)] === undefined,
+        (item) => placeOf(snapshot, item)[keyOf(item)] === undefined,
       );
       return [snapshot, new Map(lacking.map((item) => [idOf(item), item]))] as const;
     });
     const fresh = new Map(asked.flatMap(([, items]) => [...items]));
     for (const id of known.keys()) fresh.delete(id);
     const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
-    const answers = await read([...fresh.values()].slice(0, Math.max(0, room)), idOf);
-    for (const [id, answer] of answers) known.set(id, answer);
+    const now = [...fresh.values()].slice(0, Math.max(0, room));
+    for (const [id, answer] of (await readAll?.(now)) ?? []) known.set(id, answer);
+    if (readOne !== undefined)
+      await inParallel(now, async (item) => known.set(idOf(item), await readOne(item)));
     const reason = `only ${limit?.most} are read in one run`;
-    const beyond = limit?.beyond({ kind: 'aborted', message: reason });
     let isFilled = false;
     for (const [snapshot, items] of asked) {
       let left = 0;
       for (const [id, item] of items) {
-        const answer = known.get(id) ?? (beyond && { value: beyond });
+        if (!known.has(id)) left++;
+        const answer = known.get(id) ?? (limit && { value: limit.beyond(reason) });
         if (answer === undefined) continue;
         isFilled = true;
-        holderOf(snapshot, item)[keyOf(item)] = share(answer.value, snapshot);
+        placeOf(snapshot, item)[keyOf(item)] = answer.value;
         snapshot.unread.push(...(answer.unread ?? []));
         Object.assign(snapshot.details, answer.details);
-        if (!known.has(id)) left++;
       }
-      if (left > 0) snapshot.unread.push({ what: `${left} more ${limit?.what}`, reason });
+      if (left > 0 && limit) snapshot.unread.push({ what: `${left} more ${limit.what}`, reason });
     }
     return isFilled;
   };
 }
 
-type Part = 'nodes' | 'definitions' | 'details' | 'partners' | 'behind' | 'trials';
-
-/** Returns a filler for a part that has the same name in `Wanted` and in `Snapshot`. */
-function partFiller<P extends Part>(
-  part: P,
-  options: Omit<
-    FillerOptions<Wanted[P][number], NonNullable<Snapshot[P]>[string]>,
-    'wants' | 'placeOf'
-  >,
-): Fill {
-  return sourceFiller({
-    wants: (wanted): Wanted[P][number][] => wanted[part],
-    placeOf: (snapshot) => {
-      const place = snapshot[part] ?? (dictionary() as NonNullable<Snapshot[P]>);
-      snapshot[part] = place;
-      return place;
-    },
-    ...options,
-  });
-}
-
-function sourceFillers(
+function partsOf(
+  snapshots: readonly Snapshot[],
   types: readonly ResourceType[],
-  since: string | undefined,
   deps: ObserveDeps,
 ): Fill[] {
+  type Place = { namespace: string; key: keyof typeof NAMESPACE_SOURCES };
+  const unknown = (message: string): Trial => ({ answer: 'unknown', message });
+  const failed = (message: string) => readFailed({ kind: 'aborted', message });
+  const anywhere = <T>(place: object): Record<string, T | undefined> =>
+    place as Record<string, T | undefined>;
   return [
-    sourceFiller({
+    fillerOf({
       wants: ({ cluster }) => cluster,
-      placeOf: ({ cluster }) => cluster,
-      read: oneByOne(async (key: Wanted['cluster'][number]) =>
+      idOf: String,
+      placeOf: ({ cluster }) => anywhere<Read<unknown[]>>(cluster),
+      readOne: async (key: Wanted['cluster'][number]) =>
         withSourceName(key, await readCluster(key, types, deps)),
-      ),
     }),
-    sourceFiller({
+    fillerOf<Place, Read<unknown[]>>({
       wants: ({ places }) =>
         places
           .filter(({ namespace }) => isPathSegment(namespace))
@@ -237,94 +200,103 @@ function sourceFillers(
       idOf: ({ namespace, key }) => `${key} ${namespace}`,
       placeOf: ({ places }, { namespace }) => {
         places[namespace] ??= {};
-        return places[namespace];
+        return anywhere(places[namespace]);
       },
       keyOf: ({ key }) => key,
-      read: async (items) => {
-        const byKey = await Promise.all(
-          [...Map.groupBy(items, ({ key }) => key)].map(async ([key, ofKey]) => {
-            const source: Source<unknown> = NAMESPACE_SOURCES[key];
-            const names = ofKey.map(({ namespace }) => namespace);
-            return [...(await readInNamespaces(source, names, deps))].map(
-              ([name, answer]) => [`${key} ${name}`, withSourceName(key, answer)] as const,
-            );
-          }),
-        );
-        return new Map(byKey.flat());
+      readAll: async (items) => {
+        const groups = Map.groupBy(items, ({ key }) => key);
+        const read = await inParallel([...groups], async ([key, some]) => {
+          const source: Source<unknown> = NAMESPACE_SOURCES[key];
+          const names = some.map(({ namespace }) => namespace);
+          return [...(await readInNamespaces(source, names, deps))].map(
+            ([name, answer]) => [`${key} ${name}`, withSourceName(key, answer)] as const,
+          );
+        });
+        return new Map(read.flat());
       },
     }),
-    partFiller('nodes', {
-      read: oneByOne((name) => readNode(name, deps)),
-      limit: { most: MAX_NODES, what: 'nodes of overdue pods', beyond: readFailed },
+    fillerOf({
+      wants: ({ nodes }) => nodes,
+      idOf: String,
+      placeOf: ({ nodes }) => nodes,
+      readOne: (name: string) => readNode(name, deps),
+      limit: { most: MAX_NODES, what: 'nodes of overdue pods', beyond: failed },
     }),
-    partFiller('definitions', {
-      read: oneByOne((name) => readNamed(CRD, name, 'CRD', definitionDetail, deps)),
+    fillerOf({
+      wants: ({ definitions }) => definitions,
+      idOf: String,
+      placeOf: ({ definitions }) => definitions,
+      readOne: (name: string) => readNamed(CRD, name, 'CRD', definitionDetail, deps),
     }),
-    sourceFiller({
+    fillerOf<string, Read<unknown[]>>({
       wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
-      placeOf: (snapshot) => snapshot,
+      idOf: String,
+      placeOf: (snapshot) => anywhere(snapshot),
       keyOf: () => 'dependents',
-      read: (uids) => readDependents(uids, types, deps),
+      readOne: (uid) => readDependents(uid, types, deps),
     }),
-    partFiller('details', {
+    fillerOf({
+      wants: ({ details }) => details,
       idOf: ({ object }) => object.uid,
-      read: (items) => readDetails(items, deps),
+      placeOf: ({ details }) => details,
+      readAll: (items) => readDetails(items, deps),
     }),
-    partFiller('partners', {
-      idOf: (one) => partnerKey({ ...one.type, ...one }),
-      read: (items) => readPartners(items, deps),
+    fillerOf({
+      wants: ({ partners }) => partners,
+      idOf: partnerId,
+      placeOf: ({ partners }) => partners,
+      readOne: (item) => readPartner(item, deps),
     }),
-    partFiller('behind', {
+    fillerOf({
+      wants: ({ behind }) => behind,
       idOf: ({ name }) => name,
-      read: async (namespaces) => {
-        const contents = namespaces.map(
-          (namespace): NamespaceContent => ({ namespace, content: [], pods: NO_PODS, unread: [] }),
-        );
-        if (contents.length > 0) await readNamespaceContents(contents, types, deps);
-        return new Map(
-          contents.map((value) => {
-            const { name } = value.namespace;
-            const unread = value.unread.map((one) => ({
-              ...one,
-              what: `${one.what} of namespace ${name}`,
-            }));
-            return [name, { value, unread }];
-          }),
-        );
+      placeOf: (snapshot) => {
+        snapshot.behind ??= dictionary();
+        return snapshot.behind;
+      },
+      readOne: async (namespace: NamespaceFacts): Promise<Gathered<NamespaceContent>> => {
+        const value: NamespaceContent = { namespace, content: [], pods: NO_PODS, unread: [] };
+        await readNamespaceContents([value], types, deps);
+        const place = `of namespace ${namespace.name}`;
+        return {
+          value,
+          unread: value.unread.map((one) => ({ ...one, what: `${one.what} ${place}` })),
+        };
       },
     }),
-    partFiller('trials', {
+    fillerOf({
+      wants: ({ trials }) => trials,
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
-      read: (items) => readTrials(items, deps),
-      limit: { most: MAX_TRIALS, what: 'removals to try', beyond: unknownTrial },
+      placeOf: ({ trials }) => trials,
+      readAll: (items) => readTrials(items, deps),
+      limit: { most: MAX_TRIALS, what: 'removals to try', beyond: unknown },
     }),
-    sourceFiller<LogSource, Read<string[]>>({
-      wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
-      idOf: logKey,
-      placeOf: (snapshot) => snapshot.logs ?? {},
-      share: keepMentions,
-      read: oneByOne((source) => readLog(source, since, deps)),
-      limit: { most: MAX_LOGS, what: 'logs of controllers', beyond: readFailed },
+    fillerOf({
+      wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
+      idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
+      placeOf: ({ forecast }) => forecast?.deletions ?? {},
+      keyOf: ({ type, key = typeName(type) }) => key,
+      readOne: async (item) => ({ value: await tryDeletion(item, deps) }),
+      limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: unknown },
     }),
-    sourceFiller({
-      wants: ({ samples = [] }, { forecast, namespace }) =>
-        forecast === undefined ? [] : samples.map((one) => ({ ...one, namespace: namespace.name })),
-      idOf: ({ key, namespace }) => `${namespace} ${key}`,
+    fillerOf({
+      wants: ({ samples = [] }, { forecast, namespace: { name: namespace } }): WantedSample[] =>
+        forecast === undefined ? [] : samples.map((one) => ({ ...one, namespace })),
+      idOf: sampleId,
       placeOf: ({ forecast }) => {
         if (forecast === undefined) return {};
         forecast.samples ??= {};
         return forecast.samples;
       },
       keyOf: ({ key }) => key,
-      read: async (items) => readSamples(items, deps),
+      readAll: (items) => readSamples(items, deps),
     }),
-    sourceFiller({
-      wants: ({ deletions }, { forecast }) => (forecast === undefined ? [] : deletions),
-      idOf: ({ type, object }) => `${typeName(type)} ${object.uid}`,
-      placeOf: ({ forecast }) => forecast?.deletions ?? {},
-      keyOf: ({ type, key = typeName(type) }) => key,
-      read: oneByOne(async (item) => ({ value: await tryDeletion(item, deps) })),
-      limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: unknownTrial },
+    fillerOf({
+      wants: ({ logs }, snapshot) => (snapshot.logs === undefined ? [] : logs),
+      idOf: logKey,
+      placeOf: ({ logs = {} }) => logs,
+      readOne: (source) => readLog(source, snapshots, deps),
+      limit: { most: MAX_LOGS, what: 'logs of controllers', beyond: failed },
     }),
   ];
 }
@@ -345,10 +317,6 @@ async function readCluster(
   const { group, resource } = source.type;
   const type = types.find((one) => one.group === group && one.resource === resource);
   return type === undefined ? { value: readOk([]) } : readSource({ ...source, type }, deps);
-}
-
-function unknownTrial({ message }: ReadFailure): Trial {
-  return { answer: 'unknown', message };
 }
 
 const CRD = CLUSTER_SOURCES.definitions.type;
@@ -392,17 +360,18 @@ function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
 
 /** Limit for the baseline, without which a run works as well. */
 const BASELINE_LIMIT_MS = 10_000;
+
 /**
  * Reads workloads, permissions and warnings of the namespaces before their content is deleted. If an operator is
  * deleted together with its objects, they are needed later to find the owner of a finalizer.
  */
 export async function readBaselines(
   namespaces: readonly string[],
-  deps: ObserveDeps,
+  { api, signal }: Reading,
 ): Promise<Map<string, Baseline>> {
-  const signal = AbortSignal.any([deps.signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]);
+  const deps = { api, signal: AbortSignal.any([signal, AbortSignal.timeout(BASELINE_LIMIT_MS)]) };
   const from = async <T>(source: Source<T>): Promise<(namespace: string) => Read<T[]>> => {
-    const answers = await readInNamespaces(source, namespaces, { ...deps, signal });
+    const answers = await readInNamespaces(source, namespaces, deps);
     return (namespace) => (answers.get(namespace) as Gathered<Read<T[]>>).value;
   };
   const { deployments, statefulSets, daemonSets, jobs, cronJobs } = CLUSTER_SOURCES;
@@ -416,11 +385,8 @@ export async function readBaselines(
     const lists = workloads.map((list) => list(name));
     const said = events(name);
     return {
-      workloads:
-        lists.find((list) => !list.ok) ??
-        readOk(lists.flatMap((list) => (list.ok ? list.value : []))),
-      roles: roles(name),
-      roleBindings: roleBindings(name),
+      workloads: lists.find((list) => !list.ok) ?? readOk(lists.flatMap(itemsIn)),
+      ...{ roles: roles(name), roleBindings: roleBindings(name) },
       events: said.ok ? readOk(said.value.filter(({ type }) => type === 'Warning')) : said,
     };
   };

@@ -7,7 +7,7 @@ import { isOnlyFor } from '../model/facts/shape.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
-import { missingPermission, type Reading } from './collections.ts';
+import { notInspectedEntries, type Reading } from './collections.ts';
 
 /** A field that points into a namespace. `why`: the field, its target, and what it means that the object stays. */
 type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'released'> &
@@ -142,10 +142,11 @@ export async function readPointers(
     const end = await api.list(collectionPath(type), begin, { signal, maxItems: MAX_ITEMS });
     isBlind &&= !end.ok && end.failure.kind === 'forbidden';
     if (end.ok && end.value.complete) return end.value.kept;
-    const missing = end.ok ? `only the first ${MAX_ITEMS} are read` : end.failure.message;
-    const reason = `not searched for objects that point into the namespace: ${missing}`;
-    const grant = end.ok ? {} : missingPermission(end.failure, type);
-    unread.push({ what: typeName(type), reason, ...grant });
+    const cut = { what: typeName(type), reason: `only the first ${MAX_ITEMS} are read` };
+    for (const one of end.ok ? [cut] : notInspectedEntries(typeName(type), end, type)) {
+      const reason = `not searched for objects that point into the namespace: ${one.reason}`;
+      unread.push({ ...one, reason });
+    }
     return end.ok ? end.value.kept : [];
   });
   const pointers = (await Promise.all(lists)).flat();

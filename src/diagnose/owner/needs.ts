@@ -419,7 +419,6 @@ export function wantedInputs(
       key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
       type,
       text: `the owner of ${one.finalizer}`,
-      labelSelector: '',
       isMeant: (candidate) => {
         const { namespace, name } = candidate;
         if (!isUnprotected(candidate, one, owner?.actor)) return false;

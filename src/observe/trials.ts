@@ -1,0 +1,106 @@
+import { type JsonObject, stringsAt } from '../base/json.ts';
+import type { Mutation } from '../kubernetes/api.ts';
+import { deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
+import { identity, removalPatch, typeName } from '../model/facts/metadata.ts';
+import type { Read, ReadFailure } from '../model/read.ts';
+import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
+import { inParallel, type Reading } from './collections.ts';
+
+type Removal = Wanted['trials'][number];
+
+/** Time limit for a dry run: the API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
+const ADMISSION_MS = 35_000;
+
+/** Error of a webhook that could not be called (apiserver pkg/admission/plugin/webhook/errors). */
+const WEBHOOK_NOT_CALLED = /failed calling webhook/;
+
+/**
+ * Answers to a dry run that do not hold for the request of the owner: a permission that the gate lacks, a
+ * webhook without support for dry runs, and a failed `test` of the patch because the object has changed.
+ */
+const NOT_ABOUT_THE_OWNER =
+  /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
+
+/**
+ * Sends removals of finalizers as dry runs. A webhook that cannot be called fails for every object, so one
+ * answer is used for all objects with the same admission. The refusal of a webhook that was called is about one
+ * object.
+ */
+export async function readTrials(
+  items: readonly Removal[],
+  deps: Reading,
+): Promise<Map<string, { value: Trial }>> {
+  const answers = new Map<string, { value: Trial }>();
+  const groups = Map.groupBy(items, ({ type, finalizer, admission, object }) =>
+    [typeName(type), finalizer, admission ?? object.uid].join(' '),
+  );
+  await inParallel([...groups.values()], async (group) => {
+    let forAll: Trial | undefined;
+    for (const one of group) {
+      const value: Trial = forAll ?? (await tryRemoval(one, deps));
+      if (value.answer === 'refused' && WEBHOOK_NOT_CALLED.test(value.message)) forAll = value;
+      answers.set(trialKey(one.object.uid, one.finalizer), { value });
+    }
+  });
+  return answers;
+}
+
+/**
+ * Sends the removal as a dry run. The answer names the webhook or policy that refuses it, or shows that a
+ * mutating one put the finalizer back.
+ */
+async function tryRemoval({ type, object, finalizer }: Removal, deps: Reading): Promise<Trial> {
+  if (type.resource !== 'namespaces/finalize') {
+    const path = objectPath(type, object.namespace || undefined, object.name);
+    const body = removalPatch(object, [finalizer]);
+    const sent = await tryMutation({ method: 'PATCH', path, body }, deps);
+    const isBack = sent.ok && stringsAt(sent.value, 'metadata', 'finalizers').includes(finalizer);
+    return isBack ? { answer: 'undone' } : trialOf(sent);
+  }
+  // The namespace is sent unchanged: admission is asked, and nothing could be finalized by it.
+  const path = namespacePath(object.name);
+  const got = await deps.api.get(path, { signal: deps.signal });
+  if (!got.ok) return { answer: 'unknown', message: got.failure.message };
+  if (identity(got.value).uid !== object.uid)
+    return { answer: 'unknown', message: 'another object has the name now' };
+  const mutation = { method: 'PUT' as const, path: `${path}/finalize`, body: got.value };
+  return trialOf(await tryMutation(mutation, deps));
+}
+
+/**
+ * Sends a deletion as a dry run, with the UID as precondition, to see whether the API server would permit it. Objects of
+ * a namespace are deleted with the options of the namespace controller (pkg/controller/namespace/deletion).
+ */
+export async function tryDeletion(
+  { type, object: { namespace, name, uid } }: Wanted['deletions'][number],
+  deps: Reading,
+): Promise<Trial> {
+  const path = objectPath(type, namespace || undefined, name);
+  const options = { preconditions: { uid }, ...(namespace && { propagationPolicy: 'Background' }) };
+  const begunAt = performance.now();
+  const sent = await tryMutation(deleteRequest(path, options), deps);
+  const seconds = Math.round((performance.now() - begunAt) / 1_000);
+  if (sent.ok) return { answer: 'accepted', ...(seconds > 0 && { seconds }) };
+  // What was deleted meanwhile could be deleted.
+  return namespace !== '' && isDeletedOrReplaced(sent.failure)
+    ? { answer: 'accepted' }
+    : trialOf(sent);
+}
+
+/** Reports whether the object was deleted or replaced (apiserver, rest.BeforeDelete and storage's Preconditions.Check). */
+export function isDeletedOrReplaced({ kind, message }: ReadFailure): boolean {
+  return kind === 'not-found' || /UID in (?:the )?precondition/.test(message);
+}
+
+/** Sends a mutation, always as a dry run. */
+function tryMutation(mutation: Mutation, { api, signal }: Reading): Promise<Read<JsonObject>> {
+  return api.send({ ...mutation, dryRun: true }, { signal, timeoutMs: ADMISSION_MS });
+}
+
+function trialOf(sent: Read<unknown>): Trial {
+  if (sent.ok) return { answer: 'accepted' };
+  const { kind, message } = sent.failure;
+  const isAnswer = kind === 'forbidden' || kind === 'invalid' || kind === 'server-error';
+  const isRefusal = isAnswer && !NOT_ABOUT_THE_OWNER.test(message);
+  return { answer: isRefusal ? 'refused' : 'unknown', message };
+}
