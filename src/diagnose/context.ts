@@ -1,11 +1,5 @@
-import { listNames, listWords, shortQuote } from '../base/text.ts';
-import {
-  apiVersionOf,
-  groupOf,
-  isBuiltIn,
-  type TypeRef,
-  typeName,
-} from '../model/facts/metadata.ts';
+import { type NamespaceConditions, namespaceConditions } from '../model/conditions.ts';
+import { apiVersionOf, groupOf, type TypeRef, typeName } from '../model/facts/metadata.ts';
 import type { Finding, Remedy, Subject } from '../model/finding.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
 import {
@@ -23,43 +17,32 @@ import {
   type TypeContent,
   type WebhookFacts,
 } from '../model/snapshot.ts';
-import { type ParsedConditions, parseConditions } from './conditions.ts';
-import { remember } from './remember.ts';
+import { type ContentError, classifyErrorText } from './error-texts.ts';
 
-export {
-  apiVersionOf,
-  groupOf,
-  isBuiltIn,
-  itemsIn,
-  listNames,
-  listWords,
-  shortQuote,
-  type TypeRef,
-  typeName,
-  valueIn,
-};
+export { listNames, listWords, shortQuote } from '../base/text.ts';
+export { isBuiltIn } from '../model/facts/metadata.ts';
+export { apiVersionOf, groupOf, itemsIn, type TypeRef, typeName, valueIn };
 
 /** The input of a rule. Rules do no I/O. */
 export interface Context {
   now: Snapshot;
   /** An earlier snapshot of the same wait, to tell slow from stuck. */
   before: Snapshot | undefined;
-  conditions: ParsedConditions;
+  conditions: NamespaceConditions;
+  /** Why types could not be deleted, by the conditions of the namespace. */
+  contentErrors: ContentError[];
   /** `now.takenAt` in ms since the epoch: the server's clock. */
   nowMs: number;
 }
 
 export function contextOf(now: Snapshot, before?: Snapshot): Context {
-  return {
-    now,
-    before,
-    conditions: parseConditions(now.namespace.conditions),
-    nowMs: Date.parse(now.takenAt),
-  };
+  const conditions = namespaceConditions(now.namespace.conditions);
+  const contentErrors = classifyErrorText(conditions.contentFailure ?? '');
+  return { now, before, conditions, contentErrors, nowMs: Date.parse(now.takenAt) };
 }
 
 /** Snapshots of the other namespaces that held objects of this one wait for. */
-export function snapshotsBehind({ baseline, watched, dependents, ...now }: Snapshot): Snapshot[] {
+export function snapshotsBehind({ baseline, dependents, ...now }: Snapshot): Snapshot[] {
   return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
 }
 
@@ -77,7 +60,6 @@ export type Rule = (context: Context) => RuleResult[];
 export type RuleResult = Undefinable<
   Omit<Finding, 'id' | 'scope' | 'waitsFor'> & Partial<Pick<Finding, 'scope'> & Ties>
 >;
-
 type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
 /** The links of a finding to others. */
@@ -206,22 +188,9 @@ export function eventsAbout(
   );
 }
 
-/**
- * Returns all webhooks, each with the Service that answers it. The API server calls itself, as Service default/kubernetes, for
- * those that an extension API serves: the Service of that API answers (openshift/generic-admission-server).
- */
-export const webhooksOf = remember((context: Context): WebhookFacts[] => {
-  const { validatingWebhooks, mutatingWebhooks } = context.now.cluster;
-  return [...itemsIn(validatingWebhooks), ...itemsIn(mutatingWebhooks)].map((webhook) => {
-    const { service, servicePath = '' } = webhook;
-    if (service?.namespace !== 'default' || service.name !== 'kubernetes') return webhook;
-    const [, group, version] = /^\/apis\/([^/]+)\/([^/]+)\//.exec(servicePath) ?? [];
-    const api = extensionApis(context).find(
-      (one) => one.group === group && one.version === version,
-    );
-    return api === undefined ? webhook : { ...webhook, service: api.service };
-  });
-});
+export function webhooksOf({ now: { cluster } }: Context): WebhookFacts[] {
+  return [...itemsIn(cluster.validatingWebhooks), ...itemsIn(cluster.mutatingWebhooks)];
+}
 
 /** Returns the webhooks for which the API server calls a Service. */
 export function withService<T extends { service?: ServiceRef | undefined }>(all: readonly T[]) {

@@ -33,8 +33,6 @@ import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
-// What a held object waits for: other terminating objects, its pods, another of its finalizers, namespaces.
-
 /** A held object, and the texts that say what it waits for. */
 interface Waiting {
   context: Context;
@@ -96,17 +94,16 @@ export function objectsAwaited(
 
 /** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
 export function idsAwaited(context: Context, held: Held, owner?: Actor): string[] {
-  const texts = [
-    ...waitTexts(context, held, owner),
-    ...(owner === undefined ? [] : waitsInLog(context, held, owner)),
-  ];
+  const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
+  const texts = [...waitTexts(context, held, owner), ...lines.map(({ text }) => text)];
+  const told = texts.filter(isWaitText);
   return [
-    ...objectsAwaited(context, held, undefined, texts).flatMap((object) =>
+    ...objectsAwaited(context, held, undefined, told).flatMap((object) =>
       idsOfObject(context, object),
     ),
     ...idsOfPods(context, held),
-    ...texts.flatMap((text) => finalizerAwaited(held, text)),
-    ...idsBehind(context, held, texts),
+    ...told.flatMap((text) => finalizerAwaited(held, text)),
+    ...idsBehind(context, held, told),
   ];
 }
 
@@ -166,16 +163,6 @@ function waitTexts(context: Context, held: Held, owner?: Actor): string[] {
     .filter(isWaitText);
 }
 
-/** `"Waiting for the Gadget" Widget="team-1/db" Gadget="team-1/cache"`: the text has the kind, a field the name. */
-function waitsInLog(context: Context, held: Held, owner: Actor): string[] {
-  return currentLogLines(context, held, owner)
-    .map(({ text, beside }) => {
-      const named = beside.filter((one) => isKindNamed(text, one.split(' ', 1)[0] ?? ''));
-      return [text, ...named].join(' ');
-    })
-    .filter(isWaitText);
-}
-
 /** The end of a whole word, which is not the beginning of a longer name. */
 const NAME_END = '(?![\\w-]|[./]\\w)';
 const AWAITS =
@@ -183,45 +170,36 @@ const AWAITS =
 const STAYS =
   '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
 
-/**
- * Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or its kind with its name, with
- * the number of all that are terminating, or with a reference between both.
- */
+/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or its kind with its name or a reference. */
 function isAwaited(context: Context, held: Held, text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
-  const isOfKind = (clause: string): boolean => {
-    const alike = terminatingObjects(context).filter((one) => one.object.kind === object.kind);
-    const number = `(?<![\\w.-])${alike.length} ${kind}(?:e?s)?(?![\\w-])`;
-    return (
-      new RegExp(`(?<![\\w./-])${path}${name}|${number}`, 'i').test(clause) ||
-      held.objects.some((one) => isTied(context, one, object))
-    );
-  };
+  const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
   const named = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
+  const isTied = held.objects.some(
+    (one) =>
+      referencesTo(context, one, object).length + referencesTo(context, object, one).length > 0,
+  );
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
-    .some((clause) => named.test(clause) || (isKindNamed(clause, object.kind) && isOfKind(clause)));
-}
-
-function isTied(context: Context, a: ObjectFacts, b: ObjectFacts): boolean {
-  return referencesTo(context, a, b).length + referencesTo(context, b, a).length > 0;
+    .some(
+      (clause) =>
+        named.test(clause) || (isKindNamed(clause, object.kind) && (isTied || whole.test(clause))),
+    );
 }
 
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
 function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] {
-  const [object] = objects;
   const placeOf = (one: string): number =>
     text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`));
-  const [first] = (object?.finalizers ?? [])
-    .filter((one) => placeOf(one) >= 0)
-    .sort((a, b) => placeOf(a) - placeOf(b));
-  return object === undefined || first === undefined || first === finalizer
-    ? []
-    : idsOfHeld({ ...object, finalizers: [first] });
+  return objects.slice(0, 1).flatMap((object) => {
+    const named = object.finalizers.filter((one) => placeOf(one) >= 0);
+    const [first] = named.sort((a, b) => placeOf(a) - placeOf(b));
+    return first && first !== finalizer ? idsOfHeld({ ...object, finalizers: [first] }) : [];
+  });
 }
 
 /** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
@@ -250,10 +228,7 @@ function isNamespaceNamed(text: string, name: string): boolean {
   return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
 }
 
-/**
- * Reports whether an object stands for a namespace: it has a manifest of it, its status refers to it, or the namespace names
- * it in a label or annotation.
- */
+/** Reports whether an object stands for a namespace: by a manifest, by its status, or by a label or annotation of the namespace. */
 function standsFor(
   context: Context,
   held: Held,
@@ -262,13 +237,13 @@ function standsFor(
 ): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
   const isMade = references.some(
-    (one) =>
-      one.kind === 'Namespace' &&
-      one.name === namespace.name &&
-      (one.isMade || one.field.startsWith('status.')),
+    ({ kind, name, isMade: isManifest, field }) =>
+      kind === 'Namespace' &&
+      name === namespace.name &&
+      (isManifest || field.startsWith('status.')),
   );
-  const isOrphaned = settings.includes('spec.deletionPolicy=Orphan');
-  return isMade ? !isOrphaned : isLabelled(held, object, namespace);
+  if (!isMade) return isLabelled(held, object, namespace);
+  return !settings.includes('spec.deletionPolicy=Orphan');
 }
 
 /** Reports whether something else names a held object in a label or annotation of the object's project. */
@@ -292,10 +267,9 @@ function isLabelled(
 /** Returns the ids of the findings about terminating pods that the held object owns, directly or through others. */
 export function idsOfPods(context: Context, { objects }: Held): string[] {
   return terminatingPods(context)
-    .filter((pod) => {
-      const owners = new Set(ownersAbove(context, pod).map(({ uid }) => uid));
-      return objects.some(({ uid }) => owners.has(uid));
-    })
+    .filter((pod) =>
+      ownersAbove(context, pod).some(({ uid }) => objects.some((object) => object.uid === uid)),
+    )
     .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
 
@@ -306,27 +280,25 @@ const objectsByUid = remember(({ now }: Context) => {
 
 /** Returns the owners of an object and their owners. A hostile cluster may have circles. */
 function ownersAbove(context: Context, { ownerReferences }: ObjectFacts) {
-  const known = objectsByUid(context);
   const found = new Map(ownerReferences.map((owner) => [owner.uid, owner]));
   // A Map also visits the entries that are added meanwhile, each once.
   for (const uid of found.keys()) {
-    for (const owner of known.get(uid)?.ownerReferences ?? []) found.set(owner.uid, owner);
+    const above = objectsByUid(context).get(uid)?.ownerReferences ?? [];
+    for (const owner of above) found.set(owner.uid, owner);
   }
   return [...found.values()];
 }
 
 /** Returns the owners of terminating pods, such as a ReplicaSet or a Job, which tell whose pods they are. */
 export function ownersOfPods(context: Context): Wanted['partners'] {
-  return terminatingPods(context)
-    .slice(0, MAX_PODS)
-    .flatMap((pod) =>
-      ownersAbove(context, pod).flatMap((owner) =>
-        placesOf(servedType(context, owner), [pod.namespace], owner.name),
-      ),
-    );
+  const pods = terminatingPods(context).slice(0, 20);
+  return pods.flatMap((pod) =>
+    ownersAbove(context, pod).flatMap((owner) =>
+      placesOf(servedType(context, owner), [pod.namespace], owner.name),
+    ),
+  );
 }
 
-const MAX_PODS = 20;
 /** Types that wait for no other object, and whose content is never read. */
 const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 const MAX_TOLD = 3;
@@ -394,13 +366,13 @@ export function chainCutText(context: Context, held: Held): string | undefined {
   if (now.forecast !== undefined) return undefined;
   const isCut = (answer: Read<unknown> | undefined): boolean =>
     answer === undefined || (!answer.ok && answer.failure.kind === 'aborted');
-  const unread = [
-    ...namedOutside(context, held)
-      .filter((one) => isCut(now.partners[partnerKey({ ...one.type, ...one })]))
-      .map(({ type, name }) => `it names ${type.kind} ${name}, which`),
-    ...namespacesAwaited(context, held).map(({ name }) => `Namespace ${name}`),
-  ];
+  const [partner] = namedOutside(context, held).filter((one) =>
+    isCut(now.partners[partnerKey({ ...one.type, ...one })]),
+  );
+  if (partner) return `it names ${partner.type.kind} ${partner.name}, which was not read in time`;
+  const [behind] = namespacesAwaited(context, held);
+  if (behind) return `Namespace ${behind.name} was not read in time`;
   const details = held.objects.flatMap(({ uid }) => now.details[uid] ?? []);
-  if (details.length > 0 && details.every(isCut)) unread.push('its status');
-  return unread[0] && `${unread[0]} was not read in time`;
+  const isUnread = details.length > 0 && details.every(isCut);
+  return isUnread ? 'its status was not read in time' : undefined;
 }

@@ -181,8 +181,7 @@ const OF_AN_API = /^(?:unexpected-items|other|forbidden|unavailable|timeout)$/;
 
 /** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
 function forApis(context: Context): Part[] {
-  const { now, conditions } = context;
-  const errors = conditions.contentFailure?.errors ?? [];
+  const { now, conditions, contentErrors: errors } = context;
   const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
   const failing = [...failedGroups, ...conditions.discoveryFailures];
   const failsDiscovery = !now.discovery.ok || failing.length > 0;

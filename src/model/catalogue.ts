@@ -75,23 +75,24 @@ interface FinalizerHolder {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-/** Sorts the most specific entries first: exact names, then by the length of the text before the first `*`. */
+/** The most specific entries first: exact names, then by the length of the text before the first `*`. */
 const BY_WEIGHT = CATALOGUE.toSorted((a, b) => weightOf(b) - weightOf(a));
 
 function weightOf({ match }: CatalogueEntry): number {
-  const star = match.indexOf('*');
-  return star < 0 ? 1_000 : star;
+  return match.includes('*') ? match.indexOf('*') : 1_000;
 }
 
 /** Returns the entry for a finalizer on an object of this kind. */
 export function lookUpFinalizer(
   finalizer: string,
-  on: FinalizerHolder,
+  { kind, group }: FinalizerHolder,
 ): CatalogueEntry | undefined {
-  return BY_WEIGHT.find(
-    ({ match, on: kinds }) =>
-      matchesGlob(match, finalizer) && kinds.some((kind) => fitsKind(kind, on)),
-  );
+  const fits = (on: string): boolean => {
+    // Patterns apply to the Namespace object only where they name it: its finalizers have other purposes.
+    if (on === '*') return group !== '' || kind !== 'Namespace';
+    return on.startsWith('*.') ? `.${group}`.endsWith(on.slice(1)) : kind === on;
+  };
+  return BY_WEIGHT.find(({ match, on }) => matchesGlob(match, finalizer) && on.some(fits));
 }
 
 /**
@@ -107,10 +108,7 @@ export function leakOf(finalizer: string, on: FinalizerHolder): string | undefin
   return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
-/**
- * Reports whether the workload has the name of the entry's owner. Installers put the name of a release in front of
- * a chart's own name.
- */
+/** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */
 export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: string): boolean {
   return entry.workload.some(
     (known) =>
@@ -140,11 +138,4 @@ export function isExactWorkloadName({ workload }: CatalogueEntry, program: strin
 
 export function domainOf(finalizer: string): string {
   return finalizer.split('/')[0] as string;
-}
-
-function fitsKind(kind: string, on: FinalizerHolder): boolean {
-  const full = `${on.kind}.${on.group}`;
-  // Patterns apply to the Namespace object only where they name it: its finalizers have other purposes.
-  if (kind === '*') return full !== 'Namespace.';
-  return kind.startsWith('*.') ? full.endsWith(kind.slice(1)) : kind === on.kind;
 }

@@ -1,9 +1,9 @@
 import type { Condition } from './facts/metadata.ts';
 
 /**
- * The conditions that the namespace controller writes while it deletes (1.16 and later), taken apart. They
- * are hints beside the objects that were read: types that fail count as empty, and on 1.33 and later
- * all are False while a pod remains. A text that is not understood is ignored here; the report quotes it.
+ * The conditions that the namespace controller writes while it deletes (kube-controller-manager
+ * pkg/controller/namespace/deletion/status_condition_utils.go), taken apart. They are hints beside the objects that were
+ * read: types that fail count as empty, and on 1.33 and later all are False while a pod remains.
  */
 export interface NamespaceConditions {
   /** False when the namespace has none of them: it was not processed yet, or no controller processes it. */
@@ -19,19 +19,29 @@ export interface NamespaceConditions {
   contentFailure: string | undefined;
 }
 
-/**
- * Reads the conditions of a namespace (kube-controller-manager
- * pkg/controller/namespace/deletion/status_condition_utils.go).
- */
+const TYPES: ReadonlySet<string> = new Set([
+  'NamespaceDeletionDiscoveryFailure',
+  'NamespaceDeletionGroupVersionParsingFailure',
+  'NamespaceDeletionContentFailure',
+  'NamespaceContentRemaining',
+  'NamespaceFinalizersRemaining',
+]);
+
 export function namespaceConditions(conditions: readonly Condition[]): NamespaceConditions {
   // Anyone who can patch the status can add conditions.
   const own = conditions.filter(({ type }) => TYPES.has(type));
   const said = new Map(
     own.flatMap(({ type, status, message }) => (status === 'True' ? [[type, message]] : [])),
   );
+  const discovery = said.get('NamespaceDeletionDiscoveryFailure');
+  const [, groups] = SOME_GROUPS.exec(discovery ?? '') ?? [];
   return {
     present: own.length > 0,
-    ...failuresOfDiscovery(said.get('NamespaceDeletionDiscoveryFailure')),
+    discoveryFailures: (groups?.split(NEXT_GROUP) ?? []).flatMap((part) => {
+      const [prefix = '', group = '', version] = GROUP_VERSION.exec(part) ?? [];
+      return version === undefined ? [] : { group, version, error: part.slice(prefix.length) };
+    }),
+    discoveryRaw: groups === undefined ? discovery : undefined,
     remaining: entriesIn(said.get('NamespaceContentRemaining'), CONTENT, RESOURCE).map(
       ([resource = '', group = '', count]) => ({ group, resource, count: Number(count) }),
     ),
@@ -44,37 +54,15 @@ export function namespaceConditions(conditions: readonly Condition[]): Namespace
   };
 }
 
-const TYPES: ReadonlySet<string> = new Set([
-  'NamespaceDeletionDiscoveryFailure',
-  'NamespaceDeletionGroupVersionParsingFailure',
-  'NamespaceDeletionContentFailure',
-  'NamespaceContentRemaining',
-  'NamespaceFinalizersRemaining',
-]);
-
+/** `g/v: error, g/v: error` (client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed). */
 const SOME_GROUPS =
   /^(?:Discovery failed for some groups, \d{1,9} failing: )?unable to retrieve the complete list of server APIs: (.*)$/s;
+const NEXT_GROUP = /, (?=(?:[a-z0-9.-]+\/)?v\d\w*: )/;
 const GROUP_VERSION = /^(?:([a-z0-9.-]+)\/)?([a-z0-9-]+): /;
-
-/** Parses `g/v: error, g/v: error` (client-go discovery/discovery_client.go, ErrGroupDiscoveryFailed). */
-function failuresOfDiscovery(
-  message: string | undefined,
-): Pick<NamespaceConditions, 'discoveryFailures' | 'discoveryRaw'> {
-  const [, list] = SOME_GROUPS.exec(message ?? '') ?? [];
-  const parts = list?.split(/, (?=(?:[a-z0-9.-]+\/)?v\d\w*: )/) ?? [];
-  const discoveryFailures = parts.flatMap((part) => {
-    const [prefix = '', group = '', version] = GROUP_VERSION.exec(part) ?? [];
-    return version === undefined ? [] : { group, version, error: part.slice(prefix.length) };
-  });
-  return { discoveryFailures, discoveryRaw: list === undefined ? message : undefined };
-}
-
 const CONTENT = /^Some resources are remaining: /;
 // The core group is empty and leaves the dot: "pods. has 5 resource instances".
 const RESOURCE = /^([^.\s]+)\.(\S*) has (\d{1,9}) resource instances$/;
-/** The second pattern is the first version of this condition (kubernetes#82189). */
-const FINALIZERS =
-  /^(?:Some content in the namespace has finalizers remaining|Some finalizers are remaining): /;
+const FINALIZERS = /^Some content in the namespace has finalizers remaining: /;
 const FINALIZER = /^(\S+) in (\d{1,9}) resource instances$/;
 
 /** Splits a message into entries, each as the groups of the pattern; without its prefix it has none. */

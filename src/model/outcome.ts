@@ -30,30 +30,22 @@ export interface Policy {
 export const VERDICTS = ['pass', 'warn', 'fail'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/**
- * Returns the verdict of an outcome. The switch has no default case: a new outcome must not compile until its
- * verdict is decided here.
- */
-export function verdictOf(outcome: Outcome, policy: Policy): Verdict {
-  switch (outcome) {
-    case 'clear':
-    case 'deleted':
-      return 'pass';
-    case 'recreated':
-    case 'forced':
-      return 'warn';
-    case 'not-found':
-      return policy.ifNotFound === 'ok' ? 'pass' : 'fail';
-    case 'progressing':
-      return policy.failOn === 'not-deleted' ? 'fail' : 'warn';
-    case 'stuck':
-    case 'inconclusive':
-    case 'would-hang':
-    case 'not-terminating':
-      return policy.failOn === 'never' ? 'warn' : 'fail';
-    case 'cancelled':
-      return 'fail';
-  }
+export function verdictOf(outcome: Outcome, { failOn, ifNotFound }: Policy): Verdict {
+  const hang = failOn === 'never' ? 'warn' : 'fail';
+  const verdicts: Record<Outcome, Verdict> = {
+    clear: 'pass',
+    deleted: 'pass',
+    'not-found': ifNotFound === 'ok' ? 'pass' : 'fail',
+    recreated: 'warn',
+    forced: 'warn',
+    progressing: failOn === 'not-deleted' ? 'fail' : 'warn',
+    'not-terminating': hang,
+    inconclusive: hang,
+    'would-hang': hang,
+    stuck: hang,
+    cancelled: 'fail',
+  };
+  return verdicts[outcome];
 }
 
 /**
@@ -63,8 +55,7 @@ export function verdictOf(outcome: Outcome, policy: Policy): Verdict {
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
     OUTCOMES.indexOf(outcome) + (verdictOf(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
-  const [first = 'deleted', ...others] = outcomes;
-  return others.reduce((worst, next) => (rank(next) > rank(worst) ? next : worst), first);
+  return outcomes.toSorted((a, b) => rank(b) - rank(a))[0] ?? 'deleted';
 }
 
 /** Returns the outcome of a namespace that is not deleted at the timeout. The first condition that holds decides. */
@@ -89,38 +80,25 @@ export function forecastOf(
   }
   const roots = findingsOf(diagnosis, diagnosis.rootCauses);
   if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
-  // The owner is unknown or would run outside of the cluster, or something could not be read.
   return roots.length > 0 || diagnosis.notInspected.length > 0 ? 'inconclusive' : 'clear';
 }
 
 /**
- * Reports whether the finding leaves open whether the owner will act. An owner that is most likely missing is none: it is
- * named, and the forecast says "most likely" as well, unless it was not in the namespace and may run outside of the cluster.
+ * Reports whether the finding leaves open whether the owner will act: it is unknown, or it is most likely missing and may
+ * run where it is not visible (a hosted control plane, k3s, a cloud), as the controller of a built-in type does.
  */
-function isOpenQuestion(finding: Finding): boolean {
-  const { code, certainty, scope } = finding;
-  return (
-    certainty === 'unknown' ||
-    (code === 'owner-missing' &&
-      certainty === 'likely' &&
-      scope !== 'namespace' &&
-      mayRunElsewhere(finding))
-  );
-}
-
-/**
- * Reports whether the missing owner may run where it is not visible (a hosted control plane, k3s, a cloud): only the
- * controller of a built-in type, unless it is a product that is installed as a workload of the cluster.
- */
-function mayRunElsewhere({ finalizer = '', subject }: Finding): boolean {
+function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Finding): boolean {
   const { apiVersion, kind } = subject;
+  if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace') {
+    return certainty === 'unknown';
+  }
   if (kind === 'CustomResourceDefinition') return false;
   const known = lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) });
-  const isInstalled = known?.workload.some(({ name }) => !CONTROL_PLANE.test(name)) === true;
-  return kind === 'Namespace' || !isInstalled || /\bmanaged\b/.test(known.owner);
+  const isInstalled = known?.workload.some(
+    ({ name }) => !/^(?:kube|cloud)-controller-manager$/.test(name),
+  );
+  return kind === 'Namespace' || isInstalled !== true || /\bmanaged\b/.test(known?.owner ?? '');
 }
-
-const CONTROL_PLANE = /^(?:kube|cloud)-controller-manager$/;
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {
   return kind !== 'none' && kind !== 'unknown';
@@ -143,31 +121,27 @@ const PERMANENT: readonly FindingCode[] = [
   'storage-unreadable',
 ];
 
-/**
- * Reports whether waiting longer is useless: at least one of the causes is proven and cannot heal by itself.
- */
+/** Reports whether waiting longer is useless: at least one of the causes is proven and cannot heal by itself. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
   return findingsOf(diagnosis, diagnosis.rootCauses).some(
-    (root) => PERMANENT.includes(root.code) && isProven(root),
+    ({ code, certainty }) =>
+      PERMANENT.includes(code) &&
+      (code.startsWith('owner-') ? certainty === 'proven' : certainty !== 'unknown'),
   );
 }
 
-/** Reports whether a root cause is proven. For a finding about an owner only its certainty decides. */
-function isProven({ code, certainty }: Finding): boolean {
-  return code.startsWith('owner-') ? certainty === 'proven' : certainty !== 'unknown';
-}
-
 /** Explains why the namespace may still be progressing, or why that could not be observed. */
-export function movingReason({ movement }: Diagnosis): string | undefined {
-  if (movement.kind === 'unknown')
-    return 'it was examined only once, which does not show whether its deletion makes progress';
-  return movement.kind === 'none' ? undefined : 'its deletion still makes progress';
+export function movingReason({ movement: { kind } }: Diagnosis): string | undefined {
+  if (kind === 'none') return undefined;
+  return kind === 'unknown'
+    ? 'it was examined only once, which does not show whether its deletion makes progress'
+    : 'its deletion still makes progress';
 }
 
 /** The changes that the inputs permit. */
 export interface ForcePolicy {
-  mode: 'off' | ForceMode;
+  mode: 'off' | ActivePolicy['mode'];
   /** Patterns of namespaces that may be forced. */
   namespaces: string[];
   /** A label that the namespace must have. */
@@ -180,9 +154,7 @@ export interface ForcePolicy {
   orphans: 'refuse' | 'accept';
 }
 
-type ForceMode = 'plan' | 'objects' | 'namespace';
-
-export type ActivePolicy = ForcePolicy & { mode: ForceMode };
+export type ActivePolicy = Omit<ForcePolicy, 'mode'> & { mode: 'plan' | 'objects' | 'namespace' };
 
 export function isActive(policy: ForcePolicy): policy is ActivePolicy {
   return policy.mode !== 'off';

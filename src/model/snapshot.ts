@@ -55,11 +55,6 @@ export interface Snapshot {
    * input `owner-logs` allows it.
    */
   logs?: Record<string, Read<string[]>>;
-  /**
-   * Number of objects that each finalizer held while the gate waited and the same API groups remained, by the
-   * namespace's conditions; oldest first.
-   */
-  watched?: WatchedFinalizer[];
   /** Workloads, permissions and warnings from before the deletion, if the gate began early enough. */
   baseline?: Baseline;
   /** The facts that a forecast adds; absent in a namespace that is being deleted. */
@@ -70,12 +65,6 @@ export interface Snapshot {
 
 /** The parts of a snapshot that are read for each namespace; the other parts are of the cluster, or of single objects. */
 export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
-
-export interface WatchedFinalizer {
-  finalizer: string;
-  /** An entry for each change. `at`: ISO 8601, by the server's clock. */
-  counts: { at: string; count: number }[];
-}
 
 /**
  * Facts that a forecast adds. The namespace still has all its objects: `content` and `pods` are what would be

@@ -1,4 +1,4 @@
-import { type JsonObject, stringAt } from '../base/json.ts';
+import type { JsonObject } from '../base/json.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission.ts';
 import { apiServiceFacts, definitionDetail, definitionFacts } from './facts/apis.ts';
 import {
@@ -10,6 +10,7 @@ import {
   serviceFacts,
 } from './facts/cluster.ts';
 import { namespaceFacts, type TypeRef } from './facts/metadata.ts';
+import { shape, text } from './facts/shape.ts';
 import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
 /**
@@ -60,14 +61,16 @@ function plural(kind: string): string {
 const workloads = (apiVersion: string, kind: string) =>
   source(apiVersion, kind, workloadFacts(apiVersion, kind));
 const webhooks = (kind: string) => source(ADMISSION, kind, webhookFacts(kind));
-const policies = (kind: string) => source(ADMISSION, kind, policyFacts(kind), { isOptional: true });
+const isOptional = true;
+const policies = (kind: string) => source(ADMISSION, kind, policyFacts(kind), { isOptional });
 const policyBindings = (kind: string) =>
-  source(ADMISSION, kind, policyBindingFacts, { isOptional: true });
+  source(ADMISSION, kind, policyBindingFacts, { isOptional });
 
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
 export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
+const CSV = 'ClusterServiceVersion';
 
 /** Collections of the whole cluster that a diagnosis may need. */
 export const CLUSTER_SOURCES = {
@@ -95,27 +98,20 @@ export const CLUSTER_SOURCES = {
   leases: source('coordination.k8s.io/v1', 'Lease', leaseFacts, {
     fieldSelector: 'metadata.namespace!=kube-node-lease',
   }),
-  // Their schemas make CRDs the largest objects of a cluster.
-  conversions: source(
-    ...CRDS,
-    (item) => [definitionDetail(item)].filter((one) => one.conversionService !== undefined),
-    { limit: 50 },
-  ),
+  conversions: source(...CRDS, conversionFacts, { limit: 50 }),
   // OLM copies each ClusterServiceVersion into every namespace.
-  clusterServiceVersions: source(
-    'operators.coreos.com/v1alpha1',
-    'ClusterServiceVersion',
-    clusterServiceVersionFacts,
-    { labelSelector: '!olm.copiedFrom', limit: 50, isOptional: true },
-  ),
+  clusterServiceVersions: source('operators.coreos.com/v1alpha1', CSV, clusterServiceVersionFacts, {
+    ...{ labelSelector: '!olm.copiedFrom', limit: 50, isOptional },
+  }),
   // A single node shows whether the nodes are a cloud provider's, whose controllers are not visible in the cluster.
-  providerNodes: source(
-    'v1',
-    'Node',
-    (node) => ({ providerId: stringAt(node, 'spec', 'providerID') ?? '' }),
-    { label: 'nodes', limit: 1, maxItems: 1 },
-  ),
+  providerNodes: source('v1', 'Node', shape({ providerId: text('spec.providerID') }), {
+    ...{ label: 'nodes', limit: 1, maxItems: 1 },
+  }),
 };
+
+function conversionFacts(item: JsonObject) {
+  return [definitionDetail(item)].filter((one) => one.conversionService !== undefined);
+}
 
 /** Collections of one namespace. */
 export const NAMESPACE_SOURCES = {

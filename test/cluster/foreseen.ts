@@ -451,7 +451,7 @@ const STARTED_WITH: Record<string, [container: JsonObject, says: string]> = {
   ],
   'namespaces from a ConfigMap': [
     { env: [{ name: 'WATCH_NAMESPACE', valueFrom: fromConfig }] },
-    'started with WATCH_NAMESPACE from ConfigMap settings',
+    'not read: WATCH_NAMESPACE from ConfigMap settings',
   ],
 };
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseConditions } from '../../src/diagnose/conditions.ts';
+import { namespaceConditions } from '../../src/model/conditions.ts';
 import type { Condition } from '../../src/model/snapshot.ts';
 import { GREEN_CONDITIONS } from '../stub/green-conditions.ts';
 import { expectPairs } from '../stub/pairs.ts';
@@ -9,7 +9,7 @@ function isTrue(type: string, message: string): Condition {
   return { type, status: 'True', reason: 'Whatever', message };
 }
 
-describe('parseConditions', () => {
+describe('namespaceConditions', () => {
   const nothing = { discoveryFailures: [], remaining: [], finalizersRemaining: [] };
 
   test.each([
@@ -24,24 +24,13 @@ describe('parseConditions', () => {
       present: false,
     },
   ])('finds nothing in a namespace $what', ({ given, present }) => {
-    expect(parseConditions(given)).toEqual({ present, ...nothing });
-  });
-
-  test('parses the same conditions only once', () => {
-    const given = [
-      isTrue(
-        'NamespaceContentRemaining',
-        'Some resources are remaining: pods. has 5 resource instances',
-      ),
-    ];
-    expect(parseConditions(given)).toBe(parseConditions(given));
-    expect(parseConditions([...given])).toEqual(parseConditions(given));
+    expect(namespaceConditions(given)).toEqual({ present, ...nothing });
   });
 
   test('reads what namespace controllers write', () =>
     expectPairs('conditions.txt', (line) => {
       const [, type = '', message = ''] = /^(\w+): (.*)$/.exec(line) ?? [];
-      const parsed = Object.entries(parseConditions([isTrue(type, message)]));
+      const parsed = Object.entries(namespaceConditions([isTrue(type, message)]));
       return Object.fromEntries(parsed.filter(([, value]) => value !== true && `${value}` !== ''));
     }));
 
@@ -60,7 +49,9 @@ describe('parseConditions', () => {
           { maxLength: 8 },
         ),
         (given) => {
-          expect(parseConditions(given).present).toBe(given.some(({ type }) => type !== 'Other'));
+          expect(namespaceConditions(given).present).toBe(
+            given.some(({ type }) => type !== 'Other'),
+          );
         },
       ),
     );
@@ -84,7 +75,7 @@ describe('parseConditions', () => {
       'Failed to delete all resource types, 7 remaining: ',
       'Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: ',
     ]) {
-      parseConditions(types.map((type) => isTrue(type, prefix + text)));
+      namespaceConditions(types.map((type) => isTrue(type, prefix + text)));
     }
     // 30 messages: anything quadratic in 100 kB takes minutes and runs into the limit for what hangs.
   });

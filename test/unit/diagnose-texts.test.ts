@@ -273,9 +273,6 @@ test('a container that is started again and again says first why it ended', () =
     'ended before for lack of memory: OOMKilled, exit code 137',
     'waiting: CrashLoopBackOff: back-off 5m0s',
   ]);
-  // It has not been started since: the image is what keeps it from running now.
-  const renamed = pod('ImagePullBackOff', { reason: 'Error', exitCode: 1 });
-  expect(renamed.troubles[0]).toBe('waiting: ImagePullBackOff: back-off 5m0s');
 
   const context = contextOf(readRecordedLook('S3').now);
   const actor = actorsOf(context).find(({ wanted }) => wanted === 0);
@@ -290,7 +287,6 @@ test('a container that is started again and again says first why it ended', () =
     return backendRemedies(context, backend, { object, caBundle: '' })[0]?.text;
   };
   expect(fixWith(killed)).toMatch(/^Raise the memory limit of Deployment \S+, which is behind/);
-  expect(fixWith(renamed)).toMatch(/^Make Deployment \S+ ready, which is behind/);
 });
 
 test('the caBundle of a conversion is a field of its CRD, and its annotation is read there', () => {

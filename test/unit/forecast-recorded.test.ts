@@ -49,7 +49,7 @@ const PUTS_BACK = 'S46';
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
     S100-over S42 log-foreign-writer-well S61-alive S66-this-object S71 class-in-name agent-there
-    bound-as-group chain-users awaits-what-it-names cloud-static store-works S63-variable keda-paused
+    bound-as-group chain-users awaits-what-it-names cloud-static store-works keda-paused
     other-classes log-of-parent one-replica paused-by-no paused-capital progress-not-found progress-of-expired`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,

@@ -46,50 +46,9 @@ const widgets = (given: number | Group, finalizers = [CLEANUP]) =>
 const maps = (given: number | Group, finalizers = [CLEANUP]) =>
   group(CONFIG_MAPS, finalizers, typeof given === 'number' ? { count: given } : given);
 const W = (...groups: ObjectGroup[]): TypeContent => contentOf(WIDGETS, groups);
-/** So many of another API group. */
-const X = (count: number): TypeContent => {
-  const type = { ...WIDGETS, group: 'other.example.com' };
-  return contentOf(type, count === 0 ? [] : [group(type, [CLEANUP], { count })]);
-};
 /** ConfigMaps, so many of them queued. */
 const C = (queued: number, ...groups: ObjectGroup[]): TypeContent =>
   contentOf(CONFIG_MAPS, groups, queued);
-
-describe('objects that the watch reported', () => {
-  const NOW = Date.parse(snapshot({}).takenAt);
-  /** Counts at so many seconds before the last look. */
-  const seen = (...counts: [secondsAgo: number, count: number][]) => [
-    {
-      finalizer: CLEANUP,
-      counts: counts.map(([secondsAgo, count]) => ({
-        at: new Date(NOW - secondsAgo * 1_000).toISOString(),
-        count,
-      })),
-    },
-  ];
-  const still = [W(widgets(4))];
-
-  test.each<[what: string, watched: ReturnType<typeof seen>, is: Movement['kind']]>([
-    ['6, 5, 4: the next one is not late', seen([150, 6], [100, 5], [50, 4]), 'shrinking'],
-    ['6, 5, 4: the pace does not explain the pause', seen([300, 6], [290, 5], [200, 4]), 'none'],
-    ['one step is no pace', seen([60, 5], [30, 4]), 'none'],
-    ['the queue has become longer since', seen([90, 5], [60, 3], [30, 4]), 'none'],
-    ['after a rise it falls twice', seen([90, 3], [80, 6], [60, 5], [40, 4]), 'shrinking'],
-    ['more is there than was counted', seen([90, 4], [60, 3], [30, 2]), 'none'],
-    ['nothing was counted', seen(), 'none'],
-  ])('%s', (_, watched, is) => {
-    expect(diagnose(snapshot({ content: still, watched }), earlier(still)).movement.kind).toBe(is);
-  });
-
-  test('is no movement if a pass of the namespace controller failed', () => {
-    const watched = seen([150, 6], [100, 5], [50, 4]);
-    const namespace = namespaceFacts({
-      conditions: conditions(condition('NamespaceDeletionContentFailure', 'True', 'some error')),
-    });
-    const now = snapshot({ content: still, watched, namespace });
-    expect(diagnose(now, earlier(still)).movement.kind).not.toBe('shrinking');
-  });
-});
 
 describe('movementOf', () => {
   test('is unknown after a single observation', () => {
@@ -110,30 +69,6 @@ describe('movementOf', () => {
       'another group of the same type went away',
       [C(0, maps(1), maps(9, [OTHER]))],
       [C(0, maps(1))],
-      NONE,
-    ],
-    [
-      'another type went away that had the same finalizer',
-      [W(widgets(2)), C(0, maps(1))],
-      [W(), C(0, maps(1))],
-      shrinking(3, 1),
-    ],
-    [
-      'the same, of another API group: a product gives all its finalizers one name',
-      [W(widgets(2)), X(2)],
-      [W(widgets(2)), X(0)],
-      NONE,
-    ],
-    [
-      'another type went away that had another finalizer',
-      [W(widgets(2, [OTHER])), C(0, maps(1))],
-      [W(), C(0, maps(1))],
-      NONE,
-    ],
-    [
-      'another type with the same finalizer cannot be read any more',
-      [W(widgets(2)), C(0, maps(1))],
-      [unreadable(WIDGETS), C(0, maps(1))],
       NONE,
     ],
     [

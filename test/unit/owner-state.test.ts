@@ -333,9 +333,6 @@ test.each<[string, unknown, boolean]>([
   ['enableDeletionProtection', true, true],
   ['disableApiTermination', true, true],
   ['termination-lock', 'enabled', true],
-  ['maintenanceMode', 'on', true],
-  ['example.com/allow-delete', 'false', true],
-  ['deletionAllowed', 'no', true],
   ['preventDestroy', false, false],
   ['enableDeletionProtection', false, false],
   ['disableDeletionProtection', true, false],
@@ -401,24 +398,10 @@ test('a forecast asks about protections of the owner, and of nobody else', () =>
   ]);
 });
 
-const fromConfig = { configMapKeyRef: { name: 'settings', key: 'namespaces' } };
-
 test.each<[object, string[] | undefined]>([
   [{ args: ['--dry-run'] }, ['--dry-run']],
   [{ args: ['--dry-run=false'] }, undefined],
   [{ args: ['--disabled-controllers=a,b'] }, ['--disabled-controllers=a,b']],
-  [
-    { env: [{ name: 'WATCH_NAMESPACE', valueFrom: fromConfig }] },
-    ['WATCH_NAMESPACE from ConfigMap settings'],
-  ],
-  [
-    {
-      args: ['--watch-namespace=$(PLACES)'],
-      env: [{ name: 'PLACES', valueFrom: { secretKeyRef: { name: 'settings', key: 'a' } } }],
-    },
-    ['--watch-namespace from Secret settings'],
-  ],
-  [{ env: [{ name: 'LOG_LEVEL', valueFrom: fromConfig }] }, undefined],
   [{ env: [{ name: 'WATCH_NAMESPACE', value: 'shop' }] }, undefined],
 ])('%j limits a controller by %j', (container, expected) => {
   const template = { spec: { containers: [{ name: 'manager', ...container }] } };

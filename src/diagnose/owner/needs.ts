@@ -509,13 +509,13 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 function tasksOf({ now }: Context, held: Held): string[] {
   if (knownNeeds(held) !== undefined) return [];
   const uids = new Set(held.objects.map(({ uid }) => uid));
-  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
-  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
   const jobs = itemsIn(now.cluster.jobs).filter(({ owner }) => owner && uids.has(owner.uid));
   const pods = itemsIn(now.forecast?.present.pods).filter(
     (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uids.has(uid)),
   );
   const tasks = [...jobs.map((one) => `Job ${one.name}`), ...pods.map((one) => `Pod ${one.name}`)];
+  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
+  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
   return [
     ...[...new Set(fields)].map((field) => `a Pod (${field})`),
     ...tasks.slice(0, 3).map((name) => `something like ${name}, which it made for this object`),

@@ -425,11 +425,10 @@ const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
 
 /**
  * Reports whether a text is about other work than the removal: work that has ended (a failed backup can
- * still be deleted), or work beside which the state is healthy.
+ * still be deleted), or no clean-up.
  */
-function isAboutOtherWork({ besideHealthy, endedAt }: ObjectDetail, words: string): boolean {
-  const isOther =
-    endedAt !== undefined || besideHealthy?.includes(words) === true || OTHER_WORK.test(words);
+function isAboutOtherWork({ endedAt }: ObjectDetail, words: string): boolean {
+  const isOther = endedAt !== undefined || OTHER_WORK.test(words);
   return isOther && !ABOUT_REMOVAL.test(words.replace(NAMESPACE_ENDS, ''));
 }
 

@@ -1,6 +1,5 @@
 import { lowerFirst, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { SETTINGS } from '../../model/facts/programs.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
@@ -718,7 +717,6 @@ function showsNoReason(owner: Signs): Found {
         ...questions,
         ...untried,
         `searched: its status and Events${searched}`,
-        ...(actor.limits ?? []).filter(isSettings).map(settingsText),
       ],
       quote: isQuoted ? quote : state.endsWith(doubted ?? '\n') ? doubted : undefined,
       certainty: isSure ? certainty : 'likely',
@@ -753,21 +751,14 @@ const MANY_RESTARTS = 3;
 function limitsOf(context: Context, held: Held, actor: Actor): string[] {
   const names = [held.type.kind.toLowerCase(), held.type.resource];
   // A controller that wrote the status handles the object, whatever its settings say.
-  const hasWritten = held.objects.some(({ statusWriters }) => statusWriters.length > 0);
-  const own = (actor.limits ?? [])
-    .filter((limit) => {
-      const [, place] = /_NAMESPACE=(.+)$/.exec(limit) ?? [];
-      // What a single namespace is for only hindsight asks.
-      if (place !== undefined) return mayLeaveOut(context, place);
-      const words = limit.toLowerCase().split(/[=,]/);
-      if (LISTS_TYPES.test(limit)) return words.some((one) => names.includes(one));
-      return !isSettings(limit) || (isForeseen(context, held) && !hasWritten);
-    })
-    .map((limit) =>
-      isSettings(limit)
-        ? settingsText(limit)
-        : `it was started with ${limit}, which may leave it out`,
-    );
+  const isOpen = isForeseen(context, held) && held.objects.every((one) => !one.statusWriters[0]);
+  const own = (actor.limits ?? []).flatMap((limit) => {
+    if (!limit.startsWith('--'))
+      return isOpen ? [`it has settings that this gate does not read: ${limit}`] : [];
+    const words = limit.toLowerCase().split(/[=,]/);
+    const isMeant = !LISTS_TYPES.test(limit) || words.some((one) => names.includes(one));
+    return isMeant ? [`it was started with ${limit}, which may leave it out`] : [];
+  });
   if (actor.kind === 'CronJob') own.push('it may act only while its schedule runs a Job');
   const ready = actor.pods.filter((pod) => pod.ready);
   const crashed = ready.flatMap(({ containers = [] }) =>
@@ -785,25 +776,8 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
   return own;
 }
 
-/** Reports whether an argument or variable says where further settings are, which this gate does not read. */
-function isSettings(limit: string): boolean {
-  return SETTINGS.test(limit.replace(/=.*/s, ''));
-}
-
-const settingsText = (limit: string): string =>
-  `it has settings that this gate does not read: ${limit}`;
-
 /** A limit that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
-
-/** Reports whether a setting is another namespace that exists. */
-function mayLeaveOut({ now }: Context, place: string): boolean {
-  return (
-    now.forecast === undefined &&
-    place !== now.namespace.name &&
-    itemsIn(now.cluster.namespaces).some(({ name }) => name === place)
-  );
-}
 
 /** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
 function podTroubles({ now }: Context, { namespace, pods }: Actor): string[] {

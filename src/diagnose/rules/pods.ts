@@ -336,7 +336,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
-  const refused = (staying.length === 0 ? [] : (context.conditions.contentFailure?.errors ?? []))
+  const refused = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
     .map((error) => admissionResult(context, error, 'DELETE of pods'));
   const deletion = withRole('now', {

@@ -58,9 +58,8 @@ import { endpointOf } from './apis.ts';
  * could not list.
  */
 export function failingTypes(context: Context): RuleResult[] {
-  const { contentFailure } = context.conditions;
   return [
-    ...(contentFailure?.errors ?? []).flatMap((error) => errorResults(context, error)),
+    ...context.contentErrors.flatMap((error) => errorResults(context, error)),
     ...context.now.content.flatMap((content) => failedListResults(context, content)),
     ...foreseenFailures(context),
   ].map((result) => ({ ...result, blocksNamespace: true }));

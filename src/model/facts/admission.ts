@@ -29,23 +29,19 @@ const matchRule = shape({
   scope: text('scope', '*'),
 });
 
-/**
- * Reports whether CEL text reads the user of a request. Then the answer to a request of the gate does not hold
- * for other users (KEP-3488).
- */
-const readsUser = (path: string) => mentions(path, /\brequest\.\??userInfo\b|\bauthorizer\b/);
-/** Reports whether an expression reads fields of a request that differ in a dry run. */
-const readsDryRun = (path: string) =>
-  mentions(path, /\brequest\.\??dryRun\b|\boptions\.\??(?:dryRun|preconditions)\b/) as Field<
-    boolean | undefined
-  >;
-/** Reports whether an expression may give another answer once the object or its namespace is terminating. */
-const readsDeletion = (path: string) =>
-  mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/);
-
 export function mentions(path: string, words: RegExp): Field<boolean> {
   return fieldAt(path, (expressions) => words.test(JSON.stringify(expressions ?? null)));
 }
+
+/** Whether expressions may give another user, a request that is no dry run, or a terminating object another answer (KEP-3488). */
+const dependencies = (path: string) => ({
+  dependsOnUser: mentions(path, /\brequest\.\??userInfo\b|\bauthorizer\b/),
+  dependsOnDeletion: mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/),
+  dependsOnDryRun: mentions(
+    path,
+    /\brequest\.\??dryRun\b|\boptions\.\??(?:dryRun|preconditions)\b/,
+  ) as Field<boolean | undefined>,
+});
 
 const webhook = shape({
   /** Name, from `webhooks[].name`. */
@@ -53,25 +49,19 @@ const webhook = shape({
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),
   service: ifAny('clientConfig.service', serviceRef),
-  /** Path that the API server calls there. Absent in snapshots that were recorded earlier. */
-  servicePath: textIfAny('clientConfig.service.path'),
   /** The Service whose DNS name is the host of `url`. Whether the API server resolves that name is not known. */
   serviceInUrl: (object) => serviceInUrl(stringAt(object, 'clientConfig', 'url')),
   rules: each('rules', matchRule),
   namespaceSelector: selector('namespaceSelector'),
   objectSelector: selector('objectSelector'),
-  /** CEL conditions, which only the API server can evaluate. */
   matchConditions: textOfEach('matchConditions', 'expression'),
-  dependsOnUser: readsUser('matchConditions'),
-  dependsOnDeletion: readsDeletion('matchConditions'),
-  /** Absent in snapshots that were recorded earlier. */
-  dependsOnDryRun: readsDryRun('matchConditions'),
+  ...dependencies('matchConditions'),
 });
 
 const registration = shape({ ...NAME, uid: text('metadata.uid'), caInjection });
 
-/** A webhook; `index` is its position in the configuration. */
 export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
+/** Reads the webhooks of a configuration; `index` is the position of each. */
 export function webhookFacts(kind: string) {
   return (object: JsonObject) => {
     const configuration = { kind, ...registration(object) };
@@ -86,10 +76,7 @@ const policy = shape({
   rules: each('spec.matchConstraints.resourceRules', matchRule),
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
-  dependsOnUser: readsUser('spec'),
-  dependsOnDeletion: readsDeletion('spec'),
-  /** Absent in snapshots that were recorded earlier. */
-  dependsOnDryRun: readsDryRun('spec'),
+  ...dependencies('spec'),
   matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
   /** Validations. Absent in snapshots that were recorded earlier. */
   validations: each(

@@ -50,10 +50,7 @@ export type LeaseFacts = ReturnType<typeof leaseFacts>;
 export const leaseFacts = shape({
   ...PLACED,
   holder: textIfAny('spec.holderIdentity'),
-  /**
-   * Time of the last renewal, by the server's clock (managedFields), which is the same for all nodes. The
-   * holder's own time is used only if the server has none.
-   */
+  /** Time of the last renewal, by the server's clock (managedFields) where it has one. */
   renewTime: (lease): string | undefined =>
     stringAt(lastWrite(lease, 'f:spec', 'f:renewTime'), 'time') ??
     stringAt(lease, 'spec', 'renewTime'),
@@ -72,27 +69,28 @@ export const clusterServiceVersionFacts = shape({
 export type NodeFacts = ReturnType<typeof nodeFacts>;
 export function nodeFacts(object: JsonObject) {
   const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
-  const deletionTimestamp = stringAt(object, 'metadata', 'deletionTimestamp');
   return {
-    name: stringAt(object, 'metadata', 'name') ?? '',
+    ...nodeIdentity(object),
     /** Status of the Ready condition: "True", "False" or "Unknown"; undefined if there is none. */
     ready: ready?.status,
     readyReason: ready && `${ready.reason}: ${ready.message}`,
     readySince: ready?.lastTransitionTime,
-    taints: textOfEach('spec.taints', 'key')(object),
-    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
   };
 }
 
-/**
- * Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation.
- * The namespace controller deletes objects of all types. Other verbs show nothing.
- */
+const nodeIdentity = shape({
+  ...NAME,
+  taints: textOfEach('spec.taints', 'key'),
+  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
+});
+
+/** Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation. */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
 
 /** Resources of a rule that include tokens of ServiceAccounts; `*` includes all subresources. */
 export const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
-const TASKS = /^(?:pods|jobs|\*)$/;
+/** Whose creation is kept: the token of an account, and the pods in which a clean-up may run. */
+const CREATED = new RegExp(`${TOKENS.source}|^(?:pods|jobs)$`);
 
 /** A rule that permits watching or changing objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
@@ -100,11 +98,8 @@ const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
   resources: texts('resources'),
   resourceNames: texts('resourceNames'),
-  // A token of a ServiceAccount lets its holder act as that account. A clean-up may run in a Pod that its owner creates.
   verbs: (rule) => {
-    const isCreationKept = stringsAt(rule, 'resources').some(
-      (name) => TOKENS.test(name) || TASKS.test(name),
-    );
+    const isCreationKept = stringsAt(rule, 'resources').some((name) => CREATED.test(name));
     return stringsAt(rule, 'verbs').filter(
       (verb) => VERBS.test(verb) || (isCreationKept && verb === 'create'),
     );

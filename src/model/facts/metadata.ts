@@ -72,33 +72,26 @@ export const writer = shape({
 export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
 
 /**
- * Returns the managedFields entries that own `f:metadata` → `f:finalizers` → `v:"<finalizer>"`. Several managers
- * may own the same entry; the last writer is named. `isAuthor`: the manager applied a manifest or created the
- * object, and the finalizer came with the rest of the object.
+ * Returns the last field manager of each finalizer (`f:metadata` → `f:finalizers` → `v:"<finalizer>"`). `isAuthor`: it
+ * applied a manifest or created the object, and the finalizer came with the rest of the object.
  */
 export function finalizerWriters(object: Json | undefined) {
-  const finalizers = stringsAt(object, 'metadata', 'finalizers');
-  if (finalizers.length === 0) return [];
   const authors = managedFields(object).filter((entry) =>
     Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some(
       (key) => !/^f:(?:metadata|status)$/.test(key),
     ),
   );
-  return [...new Set(finalizers)].flatMap((finalizer) => {
+  return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
     const owner = lastWrite(object, 'f:metadata', 'f:finalizers', key);
     if (owner === undefined) return [];
     const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
-    return {
-      finalizer,
-      ...writer(owner),
-      ...(isManifest && authors.includes(owner) ? { isAuthor: true as const } : {}),
-    };
+    const isAuthor = isManifest && authors.includes(owner);
+    return { finalizer, ...writer(owner), ...(isAuthor && { isAuthor: true as const }) };
   });
 }
 
 const write = shape({ manager: text('manager'), time: textIfAny('time') });
-const writes = (object: Json | undefined) => managedFields(object).map(write);
 
 function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
   return managedFields(object)
@@ -110,12 +103,10 @@ function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
     .map(write);
 }
 
-/** Returns the managedFields, oldest first. RFC 3339 in UTC sorts as text. */
+/** Returns the managedFields, oldest first. */
 function managedFields(object: Json | undefined): Json[] {
-  const timeOf = (entry: Json): string => stringAt(entry, 'time') ?? '';
-  return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) =>
-    timeOf(a) < timeOf(b) ? -1 : Number(timeOf(a) > timeOf(b)),
-  );
+  const timeOf = (entry: Json): number => Date.parse(stringAt(entry, 'time') ?? '') || 0;
+  return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) => timeOf(a) - timeOf(b));
 }
 
 /** Returns the entry of the field manager that last set a field, also by a subresource. */
@@ -155,27 +146,20 @@ export const usefulAnnotations: Field<Record<string, string>> = (object) =>
     ),
   );
 
-/** `preventDestroy`, `deletionProtectionEnabled`, `maintenanceMode`; not `disableDeletionProtection`. */
+/** `preventDestroy`, `deletionProtectionEnabled`; not `disableDeletionProtection`. */
 const FORBIDS_DELETION =
-  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*|maintenance(?:mode)?)$/;
+  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*)$/;
+
 /** `allow-delete`, `deletionAllowed`. */
 const PERMITS_DELETION =
-  /^(?:allow|permit)\w*(?:delet|destr|remov)\w*$|^(?:delet|destr|remov)\w*(?:allowed|permitted)$/;
+  /^(?:(?:allow|permit)(?:delet|destr|remov)\w*|(?:delet|destr|remov)\w*(?:allowed|permitted))$/;
 
-/** Reports whether the name of a field or annotation says that its value, yes or no, forbids a deletion. */
+/** Reports whether a field or annotation, by its name and its value, forbids a deletion. */
 export function forbidsDeletion(key: string, value: string): boolean {
-  const name = key
-    .slice(key.indexOf('/') + 1)
-    .replace(/[^a-z]/gi, '')
-    .toLowerCase();
-  // KubeBlocks writes `terminationPolicy: DoNotTerminate`.
-  if (/^do-?not-?(?:terminate|delete|destroy|remove)$/i.test(value)) return true;
-  if (FORBIDS_DELETION.test(name)) return /^(?:true|yes|on|enabled?)$/i.test(value);
-  return (
-    PERMITS_DELETION.test(name) &&
-    !/protect|prevent|lock/.test(name) &&
-    /^(?:false|no|off|disabled?)$/i.test(value)
-  );
+  const name = key.slice(key.indexOf('/') + 1).replace(/[^a-z]/gi, '');
+  return /^(?:true|yes|on|enabled?)$/i.test(value)
+    ? FORBIDS_DELETION.test(name.toLowerCase())
+    : PERMITS_DELETION.test(name.toLowerCase()) && /^(?:false|no|off|disabled?)$/i.test(value);
 }
 
 const METADATA = {
@@ -240,29 +224,11 @@ export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
 export function isBuiltIn(group: string): boolean {
-  return !group.includes('.') || BUILT_IN.has(group);
+  return !group.includes('.') || BUILT_IN.test(group);
 }
 
-const BUILT_IN: ReadonlySet<string> = new Set([
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'apiregistration.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'certificates.k8s.io',
-  'coordination.k8s.io',
-  'discovery.k8s.io',
-  'events.k8s.io',
-  'flowcontrol.apiserver.k8s.io',
-  'internal.apiserver.k8s.io',
-  'networking.k8s.io',
-  'node.k8s.io',
-  'rbac.authorization.k8s.io',
-  'resource.k8s.io',
-  'scheduling.k8s.io',
-  'storage.k8s.io',
-  'storagemigration.k8s.io',
-]);
+const BUILT_IN =
+  /^(?:admissionregistration|apiextensions|apiregistration|authentication|(?:rbac\.)?authorization|certificates|coordination|discovery|events|(?:flowcontrol|internal)\.apiserver|networking|node|resource|scheduling|storage(?:migration)?)\.k8s\.io$/;
 
 /** Returns the name that kubectl accepts on a command line: `widgets.example.com`, `configmaps`. */
 export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'>): string {
@@ -294,7 +260,8 @@ const objectMetadata = shape({
   /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
   lateWriters: (object) => {
     const since = stringAt(object, 'metadata', 'deletionTimestamp');
-    return since === undefined ? undefined : writes(object).filter(({ time = '' }) => time > since);
+    const writes = managedFields(object).map(write);
+    return since === undefined ? undefined : writes.filter(({ time = '' }) => time > since);
   },
 });
 

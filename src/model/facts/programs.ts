@@ -8,38 +8,41 @@ import {
   valueAt,
 } from '../../base/json.ts';
 
-/** Reads the facts of a pod template, or of a pod, that show which controller it runs, and how it was started. */
+/** Returns what a pod or its template shows of the controller that it runs, and of how that was started. */
 export function templateFacts(template: Json | undefined, namespace: string, name: string) {
+  const annotations = recordAt(template, 'metadata', 'annotations');
   const containers = arrayAt(template, 'spec', 'containers').map((container) => ({
-    container,
+    isDefault:
+      stringAt(container, 'name') === annotations['kubectl.kubernetes.io/default-container'],
     programs: programsOf(container),
-    settings: settingsOf(container, template, namespace),
+    settings: settingsOf(container, annotations, namespace),
+    unread: unreadSettings(container, template),
   }));
-  const mainName = recordAt(template, 'metadata', 'annotations')[DEFAULT_CONTAINER];
-  // The arguments of a sidecar do not restrict the controller: the only container, the default one of kubectl, or those
-  // whose program the workload is named after.
+  // The arguments of a sidecar do not restrict the controller.
   const main = containers.filter(
-    ({ container, programs }) =>
+    ({ isDefault, programs }) =>
+      isDefault ||
       containers.length === 1 ||
-      stringAt(container, 'name') === mainName ||
       programs.some((program) => `${name}-`.startsWith(`${program}-`)),
   );
-  const settings = containers.flatMap((one) => one.settings);
   const own = main.flatMap((one) => one.settings);
   const watches = main.flatMap((one) => {
     const found = one.settings.flatMap((setting) => watchesBy(setting, namespace));
     return found.length === 0 ? ['*'] : found;
   });
-  const ignores = own.flatMap((one) => (isA(IGNORES, one) ? splitNames(one.value) : []));
-  const selectors = settings
-    .filter((one) => isA(SELECTS, one) && !/leader/i.test(one.name) && !isHome(one, namespace))
-    .map(settingText)
-    .toSorted();
-  const addresses = new Set(settings.flatMap(({ value }) => serviceAddresses(value)));
+  const ignores = own.flatMap(({ key, value }) => (IGNORES.test(key) ? splitNames(value) : []));
+  const all = containers.flatMap((one) => one.settings);
+  const selectors = all.filter(({ key, value }) => {
+    const isHome = /namespaces?$/.test(key) && [namespace, '*'].includes(value);
+    return SELECTS.test(key) && !/leader/.test(key) && !isHome;
+  });
   const limits = new Set([
-    ...own.flatMap((setting) => limitIn(setting, namespace)),
-    ...main.flatMap(({ container }) => settingsElsewhere(container, template)),
+    ...own.flatMap(({ key, value, text }) =>
+      LIMITS.test(key) && !/^(?:false|none)$/.test(value) ? [text] : [],
+    ),
+    ...main.flatMap(({ unread }) => unread),
   ]);
+  const addresses = new Set(all.flatMap(({ value }) => serviceAddresses(value)));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -51,24 +54,18 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     /** Namespaces that its arguments or environment exclude. */
     ...(ignores.length > 0 && { ignores }),
     /** Arguments that look as if they select objects: a class, a label selector, a shard. */
-    ...(selectors.length > 0 && { selectors }),
+    ...(selectors.length > 0 && { selectors: selectors.map(({ text }) => text).toSorted() }),
     /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
     ...(addresses.size > 0 && { addresses: [...addresses] }),
-    /** Arguments and variables that may keep it from acting on an object; see `limitIn`. */
+    /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
     ...(limits.size > 0 && { limits: [...limits] }),
   };
 }
 
-const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
-
 function programsOf(container: Json): string[] {
-  const [command = '', ...more] = stringsAt(container, 'command');
+  const [command = ''] = stringsAt(container, 'command');
   const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
-  const [word = ''] = [...more, ...stringsAt(container, 'args')];
-  const program = baseName(command) || image;
-  // Programs with subcommands often write as `program-command`.
-  const own = /^[a-z][a-z-]*$/.test(word) ? [`${program}-${word}`] : [];
-  return [stringAt(container, 'name') ?? '', baseName(command), image, ...own];
+  return [stringAt(container, 'name') ?? '', baseName(command), image];
 }
 
 function baseName(path: string): string {
@@ -77,149 +74,99 @@ function baseName(path: string): string {
 
 /** An argument with its value, which may be the next word, or a variable of the environment. */
 interface Setting {
-  name: string;
+  /** The name in lower case with hyphens; that of an argument begins with two: `--watch-namespace`, `watch-namespace`. */
+  key: string;
   value: string;
-  isVariable: boolean;
-  /** The object that has the value, or a part of it. */
-  source?: string | undefined;
+  text: string;
 }
 
 /** Returns the variables and arguments of a container. `*` is a value that the object does not show. */
-function settingsOf(container: Json, template: Json | undefined, own: string): Setting[] {
-  const values = new Map<string, string>();
-  const inserted = (value: string): string =>
-    value.replace(/\$\(([^)]*)\)/g, (_, name) => values.get(name) ?? '*');
-  const variables = arrayAt(container, 'env').map((entry): Setting => {
-    const name = stringAt(entry, 'name') ?? '';
-    const value = variableOf(entry, template, own);
-    values.set(name, value);
-    return { name, value, isVariable: true, source: sourceOf(entry) };
-  });
+function settingsOf(container: Json, annotations: Record<string, string>, own: string): Setting[] {
+  const values = new Map(
+    arrayAt(container, 'env').map((entry): [string, string] => [
+      stringAt(entry, 'name') ?? '',
+      variableOf(entry, annotations, own),
+    ]),
+  );
   const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
-  const options = words.map((word, index): Setting => {
+  const options = words.map((word, index): [string, string] => {
     const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
     const next = words[index + 1] ?? '';
-    const value = given ?? (next.startsWith('-') ? '' : next);
-    const from = variables.find((one) => one.source && value.includes(`$(${one.name})`));
-    return { name, value, isVariable: false, source: from?.source };
+    return [name, given ?? (next.startsWith('-') ? '' : next)];
   });
-  return [...variables, ...options].map((one) => ({ ...one, value: inserted(one.value) }));
+  return [...values, ...options].map(([name, written]) => {
+    const value = written.replace(/\$\(([^)]*)\)/g, (_, variable) => values.get(variable) ?? '*');
+    const key = name.replaceAll('_', '-').replace(/^--?/, '--').toLowerCase();
+    return { key, value, text: value === '' ? name : `${name}=${value}` };
+  });
 }
 
-function variableOf(entry: Json, template: Json | undefined, own: string): string {
-  const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath');
+/** Returns the ConfigMaps and Secrets that may hold settings of a container, such as the namespaces that it watches. */
+function unreadSettings(container: Json, template: Json | undefined): string[] {
+  const variables = arrayAt(container, 'env').flatMap((entry) => {
+    const name = stringAt(entry, 'name') ?? '';
+    const config = stringAt(entry, 'valueFrom', 'configMapKeyRef', 'name');
+    const source = config ?? stringAt(entry, 'valueFrom', 'secretKeyRef', 'name');
+    if (source !== undefined && /WATCH|NAMESPACES$/.test(name))
+      return [`${name} from ${config ? 'ConfigMap' : 'Secret'} ${source}`];
+    return CONFIG_MAP.test(name) ? [`${name}=${stringAt(entry, 'value') ?? '*'}`] : [];
+  });
+  const options = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')]
+    .filter((word) => /^--?config/.test(word))
+    .map((word) => `the file or object of ${word}`);
+  const mounts = arrayAt(container, 'volumeMounts').map((mount) => stringAt(mount, 'name'));
+  const maps = [
+    ...arrayAt(container, 'envFrom').map((one) => stringAt(one, 'configMapRef', 'name')),
+    ...arrayAt(template, 'spec', 'volumes')
+      .filter((volume) => mounts.includes(stringAt(volume, 'name')))
+      .map((volume) => stringAt(volume, 'configMap', 'name'))
+      .filter((name = '') => /conf|settings/i.test(name)),
+  ];
+  return [...variables, ...options, ...maps.flatMap((name) => (name ? [`ConfigMap ${name}`] : []))];
+}
+
+/** `CONFIG_MAP_NAME`, `POSTGRES_OPERATOR_CONFIGURATION_OBJECT`. */
+const CONFIG_MAP = /^(?:\w+_)?CONFIG(?:URATION)?_?(?:MAP|OBJECT)(?:_NAME)?$/;
+
+function variableOf(entry: Json, annotations: Record<string, string>, own: string): string {
+  const field = stringAt(entry, 'valueFrom', 'fieldRef', 'fieldPath') ?? '';
   if (field === 'metadata.namespace') return own;
   // OLM writes the namespaces of an OperatorGroup into an annotation.
-  const annotation = /^metadata\.annotations\['([^']+)'\]$/.exec(field ?? '')?.[1];
-  if (annotation !== undefined) {
-    return recordAt(template, 'metadata', 'annotations')[annotation] ?? '';
-  }
+  const [, annotation] = /^metadata\.annotations\['([^']+)'\]$/.exec(field) ?? [];
+  if (annotation !== undefined) return annotations[annotation] ?? '';
   return isObject(valueAt(entry, 'valueFrom')) ? '*' : (stringAt(entry, 'value') ?? '');
 }
 
-function sourceOf(entry: Json): string | undefined {
-  const config = stringAt(entry, 'valueFrom', 'configMapKeyRef', 'name');
-  const secret = stringAt(entry, 'valueFrom', 'secretKeyRef', 'name');
-  return (config && `ConfigMap ${config}`) ?? (secret && `Secret ${secret}`);
-}
-
-/** What a setting is about, by the conventions of operator-sdk, controller-runtime projects and client-go's own flags. */
-interface Convention {
-  argument?: RegExp;
-  variable?: RegExp;
-}
-
-const isA = ({ argument, variable }: Convention, { name, isVariable }: Setting): boolean =>
-  (isVariable ? variable : argument)?.test(name) === true;
+// The conventions of operator-sdk, controller-runtime projects and client-go's own flags.
 
 /** Not `SECRETS_WATCH_NAMESPACE`, which is about something else than the reconciled objects. */
-const WATCHES: Convention = {
-  argument: /^--?(?:(?:watch(?:ed)?|managed)-(?:single-)?)?namespaces?$/,
-  variable:
-    /^(?:\w*(?:OPERATOR|CONTROLLER|MANAGER)_)?(?:WATCH(?:ED)?_NAMESPACES?|NAMESPACES?_TO_WATCH|WATCH_NS)$/,
-};
+const WATCHES =
+  /^(?:--namespaces?|(?:--|(?:[\w-]*(?:operator|controller|manager)-)?)(?:watch(?:ed)?|managed)-(?:single-)?namespaces?|namespaces?-to-watch|watch-ns)$/;
 /** It works only in its own namespace if it is true, as in Argo, Flux and Rook. */
-const OWN_ONLY: Convention = {
-  argument: /^--?namespaced$/,
-  variable: /^(?:\w+_)?(?:CURRENT|OWN|SINGLE)_NAMESPACE(?:_ONLY)?$/,
-};
+const OWN_ONLY = /^(?:--namespaced|(?:\w+-)?(?:current|own|single)-namespace(?:-only)?)$/;
 /** The same if it is false. */
-const NOT_ALL: Convention = { argument: /^--?(?:watch-)?all-namespaces$/ };
+const NOT_ALL = /^--(?:watch-)?all-namespaces$/;
 /** `--deny-namespaces=a,b`, `--namespace-denylist`, `EXCLUDED_NAMESPACES`. */
-const IGNORED =
-  /^(?:--?)?(?:\w+[-_])?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)[-_]namespaces?|namespaces?[-_](?:deny-?list|black-?list|exclude[ds]?))$/i;
-const IGNORES: Convention = { argument: IGNORED, variable: IGNORED };
+const IGNORES =
+  /^(?:--)?(?:\w+-)?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)-namespaces?|namespaces?-(?:deny-?list|black-?list|exclude[ds]?))$/;
 /**
  * `--widget-class=blue`, `WATCH_NAMESPACE_SELECTOR`, `SHARD_ID`, and plurals that list namespaces, of the objects or of
- * something else: `ARGOCD_APPLICATION_NAMESPACES`. Other variables have values for what the controller makes.
+ * something else: `ARGOCD_APPLICATION_NAMESPACES`.
  */
-const SELECTS: Convention = {
-  argument:
-    /^--?(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)$/,
-  variable:
-    /^\w+_NAMESPACES$|^(?:\w+_)?(?:(?<!NODE_|POD_)SELECTORS?|SHARD(?:_(?:ID|INDEX|NAME|NUMBER))?|CONTROLLER_ID)$/,
-};
-/** `STRIMZI_NAMESPACE`, that of the objects, but also `VAULT_NAMESPACE`, that of another program. */
-const PLACE: Convention = { variable: /^(?!\w*LEADER)\w+_NAMESPACE$/ };
-const DRY_RUN: Convention = { argument: /^--?dry-?run$/ };
-const DISABLES: Convention = {
-  argument:
-    /^--?(?:disabled?|skip(?:ped)?|excluded?)-(?:controllers?|kinds?|resources?|types?|crds?)$/,
-};
-
-/**
- * Arguments and variables that say where further settings are: `--config=/etc/operator.yaml`, `--configmap=settings`,
- * `CONFIG_MAP_NAME`, `POSTGRES_OPERATOR_CONFIGURATION_OBJECT`.
- */
-export const SETTINGS =
-  /^(?:ConfigMap .*|--?config(?:-?(?:map|file))?(?:-name)?|(?:\w+_)?CONFIG(?:URATION)?_?(?:MAP|OBJECT)(?:_NAME)?)$/;
+const SELECTS =
+  /^(?:--(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)|[\w-]+-namespaces|(?:[\w-]+-)?(?:(?<!node-|pod-)selectors?|shard(?:-(?:id|index|name|number))?|controller-id))$/;
+const LIMITS =
+  /^--(?:dry-?run|(?:disabled?|skip(?:ped)?|excluded?)-(?:controllers?|kinds?|resources?|types?|crds?))$/;
 
 const splitNames = (list: string): string[] => list.split(/[\s,]+/).filter(Boolean);
-const settingText = ({ name, value }: Setting): string =>
-  value === '' ? name : `${name}=${value}`;
 
-function watchesBy(setting: Setting, own: string): string[] {
-  const { name, value } = setting;
-  const isOwn =
-    (isA(OWN_ONLY, setting) && (setting.isVariable ? /^true$/i.test(value) : value !== 'false')) ||
-    (isA(NOT_ALL, setting) && value === 'false');
-  if (isOwn) return [own];
+function watchesBy({ key, value }: Setting, own: string): string[] {
+  const isOwn = key.startsWith('--') ? value !== 'false' : /^true$/i.test(value);
+  if ((OWN_ONLY.test(key) && isOwn) || (NOT_ALL.test(key) && value === 'false')) return [own];
   // `--namespace` often names only the namespace in which the program runs.
-  if (!isA(WATCHES, setting) || (/^--?namespace$/.test(name) && value === own)) return [];
-  // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`,
-  // `!kube-system`).
+  if (!WATCHES.test(key) || (key === '--namespace' && value === own)) return [];
+  // A pattern counts as all namespaces, because patterns have many notations (`preview-*`, `preview-.*`, `!kube-system`).
   return splitNames(value || '*').map((one) => (/^[-a-z0-9]+$/.test(one) ? one : '*'));
-}
-
-/** Reports whether it is the namespace that the program runs in, which many get as an argument, or all. */
-function isHome({ name, value }: Setting, own: string): boolean {
-  return (
-    (/namespace$/i.test(name) && value === own) || (/namespaces?$/i.test(name) && value === '*')
-  );
-}
-
-/** Returns an argument or variable that may keep a controller from acting on an object. */
-function limitIn(setting: Setting, own: string): string[] {
-  const { name, value, source } = setting;
-  const isList = isA(WATCHES, setting) || /^\w+_NAMESPACES$/.test(name);
-  if (source !== undefined && isList) return [`${name} from ${source}`];
-  const isMeant =
-    (isA(PLACE, setting) && !isList && ![own, '', '*'].includes(value)) ||
-    (isA(DRY_RUN, setting) && !/^(?:false|none)$/.test(value)) ||
-    isA(DISABLES, setting) ||
-    SETTINGS.test(name);
-  return isMeant ? [settingText(setting)] : [];
-}
-
-/** Returns the ConfigMaps whose keys are variables of a container, or that it mounts and that have settings by their names. */
-function settingsElsewhere(container: Json, template: Json | undefined): string[] {
-  const sources = arrayAt(container, 'envFrom').map((one) => stringAt(one, 'configMapRef', 'name'));
-  const mounts = arrayAt(container, 'volumeMounts').map((mount) => stringAt(mount, 'name'));
-  const mounted = arrayAt(template, 'spec', 'volumes')
-    .filter((volume) => mounts.includes(stringAt(volume, 'name')))
-    .map((volume) => stringAt(volume, 'configMap', 'name'))
-    .filter((name = '') => /conf|settings/i.test(name));
-  return [...sources, ...mounted].flatMap((name) => (name ? [`ConfigMap ${name}`] : []));
 }
 
 /** Returns the Services whose DNS names, or those of whose pods, a text has, as `NAME.NAMESPACE`. */

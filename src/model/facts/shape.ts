@@ -38,10 +38,7 @@ export function fieldAt<T>(path: string, read: Field<T>): Field<T> {
 
 export const text = (path: string, otherwise = '') =>
   fieldAt(path, (value) => stringAt(value) ?? otherwise);
-/**
- * Limit for a text that a controller may write at any length; metav1.Condition allows 32 KB. It is cut where it is read:
- * the rules that read it, the log and the report have no limit of their own.
- */
+/** A text that a controller may write at any length is cut where it is read: nothing else has a limit of its own. */
 export const MAX_MESSAGE_CHARS = 4_096;
 export const message = (path: string) =>
   fieldAt(path, (value) => shorten(stringAt(value) ?? '', MAX_MESSAGE_CHARS));

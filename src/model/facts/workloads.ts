@@ -22,7 +22,7 @@ import {
 import { templateFacts } from './programs.ts';
 import { number, PLACED, record, shape, text, textIfAny } from './shape.ts';
 
-/** Returns the containers of a pod whose logs can be read. Absent in snapshots that were recorded earlier. */
+/** Returns the containers of a pod, whose logs can be read, and the last crash of each. */
 function containerRuns(
   pod: Json | undefined,
 ): { name: string; crashedAt?: string | undefined; restarts?: number }[] | undefined {
@@ -31,9 +31,9 @@ function containerRuns(
     const name = stringAt(container, 'name') ?? '';
     const status = statuses.find((one) => stringAt(one, 'name') === name);
     const ended = valueAt(status, 'lastState', 'terminated');
-    const isCrash = isObject(ended) && numberAt(ended, 'exitCode') !== 0;
+    if (!isObject(ended) || numberAt(ended, 'exitCode') === 0) return { name };
     const restarts = numberAt(status, 'restartCount') ?? 0;
-    return { name, ...(isCrash && { crashedAt: stringAt(ended, 'finishedAt'), restarts }) };
+    return { name, crashedAt: stringAt(ended, 'finishedAt'), restarts };
   });
 }
 
@@ -45,8 +45,13 @@ const podState = shape({
   deletionGracePeriodSeconds: number('metadata.deletionGracePeriodSeconds'),
   graceSeconds: number('spec.terminationGracePeriodSeconds'),
   containers: containerRuns,
-  /** PersistentVolumeClaims that its volumes name. */
-  claims: (pod) => arrayAt(pod, 'spec', 'volumes').flatMap((volume) => claimOf(pod, volume) ?? []),
+  /** PersistentVolumeClaims that its volumes name, also of generic ephemeral volumes (component-helpers, storage/ephemeral). */
+  claims: (pod) =>
+    arrayAt(pod, 'spec', 'volumes').flatMap((volume) =>
+      isObject(valueAt(volume, 'ephemeral'))
+        ? `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`
+        : (stringAt(volume, 'persistentVolumeClaim', 'claimName') ?? []),
+    ),
   /** The reasons in its conditions and containers why it does not run. */
   troubles: (pod) => [
     ...falseConditionTexts(pod, 'PodScheduled'),
@@ -54,7 +59,7 @@ const podState = shape({
       arrayAt(pod, 'status', list).flatMap(containerTroubles),
     ),
     ...(stringAt(pod, 'status', 'phase') === 'Failed'
-      ? containerTexts('ended', valueAt(pod, 'status'))
+      ? stateTexts('ended', valueAt(pod, 'status'))
       : []),
     ...falseConditionTexts(pod, 'Ready').map((words) => NOT_READY + words),
   ],
@@ -84,10 +89,7 @@ export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
   return isShuttingDown && Date.parse(deletionTimestamp) + CONFIRMATION_MS > nowMs;
 }
 
-/**
- * Reports whether the grace period is over. Grace 0: the kubelet has confirmed; without a finalizer the pod would be
- * gone.
- */
+/** Reports whether the grace period is over and the kubelet has not confirmed the end. */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   const isConfirmed = pod.deletionGracePeriodSeconds === 0;
   return pod.nodeName !== undefined && !isConfirmed && !isInGracePeriod(pod, nowMs);
@@ -100,49 +102,34 @@ function falseConditionTexts(pod: Json | undefined, condition: string): string[]
     .filter(Boolean);
 }
 
-/**
- * Returns why a container does not run, the cause first: CrashLoopBackOff only says that the kubelet waits to start it
- * again, and its last end says why.
- */
+/** Returns why a container does not run. How it ended the last time says more than that it waits for its next start. */
 function containerTroubles(container: Json): string[] {
-  const waiting = valueAt(container, 'state', 'waiting');
   const ended = valueAt(container, 'lastState', 'terminated');
   const isOutOfMemory = stringAt(ended, 'reason') === OUT_OF_MEMORY;
-  const waits = containerTexts('waiting', waiting);
-  const ends = containerTexts(`ended before${isOutOfMemory ? ' for lack of memory' : ''}`, ended);
-  const isRestarted = stringAt(waiting, 'reason') === 'CrashLoopBackOff';
-  return isRestarted ? [...ends, ...waits] : [...waits, ...ends];
+  return [
+    ...stateTexts(`ended before${isOutOfMemory ? ' for lack of memory' : ''}`, ended),
+    ...stateTexts('waiting', valueAt(container, 'state', 'waiting')),
+  ];
 }
 
 /** The reason of a container that exceeded its memory limit (kubelet, and the runtimes). */
 export const OUT_OF_MEMORY = 'OOMKilled';
 
 /** Describes why a container waits, or how a container or pod ended the last time. */
-function containerTexts(state: string, detail: Json | undefined): string[] {
-  if (!isObject(detail)) return [];
+function stateTexts(state: string, detail: Json | undefined): string[] {
   const exitCode = numberAt(detail, 'exitCode');
-  const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()].filter(Boolean);
-  const isNormal = /^(?:ContainerCreating|PodInitializing)$/.test(words.join(': '));
-  if (exitCode === 0 || words.length === 0 || isNormal) return [];
-  const code = exitCode === undefined ? '' : `, exit code ${exitCode}`;
-  return [`${state}: ${shortQuote(words.join(': '))}${code}`];
-}
-
-/**
- * Returns the claim of a volume. A generic ephemeral volume has one too (component-helpers,
- * storage/ephemeral.VolumeClaimName).
- */
-function claimOf(pod: Json | undefined, volume: Json): string | undefined {
-  if (!isObject(valueAt(volume, 'ephemeral'))) {
-    return stringAt(volume, 'persistentVolumeClaim', 'claimName');
-  }
-  return `${stringAt(pod, 'metadata', 'name') ?? ''}-${stringAt(volume, 'name')}`;
+  const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()]
+    .filter(Boolean)
+    .join(': ');
+  if (exitCode === 0 || /^(?:|ContainerCreating|PodInitializing)$/.test(words)) return [];
+  return [
+    `${state}: ${shortQuote(words)}${exitCode === undefined ? '' : `, exit code ${exitCode}`}`,
+  ];
 }
 
 const workloadState = shape({
   ...PLACED,
   uid: text('metadata.uid'),
-  /** Absent in snapshots that were recorded earlier. */
   creationTimestamp: textIfAny('metadata.creationTimestamp'),
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   labels: record('metadata.labels'),
@@ -178,28 +165,21 @@ export function workloadFacts(apiVersion: string, kind: string) {
   };
 }
 
-/** Returns how many replicas, nodes or runs are wanted and ready. */
 function replicasOf(
   { spec, status }: JsonObject,
   kind: string,
   conditions: readonly Condition[],
 ): [wanted: number, ready: number] {
-  const count = (value: Json | undefined, key: string, otherwise = 0): number =>
-    numberAt(value, key) ?? otherwise;
-  if (valueAt(spec, 'suspend') === true) return [0, kind === 'Job' ? count(status, 'ready') : 0];
-  switch (kind) {
-    case 'DaemonSet':
-      return [count(status, 'desiredNumberScheduled'), count(status, 'numberReady')];
-    case 'Job': {
-      const isOver = conditions.some(
-        ({ type, status: is }) => (type === 'Complete' || type === 'Failed') && is === 'True',
-      );
-      return [isOver ? 0 : count(spec, 'parallelism', 1), count(status, 'ready')];
-    }
-    case 'CronJob':
-      // A CronJob between two runs counts as ready.
-      return [1, 1];
-    default:
-      return [count(spec, 'replicas', 1), count(status, 'readyReplicas')];
-  }
+  const isOver = conditions.some(
+    ({ type, status: is }) => /^(?:Complete|Failed)$/.test(type) && is === 'True',
+  );
+  const isOff = valueAt(spec, 'suspend') === true || (kind === 'Job' && isOver);
+  // A CronJob between two runs counts as ready.
+  if (kind === 'CronJob') return isOff ? [0, 0] : [1, 1];
+  const [from, wanted, ready] = {
+    DaemonSet: [status, 'desiredNumberScheduled', 'numberReady'] as const,
+    Job: [spec, 'parallelism', 'ready'] as const,
+  }[kind] ?? [spec, 'replicas', 'readyReplicas'];
+  const unset = kind === 'DaemonSet' ? 0 : 1;
+  return [isOff ? 0 : (numberAt(from, wanted) ?? unset), numberAt(status, ready) ?? 0];
 }

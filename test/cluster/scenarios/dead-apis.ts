@@ -1,16 +1,8 @@
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
-import { createWebhook, webhookName, webhookRef } from '../admission.ts';
-import { apiService, apiServiceRef, configMap, deployment, service } from '../objects.ts';
+import { apiService, apiServiceRef, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import {
-  CONTENT_FAILURE,
-  DISCOVERY,
-  namespaceFinalizer,
-  ownerMissing,
-  statusSays,
-  stuck,
-} from './links.ts';
+import { DISCOVERY, namespaceFinalizer, ownerMissing, statusSays, stuck } from './links.ts';
 import { createKubeSphereNamespace } from './namespace-finalizers.ts';
 import { advisesNot } from './situation.ts';
 export const METRICS = 'metrics.k8s.io';
@@ -185,48 +177,4 @@ const going: Scenario = {
   }),
 };
 
-const HIVE = 'admission.hive.example.com';
-
-/** As with OpenShift's generic-admission-server: the API server calls itself, and from there the API. */
-const webhookOfApi: Scenario = {
-  id: 'webhook-of-an-api',
-  title: 'a webhook is served by an extension API whose Deployment has 0 replicas',
-  own: 'new',
-  setUp: async (world) => {
-    const backend = { namespace: 'hive', name: 'hiveadmission' };
-    await world.createNamespace();
-    await world.createNamespace('hive');
-    await world.create(configMap(world.namespace, 'precious'));
-    await world.create(deployment('hive', backend.name, { replicas: 0 }));
-    await world.create(service('hive', backend.name, { selector: { app: backend.name } }));
-    await registerDead(world, HIVE, backend);
-    const path = `/apis/${HIVE}/v1beta1/configmapvalidators`;
-    await createWebhook(world, {
-      operations: ['DELETE'],
-      resource: 'configmaps',
-      clientConfig: { service: { namespace: 'default', name: 'kubernetes', path } },
-    });
-  },
-  settle: (world) =>
-    world.settled({ [DISCOVERY]: ['True', /hive/], [CONTENT_FAILURE]: ['True', /guard/] }),
-  expect: (world) => ({
-    ...stuck(
-      [unavailable(HIVE, 'v1beta1', /Service hive\/hiveadmission/)],
-      [
-        {
-          code: 'admission-webhook-failing',
-          subject: webhookRef(world),
-          says: [
-            new RegExp(`${webhookName(world)} is served by Service hive/hiveadmission`),
-            /scaled to zero/,
-          ],
-          advises: [/Scale Deployment hive\/hiveadmission up/],
-        },
-      ],
-    ),
-    scope: 'cluster',
-    notInspected: [HIVE],
-  }),
-};
-
-export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going, webhookOfApi];
+export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going];

@@ -85,45 +85,6 @@ const s43: Scenario = {
   }),
 };
 
-const WIDGET_KINDS = ['Bucket', 'Database', 'Queue', 'Topic', 'Zone'];
-
-/** One object of each of five types, as composed resources are. */
-async function createKinds(world: World, group: string, finalizer: string): Promise<void> {
-  for (const kind of WIDGET_KINDS) {
-    await world.createType(customType({ group, kind }));
-    const finalizers = [finalizer];
-    await world.create(customObject(`${group}/v1`, kind, world.namespace, 'shop', { finalizers }));
-  }
-}
-
-/** Somebody is at work: while the gate waits, three of them go, one after the other. */
-const releasesKinds =
-  (group: (world: World) => string): NonNullable<Scenario['meanwhile']> =>
-  async (world, gate) => {
-    await gate.says(new RegExp(world.namespace));
-    for (const kind of WIDGET_KINDS.slice(0, 3)) {
-      await sleep(5_000);
-      const held = ref(`${group(world)}/v1`, kind, world.namespace, 'shop');
-      await world.client.patch(held, { metadata: { finalizers: null } });
-    }
-  };
-
-const cloud = (world: World): string => world.domain('cloud.example.com');
-
-const s43Kinds: Scenario = {
-  id: 'S43-kinds',
-  title: 'one object of each of five types, whose finalizers a process removes one by one',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await createKinds(world, cloud(world), 'slow.example.com/cleanup');
-  },
-  settle: (world) =>
-    world.settled({ [FINALIZERS]: ['True', /slow\.example\.com\/cleanup in 5 resource/] }),
-  inputs: { timeout: '20s' },
-  meanwhile: releasesKinds(cloud),
-  expect: () => ({ outcome: 'progressing', chains: 'any', never: [{ code: 'owner-unknown' }] }),
-};
-
 /** What is left when an add-on was uninstalled before its objects were. */
 export const KIALI_FINALIZER = 'kiali.io/finalizer';
 export const kialiRef = (world: World): Ref =>
@@ -165,4 +126,4 @@ function nthName(index: number): string {
   return `item-${String(index).padStart(3, '0')}`;
 }
 
-export const finalizers = [s1, seed5d, s43, s43Kinds, seed1c];
+export const finalizers = [s1, seed5d, s43, seed1c];

@@ -1,18 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { tell } from '../servers/operator-process.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
-import { createGuarded, operatorOf } from './operator.ts';
 import {
   GUARDED,
   guardedRef,
-  HANGS,
   heldBy,
   owner,
   RIGHTS,
-  release,
   releaseGuarded,
   settledByFinalizer,
   situation,
@@ -51,29 +47,6 @@ const s42Patient: Scenario = {
   inputs: { timeout: '5m', 'fail-fast': 'true' },
   expect: () => ({ outcome: 'deleted' }),
 };
-
-/** Widgets beside the guarded one, which the controller releases at these times; then it pauses for long. */
-const QUEUE_MS = [4_000, 9_000, 25_000, 90_000];
-
-/** Between the last two examinations nothing changes; the conditions have told that the queue became shorter. */
-const queue = situation({
-  id: 'slow-queue',
-  title: 'a controller released some objects of a queue and is slow',
-  behaviour: HANGS,
-  afterwards: async (world, operator) => {
-    for (const name of QUEUE_MS.keys()) await createGuarded(world, operator, `queued-${name}`);
-  },
-  inputs: { timeout: '60s' },
-  meanwhile: async (world, gate) => {
-    await gate.says(/terminating since/);
-    for (const [index, ms] of QUEUE_MS.slice(0, -1).entries()) {
-      await sleep(ms - (QUEUE_MS[index - 1] ?? 0));
-      const widget = { ...guardedRef(world, operatorOf(world)), name: `queued-${index}` };
-      await release(world, widget);
-    }
-  },
-  expect: () => ({ outcome: 'progressing', chains: 'any' }),
-});
 
 const READDED =
   'metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, ' +
@@ -177,4 +150,4 @@ const crdTerminating: Scenario = {
   },
 };
 
-export const livingOwners = [s40, s42, s42Patient, queue, s46, notReady, seed5c, crdTerminating];
+export const livingOwners = [s40, s42, s42Patient, s46, notReady, seed5c, crdTerminating];

@@ -142,27 +142,6 @@ const condition = (message: string): JsonObject => ({
 
 const saysThat = (message: string): Step => reports(() => ({ conditions: [condition(message)] }));
 
-/** The status names what the operator waits for: objects of the other type, whose owner is scaled to zero. */
-const waiting = (
-  id: string,
-  title: string,
-  settle: Step,
-  { kind = 'Gadget', names = [WAITED_FOR] }: { kind?: string; names?: string[] } = {},
-): Scenario =>
-  situation({
-    id,
-    title,
-    operator: readsOthers(kind),
-    behaviour: waitsForAll(kind),
-    afterwards: createOthers(kind, ...names),
-    settle,
-    expect: (world, operator) => {
-      const count = names.length > 1 ? names.length : undefined;
-      return { chains: behindOther(kind, names[0] ?? '', count)(world, operator) };
-    },
-    cure: (world) => scaleUp(world, otherOperator(world, kind)),
-  });
-
 const heard: Scenario[] = [
   logged(
     'log-of-parent',
@@ -187,22 +166,6 @@ const heard: Scenario[] = [
     ...logging((world, { name }) => ({
       [name]: line(
         `{"level":"info","msg":"Waiting for Gadget ${world.namespace}/${WAITED_FOR} to be deleted","controllerKind":"Widget","namespace":"${world.namespace}","name":"${GUARDED}"}`,
-      ),
-    })),
-    before: createOthers('Gadget', WAITED_FOR),
-    expect: (world, operator) => ({
-      chains: behindOther('Gadget', WAITED_FOR)(world, operator),
-    }),
-    cure: (world) => scaleUp(world, otherOperator(world, 'Gadget')),
-  }),
-  situation({
-    id: 'log-waits-for-field',
-    title: 'the log says that the operator waits, with both objects in its fields',
-    operator: readsOthers('Gadget'),
-    behaviour: waitsForAll('Gadget'),
-    ...logging((world, { name }) => ({
-      [name]: line(
-        `I1126 20:00:00.000000       1 widget.go:88] "Waiting for the Gadget to be deleted" Widget="${world.namespace}/${GUARDED}" Gadget="${world.namespace}/${WAITED_FOR}"`,
       ),
     })),
     before: createOthers('Gadget', WAITED_FOR),
@@ -273,14 +236,6 @@ const statuses: Scenario[] = [
       settle: saysThat(text),
       ...RUNS,
     }),
-  ),
-  waiting(
-    'waits-for-count',
-    'the status counts what is left, without names',
-    saysThat('2 gadgets remaining'),
-    {
-      names: [WAITED_FOR, 'queue'],
-    },
   ),
 ];
 

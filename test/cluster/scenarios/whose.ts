@@ -156,21 +156,6 @@ const twice: Scenario[] = [
     },
     owner: 'owner-unknown',
   }),
-  situation({
-    id: 'S63-variable',
-    title:
-      'a variable of the only install has another namespace: of its objects, or of something else',
-    operator: (world) => ({
-      container: { env: [{ name: 'ACME_NAMESPACE', value: world.name('team-a') }] },
-    }),
-    before: (world) => world.createNamespace(world.name('team-a')),
-    owner: {
-      code: 'owner-running',
-      certainty: ['likely'],
-      says: [/it was started with ACME_NAMESPACE=/],
-      advises: [/Find out whether this keeps/],
-    },
-  }),
 ];
 
 const workloads: Scenario[] = [
