@@ -52,37 +52,23 @@ export async function connectHost(options: HostApiOptions) {
         const of = { ...here, issue_number: issue, per_page: PAGE_SIZE, page };
         const all = (await issues.listComments(of)).data.map(toComment);
         for (const one of all) if (isWanted(one.body)) wanted.set(one.id, one);
-        if (all.length < PAGE_SIZE) break;
+        if (all.length < PAGE_SIZE) return [...wanted.values()].sort((a, b) => a.id - b.id);
       }
-      return [...wanted.values()].sort((a, b) => a.id - b.id);
     },
     createComment: async (issue: number, body: string) =>
       toComment((await issues.createComment({ ...here, issue_number: issue, body })).data),
     updateComment: (id: number, body: string) =>
       issues.updateComment({ ...here, comment_id: id, body }),
-    /** Another run may have deleted it since it was read. */
-    deleteComment: (id: number) => unless([404], issues.deleteComment({ ...here, comment_id: id })),
-    /** Returns the pull requests of a commit; none if the host does not know it. */
+    deleteComment: (id: number) => issues.deleteComment({ ...here, comment_id: id }),
     pullsOfCommit: async (commit_sha: string): Promise<PullRequest[]> => {
       const of = { ...here, commit_sha, per_page: PAGE_SIZE };
-      const call = repos.listPullRequestsAssociatedWithCommit(of);
-      return (await unless([404, 409, 422], call))?.data ?? [];
+      return (await repos.listPullRequestsAssociatedWithCommit(of)).data;
     },
     pullsOfBranch: async (from: string, branch: string) => {
       const of = { ...here, state: 'all', head: `${from}:${branch}`, per_page: PAGE_SIZE } as const;
       return (await pulls.list(of)).data;
     },
   };
-}
-
-/** Returns undefined if the host answers with one of these statuses. */
-async function unless<T>(statuses: readonly number[], call: Promise<T>): Promise<T | undefined> {
-  try {
-    return await call;
-  } catch (error) {
-    if (statuses.includes(numberAt(error as Json, 'status') ?? 0)) return undefined;
-    throw error;
-  }
 }
 
 function toComment({ id, html_url: url, body = '', user }: HostComment) {
@@ -125,8 +111,8 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
   const response = valueAt(error as Json, 'response');
   const status = numberAt(response, 'status');
   if (status === undefined) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (cause instanceof Error && cause.name === 'TimeoutError') {
+    const { cause = error } = error as Error;
+    if ((cause as Error).name === 'TimeoutError') {
       return { message: 'no answer in time', retryMs: RETRY_PAUSE_MS };
     }
     // The client's own errors about an answer contain no request.
@@ -135,17 +121,17 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
       : { message: 'the answer is not what such a host gives' };
   }
   const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON of such a host';
-  const failure = { status, message: `${status} ${brief(said)}` };
-  if (status >= 500) return { ...failure, retryMs: RETRY_PAUSE_MS };
   const asked = Number(stringAt(response, 'headers', 'retry-after') ?? Number.NaN) * 1_000;
   // A 403 can mean a rate limit or a missing permission.
-  const isRateLimit =
-    status === 429 ||
-    (status === 403 &&
-      (asked >= 0 ||
-        stringAt(response, 'headers', 'x-ratelimit-remaining') === '0' ||
-        /rate limit|abuse detection/i.test(said)));
-  return { ...failure, isRateLimit, retryMs: asked <= CALL_TIMEOUT_MS ? asked : undefined };
+  const isUsedUp = stringAt(response, 'headers', 'x-ratelimit-remaining') === '0';
+  const isLimit = asked >= 0 || isUsedUp || /rate limit|abuse detection/i.test(said);
+  const pause = asked <= CALL_TIMEOUT_MS ? asked : undefined;
+  return {
+    status,
+    message: `${status} ${brief(said)}`,
+    isRateLimit: status === 429 || (status === 403 && isLimit),
+    retryMs: status >= 500 ? RETRY_PAUSE_MS : pause,
+  };
 }
 
 function brief(text: string): string {

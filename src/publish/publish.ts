@@ -5,7 +5,7 @@ import * as core from '@actions/core';
 import { describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Redactor } from '../base/redact.ts';
-import { logLine, shorten } from '../base/text.ts';
+import { logLine, shorten, upperFirst } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { CommentInputs } from '../inputs.ts';
 import { type Entry, isPassed, resultOf } from '../report/comment.ts';
@@ -14,7 +14,7 @@ import { type RenderContext, renderSection, renderSummary } from '../report/mark
 import type { Ending } from '../report/view.ts';
 import { connectHost, failureOf } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
-import { commentTrouble, putComment } from './put-comment.ts';
+import { adviceFor, putComment } from './put-comment.ts';
 import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /**
@@ -117,43 +117,47 @@ export class Publisher {
 
   /** Writes the pull request comment. Returns its address, or an empty text. */
   async comment(ending: Ending): Promise<string> {
-    const { comment, run, cancelled, log, clock = systemClock } = this.#deps;
+    const { comment, run, cancelled, log, redactor, clock = systemClock } = this.#deps;
+    const { connect = connectHost } = this.#deps;
     // A cancelled run knows less than an existing comment.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
-    if (run === undefined || comment.token === '') {
+    const mayCreate = comment.mode === 'always' || !('run' in ending) || !isPassed(ending.run);
+    const { namespaces, selector, token } = comment;
+    if (run === undefined || token === '') {
       const missing =
         run === undefined
           ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
           : 'the input "github-token" is empty';
-      if (mayCreate(ending, comment)) log.line(`no pull request comment: ${missing}`);
+      if (mayCreate) log.line(`no pull request comment: ${missing}`);
       return '';
     }
+    const about = [...namespaces, selector].filter(Boolean).join(', ');
+    const own: Entry = {
+      ...resultOf(ending),
+      ...{ run: run.id, attempt: run.attempt, number: run.number },
+      scope: about === '' ? '' : hash([[...namespaces].sort(), selector]),
+      about: shorten(redactor.redact(about), MAX_ABOUT_CHARS),
+    };
+    const content = {
+      ...{ key: hash([run.job, comment.key]), job: redactor.redact(run.where), own, mayCreate },
+      section: (maxChars: number) => renderSection(ending, this.#context, maxChars),
+      linkTo: ({ run: id, attempt }: Entry) => runUrl(run, { id, attempt }),
+    };
     const limit = AbortSignal.timeout(cancelled.aborted ? CANCELLED_MS : PUBLISHING_MS);
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
+    const { apiUrl, event } = run;
     let tried = 'find the pull request';
     for (let tries = 1; ; tries++) {
       try {
-        const { apiUrl, event } = run;
-        const { connect = connectHost } = this.#deps;
-        const { repository } = event;
-        const api = await connect({ apiUrl, token: comment.token, repository, signal });
+        const api = await connect({ apiUrl, token, repository: event.repository, signal });
         const found = await findPullRequest(event, comment.prNumber, api);
         if ('reason' in found) {
           log.notice(`no pull request comment: ${found.reason}`);
           return '';
         }
         tried = `comment on pull request ${found.number}`;
-        return await putComment({
-          key: hash([run.job, comment.key]),
-          job: this.#deps.redactor.redact(run.where),
-          own: this.#entry(ending, comment, run),
-          section: (maxChars) => renderSection(ending, this.#context, maxChars),
-          linkTo: ({ run: id, attempt }) => runUrl(run, { id, attempt }),
-          issue: found.number,
-          mayCreate: mayCreate(ending, comment),
-          api,
-        });
+        return await putComment({ ...content, issue: found.number, api });
       } catch (error) {
         const failure = failureOf(error, signal);
         if (tries < MAX_TRIES && failure.retryMs !== undefined) {
@@ -163,27 +167,13 @@ export class Publisher {
         if (signal.aborted && !limit.aborted) return '';
         const restricted = restriction(run);
         const place = `the ${this.#isInSummary ? 'job summary' : 'step log'} has the report`;
-        const trouble = commentTrouble(tried, failure, restricted, place);
+        const advice = upperFirst(adviceFor(failure, restricted, place));
+        const trouble = `could not ${tried}: ${failure.message.replace(/\.$/, '')}. ${advice}.`;
         log[restricted === undefined ? 'warning' : 'notice'](trouble);
         return '';
       }
     }
   }
-
-  #entry(ending: Ending, { namespaces, selector }: CommentInputs, run: WorkflowRun): Entry {
-    const about = [...namespaces, selector].filter(Boolean).join(', ');
-    return {
-      ...resultOf(ending),
-      ...{ run: run.id, attempt: run.attempt, number: run.number },
-      scope: about === '' ? '' : hash([[...namespaces].sort(), selector]),
-      about: shorten(this.#deps.redactor.redact(about), MAX_ABOUT_CHARS),
-    };
-  }
-}
-
-/** Reports whether a new comment may be created. */
-function mayCreate(ending: Ending, { mode }: CommentInputs): boolean {
-  return mode === 'always' || !('run' in ending) || !isPassed(ending.run);
 }
 
 /**

@@ -1,8 +1,6 @@
-import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
+import { numberAt, stringAt, valueAt } from '../base/json.ts';
 import type { HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent } from './workflow-run.ts';
-
-const ASK = 'give the input "pr-number" for a comment';
 
 /** The number of a pull request, or the reason why there is none. */
 type FoundPullRequest = { number: number } | { reason: string };
@@ -15,53 +13,43 @@ export async function findPullRequest(
   given: number | undefined,
   api: PullRequestApi,
 ): Promise<FoundPullRequest> {
-  if (given !== undefined) return { number: given };
-  if (event.payload === null) {
-    return { reason: `the file that GITHUB_EVENT_PATH names could not be read; ${ASK}` };
-  }
-  const [number, ...others] = await numbersOf(event, api);
-  if (number === undefined) {
-    return {
-      reason: `the event "${event.name}" of ${event.repository} names no pull request; ${ASK}`,
-    };
-  }
-  if (others.length === 0) return { number };
-  const all = [number, ...others].slice(0, 10).join(', ');
-  return { reason: `this belongs to several pull requests (${all}); ${ASK}` };
+  const numbers = given === undefined ? await numbersOf(event, api) : [given];
+  const [number, ...others] = numbers;
+  if (number !== undefined && others.length === 0) return { number };
+  const all = `several pull requests (${numbers.slice(0, 10).join(', ')})`;
+  const what = number === undefined ? 'no pull request' : all;
+  const ask = 'give the input "pr-number" for a comment';
+  return { reason: `the event "${event.name}" of ${event.repository} names ${what}; ${ask}` };
 }
 
 /** Returns the pull requests of an event. An event `workflow_run` is about what started the other run. */
 async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[]> {
   const { name, payload, sha } = event;
-  if (name !== 'workflow_run') {
-    if (name === 'push') return pushed(stringAt(payload, 'after') ?? sha, event, api);
-    if (name === 'merge_group') return queued(stringAt(payload, 'merge_group', 'head_ref'));
-    return numberIn(valueAt(payload, 'pull_request'));
-  }
   const run = valueAt(payload, 'workflow_run');
   const commit = stringAt(run, 'head_sha') ?? '';
   const branch = stringAt(run, 'head_branch') ?? '';
-  switch (stringAt(run, 'event')) {
+  const isAfter = name === 'workflow_run';
+  switch (isAfter ? stringAt(run, 'event') : name) {
     case 'push':
-      return pushed(commit, event, api);
-    case 'merge_group':
-      return queued(`refs/heads/${branch}`);
-    case 'pull_request':
-    case 'pull_request_target': {
-      // `pull_requests` of the payload is empty for a fork, and lists those of other repositories.
-      const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? '';
-      const pulls = await api.pullsOfBranch(owner, branch);
-      const same = pulls.filter((pull) => pull.head.sha === commit && isOurs(pull, event));
-      return same.map(({ number }) => number);
+      return pushed(isAfter ? commit : (stringAt(payload, 'after') ?? sha), event, api);
+    case 'merge_group': {
+      const ref = isAfter ? `refs/heads/${branch}` : stringAt(payload, 'merge_group', 'head_ref');
+      return queued(ref);
     }
-    default:
-      return [];
+    case 'pull_request':
+    case 'pull_request_target':
+      if (isAfter) {
+        // `pull_requests` of the payload is empty for a fork, and lists those of other repositories.
+        const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? '';
+        const pulls = (await api.pullsOfBranch(owner, branch)).filter(({ head, base }) => {
+          return head.sha === commit && isOurs({ base }, event);
+        });
+        return pulls.map(({ number }) => number);
+      }
+      break;
   }
-}
-
-function numberIn(pull: Json | undefined): number[] {
-  const number = numberAt(pull, 'number') ?? 0;
-  return Number.isSafeInteger(number) && number > 0 ? [number] : [];
+  const number = numberAt(payload, 'pull_request', 'number') ?? 0;
+  return !isAfter && Number.isSafeInteger(number) && number > 0 ? [number] : [];
 }
 
 /** Reads "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/". */

@@ -1,4 +1,3 @@
-import { upperFirst } from '../base/text.ts';
 import { type CommentContent, hasMarker, renderComment } from '../report/comment.ts';
 import type { Comment, HostApi, HostFailure } from './host-api.ts';
 
@@ -16,26 +15,20 @@ interface CommentTask extends CommentContent {
  * attempt that failed can be repeated as a whole.
  */
 export async function putComment(task: CommentTask): Promise<string> {
-  const { api, issue, mayCreate } = task;
-  const [target, ...others] = await ownComments(task);
-  if (target === undefined) {
-    return mayCreate ? (await api.createComment(issue, renderComment(task))).url : '';
-  }
-  const body = renderComment(
-    task,
-    [target, ...others].map((one) => one.body),
-  );
-  await api.updateComment(target.id, body);
-  for (const { id } of others) await api.deleteComment(id);
-  return target.url;
-}
-
-/** Returns our own comments. The marker alone is no proof: anyone can write one. */
-async function ownComments({ api, issue, key }: CommentTask): Promise<Comment[]> {
+  const { api, issue, key, mayCreate } = task;
+  // The marker alone is no proof that a comment is ours: anyone can write one.
   const marked = await api.comments(issue, (body) => hasMarker(body, key));
-  if (marked.length === 0) return [];
-  const viewer = await api.viewer();
-  return marked.filter((comment) => isOurs(comment, viewer));
+  const viewer = marked.length === 0 ? undefined : await api.viewer();
+  const ours = marked.filter((comment) => isOurs(comment, viewer));
+  const [target, ...others] = ours;
+  if (target === undefined && !mayCreate) return '';
+  const bodies = ours.map(({ body }) => body);
+  const text = renderComment(task, bodies);
+  if (target === undefined) return (await api.createComment(issue, text)).url;
+  await api.updateComment(target.id, text);
+  // Another run may have deleted it meanwhile.
+  for (const { id } of others) await api.deleteComment(id).catch(() => undefined);
+  return target.url;
 }
 
 function isOurs({ author, authorType }: Comment, viewer: string | undefined): boolean {
@@ -53,20 +46,10 @@ function isOurs({ author, authorType }: Comment, viewer: string | undefined): bo
 const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
 
 /**
- * Returns a sentence with the answer of the host and what to do. `restricted`: why the token of this run cannot write,
- * whatever its permissions say; `place`: where the report can be read instead.
+ * Returns what to do about an answer of the host. `restricted`: why the token of this run cannot write, whatever its
+ * permissions say; `place`: where the report can be read instead.
  */
-export function commentTrouble(
-  tried: string,
-  failure: HostFailure,
-  restricted: string | undefined,
-  place: string,
-): string {
-  const said = failure.message.replace(/\.$/, '');
-  return `could not ${tried}: ${said}. ${upperFirst(adviceFor(failure, restricted, place))}.`;
-}
-
-function adviceFor(
+export function adviceFor(
   { status, message, isRateLimit = false }: HostFailure,
   restricted: string | undefined,
   place: string,

@@ -23,6 +23,9 @@ export function readWorkflowRun(env: Environment, matrix: string) {
   const number = wholeNumber(env['GITHUB_RUN_NUMBER']);
   const attempt = wholeNumber(env['GITHUB_RUN_ATTEMPT']) || 1;
   const serverUrl = withoutSlash(env['GITHUB_SERVER_URL'] || 'https://github.com');
+  // A workflow without a name has that of its file.
+  const names = [workflow.replace(/^.*\//, ''), job || 'job'].filter(Boolean).join(' / ');
+  const entry = shown.length === 0 ? '' : ` (${shown.join(', ')})`;
   const usualApi =
     serverUrl === 'https://github.com' ? 'https://api.github.com' : `${serverUrl}/api/v3`;
   return {
@@ -44,12 +47,7 @@ export function readWorkflowRun(env: Environment, matrix: string) {
     number,
     label: `run ${number || '?'}, attempt ${attempt}`,
     /** Name of the job, such as "preview / teardown (eu)", as GitHub names checks. */
-    where: shorten(
-      // A workflow without a name has that of its file.
-      [workflow.replace(/^.*\//, ''), job || 'job'].filter(Boolean).join(' / ') +
-        (shown.length === 0 ? '' : ` (${shown.join(', ')})`),
-      MAX_WHERE_CHARS,
-    ),
+    where: shorten(`${names}${entry}`, MAX_WHERE_CHARS),
     /** Hash of the job, because its name may contain any text. */
     job: hash([workflow, job, values]),
   };

@@ -55,8 +55,6 @@ const MAX_VISIBLE_NAMESPACES = 6;
 const MAX_PLACES = 10;
 /** Actions of one group that is no sequence of steps. */
 const MAX_CHOICES = 6;
-/** Rows for one namespace of many with details. */
-const ROWS_PER_NAMESPACE = 20;
 
 /** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
@@ -95,15 +93,6 @@ export function documentOf(view: View, detail: Detail): Block[] {
   if (isBrief) return shown;
   const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
   const proofs = causes.flatMap((cause) => cause.proofs);
-  const details = only
-    ? readBlocks(only, view, detail)
-    : // Namespaces that wait for the same cause differ only in names.
-      namespaces
-        .filter(({ name }) => causes.some((cause) => cause.namespaces[0] === name))
-        .slice(0, Math.floor(rows / ROWS_PER_NAMESPACE))
-        .flatMap((one) =>
-          fold(literal(one.name), [...graphOf(one, rows), ...readBlocks(one, view, detail)]),
-        );
   return [
     ...shown,
     ...fold(leftBehindTitle(harmless, run), listOf('', harmless, rows, leftBehindItem)),
@@ -111,7 +100,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
       ...(only ? graphOf(only, rows) : []),
       ...listOf('What was seen', proofs, rows, (proof) => proof),
     ]),
-    ...fold('Details', details, true),
+    ...fold('Details', only ? readBlocks(only, view, detail) : [], true),
   ];
 }
 
@@ -259,7 +248,7 @@ function removalOf({ kind, name }: LeftBehind): Action[] {
   return [
     {
       text: `Delete ${objectName({ kind, name })} if it was installed with the namespace`,
-      commands: [`kubectl delete ${kind.toLowerCase()} ${shellQuote(name)}`],
+      commands: new Set([`kubectl delete ${kind.toLowerCase()} ${shellQuote(name)}`]),
       risk: isWebhook ? 'all its webhooks stop for the whole cluster' : undefined,
     },
   ];

@@ -145,20 +145,19 @@ function actionMarkdown(
   indent: string,
   chars: number,
 ): string {
-  const isBare = risk === undefined && commands.length > 0;
+  const isBare = risk === undefined && commands.size > 0;
   const danger = risk === undefined ? '' : ` **Risk:** ${toMarkdown(upperFirst(risk), chars)}.`;
-  const code =
-    commands.length === 0 ? '' : `\n\n${codeBlock('sh', shownCommands(commands), indent)}`;
+  const code = commands.size === 0 ? '' : `\n\n${codeBlock('sh', shownCommands(commands), indent)}`;
   return `${lead}${toMarkdown(upperFirst(text), chars)}${isBare ? ':' : '.'}${danger}${code}`;
 }
 
 const MAX_COMMANDS = 5;
 
 /** Returns the first commands; report.json has all of them. */
-export function shownCommands(commands: readonly string[]): string[] {
-  const left = commands.length - MAX_COMMANDS;
+export function shownCommands(commands: ReadonlySet<string>): string[] {
+  const left = commands.size - MAX_COMMANDS;
   const rest = left > 0 ? [`# and ${formatCount(left)} more, in report.json`] : [];
-  return [...commands.slice(0, MAX_COMMANDS), ...rest];
+  return [...[...commands].slice(0, MAX_COMMANDS), ...rest];
 }
 
 /** Writes a text to copy: in a fence if that is safe, since GitHub gives it a copy button and colours. */

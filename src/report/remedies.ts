@@ -5,8 +5,6 @@ import type { Cause } from './causes.ts';
 import { findingText } from './sentences.ts';
 import { diagnosed, literal, type Words } from './words.ts';
 
-/** Limits for what equal causes and many objects add to the commands of one action. */
-const MAX_INSTANCES = 100;
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 
 export interface Remedies {
@@ -19,53 +17,40 @@ export interface Remedies {
 export interface Action {
   text: Words;
   risk?: Words | undefined;
-  /** Commands that do the same, one for each place. */
-  commands: string[];
+  /** Commands that do the same, one for each object. */
+  commands: Set<string>;
 }
 
-/** An action of one role. `deed`: what makes it the same action in another place. */
-type RoleAction = Action & { role: RemedyRole; deed: string };
+type RoleAction = Action & { role: RemedyRole };
 
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
-/**
- * Returns the remedies of a cause in groups, those of the root cause first. Equal causes have one action, with the commands
- * for every place.
- */
+/** Returns the remedies of a cause in groups, those of the root cause first, with the commands for its first namespace. */
 export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [{ namespace, finding: root }] = cause;
+  const scene = { home: namespace.name, now: run.finishedAt };
   // The steps of an ordered deletion have these commands.
   const steps = new Set((namespace.order ?? []).map(({ command }) => typeIn(command)));
   const actions: RoleAction[] = [];
-  for (const [at, { blockers, links, namespace: place }] of cause
-    .slice(0, 1 + MAX_INSTANCES)
-    .entries()) {
-    const scene = { home: place.name, now: run.finishedAt };
+  for (const { blockers, links } of cause.filter((one) => one.namespace === namespace)) {
     const subjects = links.map(({ subject }) => subject);
-    const used = new Set<RoleAction>();
     const findings = [...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)];
     for (const finding of new Set(findings)) {
       const words = (text: string): Words => findingText(text, finding, scene, subjects);
       for (const { text, command, risk, role = 'now' } of finding.remedies) {
         if (command !== undefined && steps.has(typeIn(command))) continue;
-        const action: RoleAction = {
+        const action = {
           role,
-          // The program and the verb: "kubectl patch".
-          deed: `${finding.code} ${command?.split(' ', 2).join(' ')}`,
           text: words(text.replace(/[.:]$/, '')),
-          risk: risk === undefined ? undefined : words(risk),
-          commands: command === undefined ? [] : [command],
+          commands: new Set<string>(),
         };
-        const same = actions.filter((one) => one.role === role);
-        // Equal causes may differ in the number of their remedies: a command belongs to the first that does the same.
-        const known =
-          same.find((one) => one.text === action.text) ??
-          same.find((one) => at > 0 && one.deed === action.deed && !used.has(one));
-        if (known === undefined && at === 0) actions.push(action);
-        if (known === undefined) continue;
-        used.add(known);
-        known.commands = [...new Set([...known.commands, ...action.commands])];
+        const known = actions.find((one) => one.role === role && one.text === action.text);
+        // What has to be done is the same for all of them.
+        const isRepeated = role === 'now' && links !== cause[0].links;
+        if (known === undefined && !isRepeated)
+          actions.push({ ...action, risk: risk && words(risk) });
+        if (command !== undefined) (known ?? action).commands.add(command);
       }
     }
   }
@@ -74,7 +59,7 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     const text = `Give the deletion more time${now}: raise the input ${literal('timeout')}`;
     // More time alone does not help against a cause.
     const role = root.code === 'unexplained' ? 'now' : 'or';
-    actions.unshift({ role, deed: '', text, commands: [] });
+    actions.unshift({ role, text, commands: new Set() });
   }
   return grouped(actions, run.kind === 'forecast');
 }
@@ -115,9 +100,9 @@ export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
     const who = isByHand ? 'Delete these objects yourself' : 'Delete these objects';
     return {
       text: `${who}, and wait until they are deleted (${diagnosed(why)})`,
-      commands: [command],
+      commands: new Set([command]),
     };
   });
   const then = `Then delete the namespace. ${literal('delete: ordered')} ${does}`;
-  return [...steps, { text: then, commands: [`kubectl delete namespace ${name}`] }];
+  return [...steps, { text: then, commands: new Set([`kubectl delete namespace ${name}`]) }];
 }

@@ -10,7 +10,7 @@ import {
   NAMESPACE_NODE,
   type NotInspected,
 } from '../model/finding.ts';
-import { OUTCOMES, type Outcome, VERDICTS } from '../model/outcome.ts';
+import { OUTCOMES, VERDICTS } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import {
   type Cause,
@@ -122,7 +122,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   return {
     run,
     mark: outcomeSign(run.outcome, run.verdict),
-    headline: worst && namespaces.length === 1 ? worst.headline : headlineOf(ordered, run),
+    headline: worst && namespaces.length === 1 ? worst.headline : headlineOf(run),
     whyTitle: run.kind === 'forecast' ? 'What would hold it' : 'Cause',
     /** The causes of most namespaces first; then situations without a cause. */
     causes: all.slice(0, MAX_CAUSES).map((cause) => causeView(cause, run)),
@@ -144,29 +144,21 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   };
 }
 
-/** The outcome in the headline of several namespaces, if it is the same for all of them. */
-const SHARED_OUTCOMES: Partial<Record<Outcome, string>> = {
-  deleted: 'deleted',
-  clear: 'could be deleted',
-  stuck: 'stuck',
-  'would-hang': 'would hang',
-};
-
 /** Returns the headline of a run over several namespaces, or over none: "3 of 5 namespaces: stuck (5m 02s)". */
-function headlineOf(ordered: readonly NamespaceResult[], run: RunResult): Words {
-  if (ordered.length === 0) {
-    return run.outcome === 'cancelled'
+function headlineOf({ elapsedMs, namespaces, outcome, timeoutMs }: RunResult): Words {
+  if (namespaces.length === 0) {
+    return outcome === 'cancelled'
       ? 'The run was cancelled before any namespace was read'
       : 'No namespace matched the inputs';
   }
-  const failed = ordered.filter(({ verdict }) => verdict === 'fail');
-  const told = failed.length > 0 ? failed : ordered;
-  const [shared, ...others] = new Set(told.map(({ outcome }) => SHARED_OUTCOMES[outcome]));
-  const fallback = failed.length > 0 ? 'not passed' : 'passed';
-  const all = counted(ordered.length, 'namespace');
-  const which = told.length === ordered.length ? all : `${formatCount(told.length)} of ${all}`;
-  const took = run.timeoutMs > 0 ? ` (${formatDuration(run.elapsedMs)})` : '';
-  return `${which}: ${others.length > 0 ? fallback : (shared ?? fallback)}${took}`;
+  const failed = namespaces.filter(({ verdict }) => verdict === 'fail');
+  const told = failed.length > 0 ? failed : namespaces;
+  const all = counted(namespaces.length, 'namespace');
+  const which = told.length === namespaces.length ? all : `${formatCount(told.length)} of ${all}`;
+  const isShared = told.every((one) => one.outcome === outcome);
+  const mixed = failed.length > 0 ? 'not passed' : 'passed';
+  const took = timeoutMs > 0 ? ` (${formatDuration(elapsedMs)})` : '';
+  return `${which}: ${isShared ? outcome : mixed}${took}`;
 }
 
 function causeView(cause: Cause, run: RunResult) {
@@ -177,7 +169,7 @@ function causeView(cause: Cause, run: RunResult) {
   const scene = sceneOf(namespace, run);
   const clauses = chainClauses(first, scene);
   return {
-    title: causeTitle(cause),
+    title: titleWords(first.finding, namespace.name),
     /** The cause as an entry of a list: "5 namespaces, for up to 2 days: for example in preview-1, …". */
     listed: run.namespaces.length === 1 ? asSentences(clauses) : listedWords(cause, clauses, run),
     /** Clauses that follow the chain to its end, for the first namespace. */
@@ -200,14 +192,6 @@ function sceneOf(namespace: NamespaceResult, run: RunResult): Scene {
   return { home: namespace.name, now: run.finishedAt, isOver };
 }
 
-function causeTitle(cause: Cause): Words {
-  const [{ namespace, finding }] = cause;
-  if (finalizersOf(cause).length < 2) return titleWords(finding, namespace.name);
-  return finding.cause === undefined
-    ? subjectWords(finding.subject, namespace.name)
-    : `controller ${diagnosed(finding.cause)}`;
-}
-
 function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
   const [{ namespace, links }] = cause;
   const namespaces = namespacesOf(cause);
@@ -225,15 +209,12 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, finding, links, circle }] = cause;
   const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
-  const finalizers = finalizersOf(cause).filter((one) => one !== finding.finalizer);
+  const finalizers = new Set(cause.flatMap((one) => one.finding.finalizer ?? []));
+  finalizers.delete(finding.finalizer ?? '');
   const objects = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
   for (const link of [...links.slice(0, 1), ...circle]) objects.delete(wordsOf(link));
-  const also = [...finalizers.map((one) => `finalizer ${literal(one)}`), ...objects];
+  const also = [...[...finalizers].map((one) => `finalizer ${literal(one)}`), ...objects];
   return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
-}
-
-function finalizersOf(cause: Cause): string[] {
-  return [...new Set(cause.flatMap(({ finding }) => finding.finalizer ?? []))];
 }
 
 /** Returns a link of a chain with its evidence. */

@@ -77,7 +77,7 @@ export const ENVIRONMENT: readonly ActionCase[] = [
   working(
     'the event is not there',
     () => ({ GITHUB_EVENT_NAME: 'pull_request', GITHUB_EVENT_PATH: '/nonexistent/event.json' }),
-    /no pull request comment: the file that GITHUB_EVENT_PATH names could not be read/,
+    /no pull request comment: the event "pull_request" of .* names no pull request/,
     FROM_EVENT,
   ),
   working(
