@@ -36,9 +36,8 @@ export interface ForceAction {
   type: ResourceType;
   /** The object or type, written like an argument of kubectl. */
   target: string;
-  /** Empty for pods that are deleted. */
+  /** Empty for pods, whose `node` counts. */
   finalizer: string;
-  /** Empty unless pods are deleted. */
   node: string;
   text: string;
   /** What the diagnosis says about the owner of the finalizer. */
@@ -148,12 +147,12 @@ function patternRefusals({ policy, snapshot }: PlanInput): string[] {
   if (patterns.length === 0) return [];
   const { finalizers, specFinalizers } = snapshot.namespace;
   const groups = snapshot.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
-  const all = new Set([...groups, { finalizers }].flatMap((one) => one.finalizers));
-  const meant = [...all, ...specFinalizers].filter((name) =>
-    patterns.some((pattern) => matchesGlob(pattern, name)),
-  );
+  const all = [...groups.flatMap((group) => group.finalizers), ...finalizers, ...specFinalizers];
+  const meant = all.filter((name) => patterns.some((pattern) => matchesGlob(pattern, name)));
   const instead =
-    meant.length > 0 ? `write instead: ${listNames(meant, MAX_NAMES)}` : 'it matches nothing here';
+    meant.length > 0
+      ? `write instead: ${listNames([...new Set(meant)], MAX_NAMES)}`
+      : 'it matches nothing here';
   return [
     `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${instead}`,
   ];

@@ -21,38 +21,13 @@ export interface ConfirmDeps extends Reading {
   anchor: Anchor | undefined;
 }
 
-const BUSY_PAUSE_MS = 2_000;
-
-/** Repeats a read while the server is too busy for it: such a server exists, and answers later. */
-export async function readPatiently<T>(
-  read: () => Promise<T>,
-  isBusy: (answer: T) => boolean,
-  { clock, signal, untilMs }: Pick<ConfirmDeps, 'clock' | 'signal'> & { untilMs: number },
-): Promise<T> {
-  for (;;) {
-    const answer = await read();
-    if (!isBusy(answer) || signal.aborted || clock.now() >= untilMs) return answer;
-    await clock.sleep(BUSY_PAUSE_MS, signal);
-  }
-}
-
 /** Reads the anchor; undefined if this identity may read none of these namespaces. */
-export async function readAnchor(
-  deps: Omit<ConfirmDeps, 'anchor'> & { untilMs: number },
-): Promise<Anchor | undefined> {
-  const { api, signal } = deps;
+export async function readAnchor({ api, signal }: Reading): Promise<Anchor | undefined> {
   for (const name of ANCHOR_NAMESPACES) {
-    const got = await readPatiently(
-      () => api.get(namespacePath(name), { signal, timeoutMs: 5_000, retries: 2 }),
-      (one) => !one.ok && one.failure.kind === 'throttled',
-      deps,
-    );
-    if (!got.ok) {
-      if (/^(?:forbidden|not-found)$/.test(got.failure.kind)) continue;
-      return undefined;
-    }
-    const uid = stringAt(got.value, 'metadata', 'uid');
+    const got = await api.get(namespacePath(name), { signal, timeoutMs: 5_000 });
+    const uid = got.ok ? stringAt(got.value, 'metadata', 'uid') : undefined;
     if (uid !== undefined) return { name, uid };
+    if (!got.ok && !/^(?:forbidden|not-found)$/.test(got.failure.kind)) return undefined;
   }
   return undefined;
 }

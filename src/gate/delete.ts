@@ -3,10 +3,10 @@ import type { Mutation } from '../kubernetes/api.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { ADMISSION } from '../model/read.ts';
-import type { NamespaceFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
+import { isDeletedOrReplaced } from '../observe/trials.ts';
 import { deleteInOrder } from './order.ts';
 import type { Existing, Run, Target } from './run.ts';
 
@@ -20,22 +20,19 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
     if (reason === undefined) continue;
     throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
   }
-  if (targets.every(({ first }) => first === undefined)) {
+  if (targets.every(({ first }) => first === undefined))
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
-  }
   // After the deletion, the workloads of the namespace can no longer be read.
-  const baselines = await readBaselines(
-    asked.map(({ name }) => name),
-    run,
-  );
+  const names = asked.map(({ name }) => name);
+  const baselines = await readBaselines(names, run);
   const known = asked.map((target) => ({ ...target, baseline: baselines.get(target.name) }));
   const ready = inputs.delete === 'ordered' ? await deleteContent(known, run) : known;
   // If one deletion is refused, the others continue.
   const requested = await inParallel(ready, async (target) => {
     if (!isDeletable(target) || run.signal.aborted) return target;
-    const asked = await requestDeletion(target, run);
-    if (asked.refusal === undefined) log.line(`${target.name}: requested its deletion`);
-    return asked;
+    const result = await requestDeletion(target, run);
+    if (result.refusal === undefined) log.line(`${target.name}: requested its deletion`);
+    return result;
   });
   const byName = new Map(requested.map((target) => [target.name, target]));
   return targets.map((target) => byName.get(target.name) ?? target);
@@ -47,24 +44,21 @@ function isDeletable(target: Target): target is Existing {
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;
 }
 
-/**
- * Deletes the objects that need a running controller, in those namespaces whose own deletion would be accepted:
- * otherwise a namespace might remain without its content.
- */
+/** Deletes in order inside the namespaces whose own deletion would be accepted: others would lose only their content. */
 async function deleteContent(targets: readonly Existing[], run: Run): Promise<Target[]> {
-  const tried = await inParallel(targets, async (target) => {
-    const refusal = await tryDeletion(target, run);
-    return refusal === undefined ? target : { ...target, refusal };
+  const { api, signal } = run;
+  const tried = await inParallel(targets, async (target): Promise<Target> => {
+    const sent = await api.send({ ...deletionOf(target), dryRun: true }, { signal });
+    if (sent.ok || isDeletedOrReplaced(sent.failure) || signal.aborted) return target;
+    const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${sent.failure.message}`;
+    return { ...target, refusal };
   });
   const done = await deleteInOrder(tried.filter(isDeletable), run);
   return [...tried.filter((target) => !isDeletable(target)), ...done];
 }
 
-/**
- * Builds the deletion. The UID suffices as a precondition: the resourceVersion of a namespace may change several
- * times a second.
- */
-function deletionOf({ name, uid }: NamespaceFacts): Mutation {
+/** The UID suffices as a precondition: the resourceVersion of a namespace may change several times a second. */
+function deletionOf({ name, first: { uid } }: Existing): Mutation {
   return deleteRequest(namespacePath(name), { preconditions: { uid } });
 }
 
@@ -73,34 +67,17 @@ const RETRY_MS = 2_000;
 /** Failures after which a request may have been processed, or may be accepted when it is sent again. */
 const UNSURE = /^(?:server-error|timeout|network|throttled|unreadable)$/;
 
-/** Sends the deletion of the namespace as a dry run, and returns why it was not accepted. */
-async function tryDeletion({ first }: Existing, run: Run): Promise<string | undefined> {
-  const { api, clock, signal } = run;
-  for (let attempt = 1; ; attempt++) {
-    const sent = await api.send({ ...deletionOf(first), dryRun: true }, { signal, retries: 0 });
-    if (sent.ok || signal.aborted) return undefined;
-    const { kind, message } = sent.failure;
-    // The namespace was deleted or replaced, which the steps inside and the real request find out.
-    if (kind === 'not-found' || kind === 'conflict') return undefined;
-    const isOpen = UNSURE.test(kind) && !ADMISSION.test(message);
-    if (!isOpen || attempt === MAX_TRIES)
-      return `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${message}`;
-    await clock.sleep(RETRY_MS, signal);
-  }
-}
-
 /**
- * Requests the deletion of exactly the namespace that was read. The answer to the DELETE does not mean that the
- * namespace is deleted: the wait decides that. A request whose effect is unknown is sent again, which does no harm with
- * the same precondition.
+ * Requests the deletion of exactly the namespace that was read. The answer does not mean that it is deleted: the wait
+ * decides that. A request whose effect is unknown is sent again.
  */
 async function requestDeletion(target: Existing, run: Run): Promise<Target> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
   for (let attempt = 1; ; attempt++) {
     log.line(`${name}: asking for its deletion (UID ${first.uid})`);
-    const sent = await api.send(deletionOf(first), { signal });
-    const now = await readNamespace(name, { api, signal });
+    const sent = await api.send(deletionOf(target), { signal });
+    const now = await readNamespace(name, run);
     if (signal.aborted) return target;
     const isLast = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
     // Unread, deleted or replaced: the follower, which expects the old UID, decides what became of it.

@@ -52,34 +52,35 @@ export async function examine(
   const sentBefore = deps.api.requestsSent();
   const within = (ms: number): AbortSignal =>
     AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))]);
-  const signal = within(limitMs);
-  const explaining = within(Math.max(0, limitMs) + EXPLAIN_MS);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
-  const complete = (snapshot: Snapshot): Examined => {
-    const one = byName.get(snapshot.namespace.name) as Examined;
-    if (one.baseline !== undefined) snapshot.baseline = one.baseline;
+  /** Adds what was known before these reads, and returns the snapshot to compare with. */
+  const complete = (snapshot: Snapshot): Snapshot | undefined => {
+    const { name } = snapshot.namespace;
+    const { baseline, before } = byName.get(name) as Examined;
+    if (baseline !== undefined) snapshot.baseline = baseline;
     if (deps.inputs?.ownerLogs) snapshot.logs ??= {};
     if (foresight !== undefined) {
       snapshot.forecast ??= {
         deletions: dictionary(),
         present: { content: snapshot.content, pods: snapshot.pods },
-        together: [...byName.keys()].filter((name) => name !== snapshot.namespace.name),
+        together: [...byName.keys()].filter((other) => other !== name),
       };
     }
-    return one;
+    return before;
   };
   const snapshots = await observe(
     namespaces.map(({ namespace }) => namespace),
     (snapshot) => {
-      const { before } = complete(snapshot);
+      const before = complete(snapshot);
       return wantedFor(predict(snapshot), before);
     },
-    { ...deps, signal },
+    { ...deps, signal: within(limitMs) },
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
-    const { before } = complete(snapshot);
+    const before = complete(snapshot);
     return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
   };
+  const explaining = within(EXPLAIN_MS);
   const diagnoses = await oneAfterAnother(snapshots, explain, { ...deps, signal: explaining });
   const cost = { requests: deps.api.requestsSent() - sentBefore, ms: deps.clock.now() - at };
   return snapshots.map((snapshot, index) => {
@@ -91,9 +92,8 @@ export async function examine(
 /** Marks a snapshot that could not be diagnosed in time. */
 function unexamined(snapshot: Snapshot): Snapshot {
   const what = `what holds namespace ${snapshot.namespace.name}`;
-  const reason = 'the time for explaining was over';
-  const { unread } = snapshot;
-  return { ...snapshot, content: [], cluster: {}, unread: [...unread, { what, reason }] };
+  const unread = [...snapshot.unread, { what, reason: 'the time for explaining was over' }];
+  return { ...snapshot, content: [], cluster: {}, unread };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { stringAt } from '../base/json.ts';
-import { type Clock, unlessAborted } from '../base/time.ts';
+import { unlessAborted } from '../base/time.ts';
 import type { WatchEvent } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts/metadata.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
@@ -14,25 +14,24 @@ const POLL_WITH_WATCH_MS = 30_000;
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 /** Limit for the GET before a verdict, retries included. */
 const CONFIRM_MS = 10_000;
-const REFUSED_PAUSE_MS = 2_000;
 /** Pause before a watch is opened again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
+/** Pause after a refusal (401): the first may come from a server that has just restarted, the second in a row counts. */
+const REFUSED_PAUSE_MS = 2_000;
 /** Duration after which a watch counts as working. Others end at once every time. */
 const LASTING_MS = 10_000;
 
 /** How the wait for a namespace ended. */
 type WaitEnd =
   | { how: 'deleted' | 'recreated'; event: string }
-  /** The credentials are refused for good, so nothing more can be read. */
-  | { how: 'unauthorized'; failure: ReadFailure }
+  /** The credentials ended, so nothing more can be read. */
+  | { how: 'refused' }
   | { how: 'stopped' };
-
-/** Called when the namespace has changed, or when reading starts or stops working. */
-type OnChange = (last: NamespaceFacts, trouble: ReadFailure | undefined) => void;
 
 interface Start {
   first: NamespaceFacts;
-  onChange: OnChange;
+  /** Called with what was read, or with why the last read failed. */
+  onChange(last: NamespaceFacts, trouble: ReadFailure | undefined): void;
 }
 
 interface FollowDeps extends ConfirmDeps {
@@ -70,8 +69,8 @@ export class Follower {
   trouble: ReadFailure | undefined;
   private readonly end = new AbortController();
   private readonly ending = Promise.withResolvers<WaitEnd & { at: number }>();
-  private readonly onChange: OnChange;
-  private readonly clock: Clock;
+  private readonly start: Start;
+  private readonly deps: FollowDeps;
   /** The end and its time, in milliseconds since the epoch. Settles once and never rejects. */
   readonly ended = this.ending.promise;
   /** Aborts as soon as `ended` settles, so that the reads of a diagnosis stop as well. */
@@ -79,34 +78,37 @@ export class Follower {
   /** Reads the namespace once more before a verdict; concurrent calls share the read. */
   readonly confirm: () => Promise<void>;
 
-  constructor(
-    { first, onChange }: Start,
-    confirm: () => Promise<void>,
-    { clock, signal }: FollowDeps,
-  ) {
-    this.name = first.name;
-    this.uid = first.uid;
-    this.last = first;
-    this.onChange = onChange;
+  constructor(start: Start, confirm: () => Promise<void>, deps: FollowDeps) {
+    this.name = start.first.name;
+    this.uid = start.first.uid;
+    this.last = start.first;
+    this.start = start;
     this.confirm = confirm;
-    this.clock = clock;
+    this.deps = deps;
     const stop = (): void => this.settle({ how: 'stopped' });
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
+    deps.signal.addEventListener('abort', stop, { once: true });
+    if (deps.signal.aborted) stop();
   }
 
-  settle(ended: WaitEnd): void {
-    this.ending.resolve({ ...ended, at: this.clock.now() });
+  private settle(ended: WaitEnd): void {
+    this.ending.resolve({ ...ended, at: this.deps.clock.now() });
     this.end.abort();
+  }
+
+  /** Whether the last read was refused (401). */
+  get isRefused(): boolean {
+    return this.trouble?.kind === 'unauthorized';
   }
 
   /** Processes the answer of a read: it ends the wait, updates `last`, or records the failure. */
   handleRead(now: Read<NamespaceFacts | undefined>): void {
     if (this.over.aborted) return;
     if (!now.ok) {
-      const late = `no answer within ${CONFIRM_MS / 1_000} s`;
-      const { kind, message } = now.failure;
-      this.update(this.last, { ...now.failure, message: kind === 'aborted' ? late : message });
+      const isLate = now.failure.kind === 'aborted';
+      const message = isLate ? `no answer within ${CONFIRM_MS / 1_000} s` : now.failure.message;
+      const wasRefused = this.isRefused;
+      this.update(this.last, { ...now.failure, message });
+      if (wasRefused && this.isRefused) this.settle({ how: 'refused' });
     } else if (now.value === undefined) {
       this.settle({ how: 'deleted', event: 'deleted' });
     } else if (now.value.uid !== this.uid) {
@@ -128,12 +130,9 @@ export class Follower {
   }
 
   private update(now: NamespaceFacts, trouble: ReadFailure | undefined): void {
-    const isNews =
-      this.trouble?.message !== trouble?.message ||
-      now.resourceVersion !== this.last.resourceVersion;
     this.trouble = trouble;
     this.last = now;
-    if (isNews) this.onChange(now, trouble);
+    this.start.onChange(now, trouble);
   }
 }
 
@@ -143,7 +142,7 @@ class Group {
   private readonly deps: FollowDeps;
   /** Aborts when the last of the followers has ended. */
   private readonly running: AbortSignal;
-  private readonly watched = new Set<Follower>();
+  private isWatched = false;
   /** Followers to read again. A set, because news during a read must cause another read. */
   private readonly due = new Set<Follower>();
   private wake = (): void => undefined;
@@ -155,7 +154,7 @@ class Group {
     const confirm = (): Promise<void> => this.confirm();
     this.followers = starts.map((start) => new Follower(start, confirm, deps));
     this.running = AbortSignal.any([deps.signal, allOver(this.followers)]);
-    if (!deps.idle) void Promise.all([this.poll(), this.watch(this.followers)]);
+    if (!deps.idle) void Promise.all([this.poll(), this.watch()]);
   }
 
   private async confirm(): Promise<void> {
@@ -173,36 +172,18 @@ class Group {
     await this.lastRead;
   }
 
-  private async read(
-    some: readonly Follower[],
-    signal: AbortSignal,
-    isSecond = false,
-  ): Promise<void> {
-    const { api, clock } = this.deps;
+  private async read(some: readonly Follower[], signal: AbortSignal): Promise<void> {
     // Where a watch has reported the deletion, the GET that confirms it is enough.
-    const told = isSecond ? [] : some.filter((one) => one.isDeletionWatched);
-    const asked = some.filter((one) => !told.includes(one));
-    const now = await readNamespaces(asked, { api, signal });
-    const gone = asked.filter(({ name, uid }) => {
+    const asked = some.filter((one) => !one.isDeletionWatched);
+    const now = await readNamespaces(asked, { ...this.deps, signal });
+    const ended = some.filter(({ name, uid }) => {
       const got = now.get(name);
-      return got?.ok && got.value?.uid !== uid;
+      return got === undefined || (got.ok && got.value?.uid !== uid);
     });
-    const ended = [...told, ...gone];
-    const sure = await confirmEnds(ended, { ...this.deps, signal });
+    for (const [name, got] of await confirmEnds(ended, { ...this.deps, signal }))
+      now.set(name, got);
     if (this.running.aborted) return;
-    const refused = some.filter((one) => {
-      const got = (sure.get(one.name) ?? now.get(one.name)) as Read<NamespaceFacts | undefined>;
-      if (got.ok || got.failure.kind !== 'unauthorized') one.handleRead(got);
-      else if (isSecond && !sure.has(one.name))
-        one.settle({ how: 'unauthorized', failure: got.failure });
-      else return true;
-      return false;
-    });
-    if (refused.length === 0) return;
-    // A first refusal may come from a server that has just restarted. A second one after a pause counts, unless another
-    // answer came between the two.
-    await clock.sleep(REFUSED_PAUSE_MS, this.running);
-    await this.read(refused, signal, true);
+    for (const one of some) one.handleRead(now.get(one.name) as Read<NamespaceFacts | undefined>);
   }
 
   private async poll(): Promise<void> {
@@ -212,8 +193,7 @@ class Group {
     while (!this.running.aborted) {
       const woken = new AbortController();
       this.wake = () => woken.abort();
-      const isWatched = open(this.followers).every((one) => this.watched.has(one));
-      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
+      const nextAt = checkedAt + (this.isWatched ? POLL_WITH_WATCH_MS : pause);
       const signal = AbortSignal.any([this.running, woken.signal]);
       if (this.due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       if (this.running.aborted) return;
@@ -222,48 +202,44 @@ class Group {
       pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
       await this.readInTurn(some);
       if (some.length >= open(this.followers).length) checkedAt = clock.now();
+      const refused = open(some).filter((one) => one.isRefused);
+      if (refused.length > 0) await clock.sleep(REFUSED_PAUSE_MS, this.running);
+      for (const one of refused) this.due.add(one);
     }
   }
 
-  private pollNow(some: Iterable<Follower>): void {
-    for (const one of open(some)) this.due.add(one);
+  private pollNow(some: readonly Follower[]): void {
+    for (const one of some) this.due.add(one);
     this.wake();
   }
 
-  private async watch(some: readonly Follower[]): Promise<void> {
-    const { api, clock } = this.deps;
-    const byName = new Map(some.map((one) => [one.name, one]));
-    const [only] = some.length === 1 ? some : [];
-    const signal = only === undefined ? this.running : AbortSignal.any([this.running, only.over]);
+  private async watch(): Promise<void> {
+    const { clock } = this.deps;
+    const byName = new Map(this.followers.map((one) => [one.name, one]));
+    const [only, ...others] = byName.keys();
     let pause = REWATCH_MS.first;
-    while (!signal.aborted) {
+    while (!this.running.aborted) {
       let openedAt = Number.POSITIVE_INFINITY;
-      const result = await api.watch(NAMESPACES_PATH, {
-        ...(only === undefined ? {} : { fieldSelector: `metadata.name=${only.name}` }),
-        signal,
+      const result = await this.deps.api.watch(NAMESPACES_PATH, {
+        ...(others.length === 0 ? { fieldSelector: `metadata.name=${only}` } : {}),
+        signal: this.running,
         onOpen: () => {
-          for (const one of some) this.watched.add(one);
+          this.isWatched = true;
           openedAt = clock.now();
           // Changes before the watch was open are not in it.
-          this.pollNow(some);
+          this.pollNow(this.followers);
         },
         onEvent: (event) => {
           const one = byName.get(stringAt(event.object, 'metadata', 'name') ?? '');
           if (one?.over.aborted === false && one.handleEvent(event)) this.pollNow([one]);
         },
       });
-      for (const one of some) this.watched.delete(one);
-      if (signal.aborted) return;
       // The end of the watch may hide the deletion of a namespace.
-      this.pollNow(some);
+      this.isWatched = false;
+      this.pollNow(this.followers);
       const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-      // An identity that may not watch all namespaces may be allowed to watch a single one.
-      if (isForbidden && only === undefined) {
-        await Promise.all(some.map((one) => this.watch([one])));
-        return;
-      }
       if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, signal);
+      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, this.running);
       pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
     }
   }

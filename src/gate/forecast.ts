@@ -16,9 +16,8 @@ export async function forecastAll(
 ): Promise<NamespaceResult[]> {
   const there = targets.flatMap(({ first }) => first ?? []);
   const examined = there.map((namespace) => ({ namespace }));
-  const found = await examine(examined, EXAMINE_LIMIT_MS, run, {
-    isPodsFirst: deletesPodsFirst(run),
-  });
+  const foresight = { isPodsFirst: deletesPodsFirst(run) };
+  const found = await examine(examined, EXAMINE_LIMIT_MS, run, foresight);
   const results = targets.map((target) => {
     const seen = target.first && found[there.indexOf(target.first)];
     return seen === undefined
@@ -37,17 +36,14 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
     ? `it has been terminating since ${deletionTimestamp}: this is what holds it now`
     : `if it were deleted now: ${outcome}`;
   run.log.line(`${name}: ${event}`);
+  const inside = orderOf(snapshot).map((step) => {
+    return { why: step.why, command: orderCommand(name, step) };
+  });
   return {
     ...resultOf({ name }, namespace, outcome, event, run),
     diagnosis,
     examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
-    order: [
-      ...commandsElsewhere(snapshot),
-      ...orderOf(snapshot).map((step) => ({
-        why: step.why,
-        command: orderCommand(name, step),
-      })),
-    ],
+    order: [...commandsElsewhere(snapshot), ...inside],
   };
 }

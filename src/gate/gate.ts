@@ -1,11 +1,10 @@
 import type { Inputs } from '../inputs.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import { ANCHOR_NAMESPACES } from './confirm.ts';
 import { deleteAll } from './delete.ts';
 import { forceAll } from './forcing.ts';
 import { forecastAll } from './forecast.ts';
 import { addLeftBehind } from './left-behind.ts';
-import { type GateDeps, type Run, runResult, startRun } from './run.ts';
+import { type GateDeps, logStart, runResult, startRun } from './run.ts';
 import { findTargets } from './targets.ts';
 import { waitForAll } from './wait.ts';
 
@@ -34,14 +33,4 @@ export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult
 
 function isGone({ outcome }: NamespaceResult): boolean {
   return ['deleted', 'forced', 'recreated'].includes(outcome);
-}
-
-function logStart({ anchor, api: { target }, cluster, gateVersion, log, signal }: Run): void {
-  log.line(
-    `namespace-teardown-gate ${gateVersion} · ${target.server} (Kubernetes ${cluster.version}), context ${target.context}`,
-  );
-  if (anchor !== undefined || signal.aborted) return;
-  log.warning(
-    `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read; allow this identity to get one of these namespaces`,
-  );
 }

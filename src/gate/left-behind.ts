@@ -29,29 +29,27 @@ export async function addLeftBehind(
     const left = results.map((result) => {
       const there = now?.get(result.name);
       const isReplaced = result.outcome === 'recreated' || (there?.ok && there.value !== undefined);
-      const staysBehind = (pointer: LeftBehind): boolean => {
-        if (!pointsInto(result, pointer)) return false;
-        if (inputs.forecast) return !pointer.isGoing;
-        // Another namespace has the name: objects that point to the name belong to the new one.
-        return !isReplaced || pointer.released !== undefined;
-      };
-      return pointers
-        .filter(staysBehind)
-        .sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
+      const staysBehind = (pointer: LeftBehind): boolean =>
+        pointsInto(result, pointer) &&
+        // If another namespace has the name, objects that point to the name belong to the new one.
+        (inputs.forecast ? !pointer.isGoing : !isReplaced || pointer.released !== undefined);
+      const mine = pointers.filter(staysBehind);
+      return mine.sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
     });
     return { left, unread };
   };
-  const first = await search();
-  const isGoing = first.left.flat().some((one) => one.isGoing);
-  if (isGoing) await clock.sleep(SECOND_SEARCH_MS, limited);
-  const second = isGoing ? await search() : first;
-  const { left, unread } = limited.aborted ? first : second;
+  let found = await search();
+  if (found.left.flat().some((one) => one.isGoing)) {
+    await clock.sleep(SECOND_SEARCH_MS, limited);
+    const again = await search();
+    if (!limited.aborted) found = again;
+  }
   return all.map((result) => {
-    const leftBehind = left[results.indexOf(result)];
+    const leftBehind = found.left[results.indexOf(result)];
     if (leftBehind === undefined) return result;
     const hasFailed = inputs.failOnLeftBehind && leftBehind.some((one) => !one.isGoing);
     const verdict = hasFailed ? 'fail' : result.verdict;
-    return { ...result, leftBehind, leftBehindUnread: unread, verdict };
+    return { ...result, leftBehind, leftBehindUnread: found.unread, verdict };
   });
 }
 

@@ -7,7 +7,7 @@ import type { NotInspected } from '../model/finding.ts';
 import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { Deletion, NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
-import { type ConfirmDeps, readAnchor } from './confirm.ts';
+import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -52,13 +52,30 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const startedAt = deps.clock.now();
   const [version, anchor] = await Promise.all([
     deps.api.get('/version', { signal: deps.signal, timeoutMs: 5_000, retries: 0 }),
-    readAnchor({ ...deps, untilMs: startedAt + inputs.timeoutMs }),
+    readAnchor(deps),
   ]);
-  const cluster = {
-    server: deps.api.target.server,
-    version: version.ok ? (stringAt(version.value, 'gitVersion') ?? 'unknown') : 'unknown',
-  };
+  const { server } = deps.api.target;
+  const gitVersion = version.ok ? stringAt(version.value, 'gitVersion') : undefined;
+  const cluster = { server, version: gitVersion ?? 'unknown' };
   return { ...deps, inputs, startedAt, anchor, cluster };
+}
+
+/** Logs what the gate works on. A gate that cannot start says only why. */
+export function logStart({
+  anchor,
+  api: { target },
+  cluster,
+  gateVersion,
+  log,
+  signal,
+}: Run): void {
+  log.line(
+    `namespace-teardown-gate ${gateVersion} · ${target.server} (Kubernetes ${cluster.version}), context ${target.context}`,
+  );
+  if (anchor !== undefined || signal.aborted) return;
+  log.warning(
+    `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read; allow this identity to get one of these namespaces`,
+  );
 }
 
 /** Returns the result of a namespace without an examination. What was deleted inside of it is always reported. */
@@ -94,38 +111,32 @@ export function runResult(
 ): RunResult {
   const { clock, cluster, gateVersion, inputs, startedAt } = run;
   const outcome = worstOfRun(namespaces, leftOut, run);
+  // Leftovers may fail a run although all namespaces were deleted.
+  const isFailed = namespaces.some((one) => one.verdict === 'fail');
   return {
     kind: inputs.forecast ? 'forecast' : 'teardown',
-    gateVersion,
+    ...{ gateVersion, cluster, outcome, namespaces },
     finishedAt: serverTimestamp(run),
     elapsedMs: clock.now() - startedAt,
     timeoutMs: inputs.timeoutMs,
-    cluster,
-    outcome,
-    // Leftovers may fail a run although all namespaces were deleted.
-    verdict: namespaces.some((one) => one.verdict === 'fail')
-      ? 'fail'
-      : verdictOf(outcome, inputs.policy),
-    namespaces,
+    verdict: isFailed ? 'fail' : verdictOf(outcome, inputs.policy),
     ...(leftOut.length === 0 ? {} : { leftOut }),
   };
 }
 
-/**
- * Returns the worst outcome. A selector without matches is "not found": it may be a typo, or every namespace was
- * deleted.
- */
+/** Returns the worst outcome. Namespaces that a limit excluded are not among the outcomes. */
 function worstOfRun(
   namespaces: readonly NamespaceResult[],
   leftOut: readonly NotInspected[],
   { inputs, signal }: Run,
 ): Outcome {
-  if (namespaces.length === 0 && signal.aborted) return 'cancelled';
-  const { selector, terminating } = inputs;
-  const isWholeCluster = terminating?.forMs === 0 && selector === '';
-  // Without a match it is unknown whether anything was deleted.
-  if (namespaces.length === 0) return isWholeCluster ? 'deleted' : 'not-found';
-  const outcomes = namespaces.map(({ outcome }) => outcome);
-  // The outcomes do not cover namespaces that a limit excluded.
-  return worstOutcome(leftOut.length > 0 ? [...outcomes, 'inconclusive'] : outcomes, inputs.policy);
+  if (namespaces.length > 0) {
+    const outcomes = namespaces.map(({ outcome }) => outcome);
+    const unseen = leftOut.length > 0 ? ['inconclusive' as const] : [];
+    return worstOutcome([...outcomes, ...unseen], inputs.policy);
+  }
+  if (signal.aborted) return 'cancelled';
+  // A selector without a match may be a typo, and it is unknown whether anything was deleted.
+  const isWholeCluster = inputs.terminating?.forMs === 0 && inputs.selector === '';
+  return isWholeCluster ? 'deleted' : 'not-found';
 }

@@ -1,13 +1,13 @@
 import { ActionError, type ErrorCode } from '../base/errors.ts';
 import { formatDuration, serverTime } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
-import { collectItems, type KubernetesApi } from '../kubernetes/api.ts';
+import { collectItems } from '../kubernetes/api.ts';
 import { namespaceFacts } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type FailureKind, type Read, type ReadFailure, readOk } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
-import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS, readPatiently } from './confirm.ts';
+import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS } from './confirm.ts';
 import type { Run, Target } from './run.ts';
 
 /** Limit for namespaces in a run, so that the report remains readable. */
@@ -21,15 +21,11 @@ const MAX_TARGETS = 1_000;
 export async function findTargets(
   run: Run,
 ): Promise<{ targets: Target[]; leftOut: NotInspected[] }> {
-  const { api, inputs, log, signal, startedAt } = run;
+  const { inputs, log, signal } = run;
   const selected = await selectNamespaces(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
   const wanted = names.map((name) => ({ name }));
-  const read = await readPatiently(
-    () => readNamespaces(wanted, run),
-    (answers) => answers.values().some((got) => !got.ok && got.failure.kind === 'throttled'),
-    { ...run, untilMs: startedAt + inputs.timeoutMs },
-  );
+  const read = await readNamespaces(wanted, run);
   const missing = wanted.filter(({ name }) => {
     const got = read.get(name);
     return got?.ok && got.value === undefined;
@@ -37,12 +33,11 @@ export async function findTargets(
   for (const [name, got] of await confirmEnds(missing, run)) read.set(name, got);
   if (signal.aborted) return { targets: [], leftOut: [] };
   const named = [...read].map(([name, got]): Target => {
-    if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, api);
+    if (!got.ok) throw cannotStartError('get', `namespace "${name}"`, got.failure, run);
     return { name, first: got.value };
   });
-  if (inputs.terminating !== undefined && selected.length === 0) {
+  if (inputs.terminating !== undefined && selected.length === 0)
     log.notice(`${describedSelection(inputs)} were not found: there is nothing to do`);
-  }
   const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
   const targets = all.slice(0, MAX_TARGETS);
   if (targets.length === all.length) return { targets, leftOut: [] };
@@ -70,16 +65,14 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
     return listed.ok ? readOk(listed.value.kept) : listed;
   };
   const isAnchor = ({ name, uid }: NamespaceFacts): boolean =>
-    anchor === undefined
-      ? ANCHOR_NAMESPACES.includes(name)
-      : name === anchor.name && uid === anchor.uid;
+    anchor ? name === anchor.name && uid === anchor.uid : ANCHOR_NAMESPACES.includes(name);
   let listed = await list(selector);
   if (listed.ok && !listed.value.some(isWanted)) {
     await clock.sleep(REPEAT_MS, signal);
     const whole = await list('');
     if (whole.ok && !whole.value.some(isAnchor)) {
       const message = `the list of all namespaces lacks ${anchor?.name ?? ANCHOR_NAMESPACES.join(' and ')}: it is not complete, or another cluster's`;
-      throw cannotStartError('list', 'namespaces', { kind: 'unreadable', message }, api);
+      throw cannotStartError('list', 'namespaces', { kind: 'unreadable', message }, run);
     }
     listed = whole.ok && selector !== '' ? await list(selector) : whole;
   }
@@ -87,56 +80,60 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   if (signal.aborted) return [];
   const { failure } = listed;
   if (failure.status !== 400)
-    throw cannotStartError('list', describedSelection(inputs), failure, api);
-  throw new ActionError(
-    'invalid-input',
-    `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`,
-  );
+    throw cannotStartError('list', describedSelection(inputs), failure, run);
+  const message = `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`;
+  throw new ActionError('invalid-input', message);
 }
 
-/**
- * Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least
- * 10m".
- */
+/** Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least 10m". */
 function describedSelection({ selector, terminating }: Inputs): string {
   const labels = selector === '' ? '' : ` with the labels "${selector}"`;
   if (terminating === undefined) return `namespaces${labels}`;
-  const { forMs } = terminating;
   const age =
-    forMs === 0 ? 'are terminating' : `have been terminating for at least ${formatDuration(forMs)}`;
+    terminating.forMs === 0
+      ? 'are terminating'
+      : `have been terminating for at least ${formatDuration(terminating.forMs)}`;
   return `namespaces${labels} that ${age}`;
 }
+
+const UNREACHABLE =
+  'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
+
+/** What to do about a failure. */
+const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
+  forbidden: [
+    'kube-forbidden',
+    'Grant this identity "get", "list" and "watch" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.',
+  ],
+  unauthorized: [
+    'kube-unauthorized',
+    'The credentials of this context are refused: they may have expired, or belong to another cluster.',
+  ],
+  network: ['kube-unreachable', UNREACHABLE],
+  timeout: ['kube-timeout', UNREACHABLE],
+  unreadable: [
+    'kube-unreachable',
+    'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.',
+  ],
+};
 
 /** Builds the error for a gate that cannot start: what was tried, on what, what came back, what to do. */
 function cannotStartError(
   verb: string,
   what: string,
   { kind, message }: ReadFailure,
-  { target: { context, server, isAnonymous } }: KubernetesApi,
+  { api: { target } }: Run,
 ): ActionError {
-  const unreachable =
-    'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
-  const advice: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
-    forbidden: [
-      'kube-forbidden',
-      `Grant this identity "${verb}" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.`,
-    ],
-    unauthorized: [
-      'kube-unauthorized',
-      isAnonymous
-        ? `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`
-        : `The credentials of context "${context}" are refused: they may have expired, or belong to another cluster.`,
-    ],
-    network: ['kube-unreachable', unreachable],
-    timeout: ['kube-timeout', unreachable],
-    unreadable: [
-      'kube-unreachable',
-      'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.',
-    ],
-  };
-  const [code, hint] = advice[kind] ?? [
+  const [code, hint] = ADVICE[kind] ?? [
     'kube-unreachable',
     'Try again; if it persists, look at the state of the API server.',
   ];
-  return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, hint);
+  const { context, isAnonymous, server } = target;
+  const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
+  const isBare = kind === 'unauthorized' && isAnonymous;
+  return new ActionError(
+    code,
+    `cannot ${verb} ${what} on ${server}: ${message}`,
+    isBare ? none : hint,
+  );
 }

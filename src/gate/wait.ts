@@ -177,7 +177,7 @@ async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
   const { target, follower, progress, examinations } = one;
   if (!follower.over.aborted) await follower.confirm();
   const ended = follower.over.aborted ? await follower.ended : undefined;
-  const failure = ended?.how === 'unauthorized' ? ended.failure : follower.trouble;
+  const { trouble: failure } = follower;
   const last = failure === undefined ? examinations.at(-1) : lastSeen(examinations, failure);
   const finish = (outcome: Outcome, event: string): NamespaceResult => ({
     ...resultOf(target, follower.last, outcome, event, run),
@@ -188,7 +188,12 @@ async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
       : { diagnosis: last.diagnosis, examination: last.cost }),
   });
   switch (ended?.how) {
+    case 'refused':
     case undefined: {
+      if (failure?.kind === 'unauthorized') {
+        const why = `its credentials ended, so the gate could read nothing more: ${failure.message}`;
+        return finish('inconclusive', why);
+      }
       if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
       const outcome = outcomeOf(last.diagnosis);
       return finish(outcome, `still there: ${outcome}`);
@@ -196,10 +201,6 @@ async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
     case 'deleted':
     case 'recreated':
       return finish(ended.how, ended.event);
-    case 'unauthorized': {
-      const why = `its credentials ended, so the gate could read nothing more: ${ended.failure.message}`;
-      return finish('inconclusive', why);
-    }
     case 'stopped':
       return finish('cancelled', 'the run was cancelled');
   }

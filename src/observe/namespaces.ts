@@ -11,8 +11,7 @@ export async function readNamespace(
   name: string,
   { api, signal }: Reading,
 ): Promise<Read<NamespaceFacts | undefined>> {
-  // Callers that wait poll again anyway, and need an answer soon.
-  const got = await api.get(namespacePath(name), { signal, retries: 3 });
+  const got = await api.get(namespacePath(name), { signal });
   if (!got.ok) return got.failure.kind === 'not-found' ? readOk(undefined) : got;
   const facts = namespaceFacts(got.value);
   if (facts.uid !== '') return readOk(facts);

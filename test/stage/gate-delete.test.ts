@@ -345,14 +345,6 @@ describe('ordered deletion', () => {
     },
   );
 
-  test('repeats a dry run that failed with a passing error', async () => {
-    const { cluster, runOne } = withOperator();
-    const answer = (count: number) => (count < 2 ? readFailed(BROKEN) : undefined);
-    cluster.answers.set(`DRY DELETE ${PATH}`, answer);
-    await runOne(ORDERED);
-    expect(inside(cluster.mutations)).toHaveLength(1);
-  });
-
   test.each<[string, (staged: ReturnType<typeof withOperator>) => void, string, number]>([
     [
       'it is cancelled in the middle',

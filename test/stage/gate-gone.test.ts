@@ -59,14 +59,15 @@ interface Given {
  * watch that has told of the deletion. The answer after an end that was not confirmed begins anew.
  */
 function decisiveIn(given: readonly Given[]): AnswerName | undefined {
-  for (let at = 0; at < given.length; at++) {
-    const { name, isTold } = given[at] as Given;
-    const next = given[at + 1]?.name;
+  for (let index = 0; index < given.length; index++) {
+    const { name, isTold } = given[index] as Given;
+    const next = given[index + 1]?.name;
     if (name === '401' && next === '401') return next;
     if (!isEnd(name)) continue;
-    if (isTold && given[at - 1]?.name !== '401') return name;
+    if (isTold) return name;
     if (isEnd(next)) return next;
-    at++;
+    // The failure of the second read is the last answer.
+    if (next !== '401') index++;
   }
   return undefined;
 }

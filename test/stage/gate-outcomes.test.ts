@@ -17,26 +17,6 @@ import { causes, DEMO, events, stage } from './gate-run.ts';
 const GET = `GET ${pathOf.namespace(DEMO)}`;
 const MINUTES = 60_000;
 
-describe('a server that is too busy at the start', () => {
-  const BUSY = readFailed({ kind: 'throttled', status: 429, message: '429 Too Many Requests' });
-
-  test('is asked again until the timeout', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.answers.set(GET, BUSY);
-    clock.at(20_000, () => cluster.answers.delete(GET));
-    clock.at(40_000, () => cluster.remove(DEMO));
-    expect((await runOne()).outcome).toBe('deleted');
-  });
-
-  test('is reported at the timeout', async () => {
-    const { cluster, run } = stage(DEMO);
-    cluster.answers.set(GET, BUSY);
-    await expect(run({ timeout: '30s' })).rejects.toMatchObject({
-      message: expect.stringContaining('429 Too Many Requests'),
-    });
-  });
-});
-
 describe('deleted', () => {
   test('is reported as soon as the watch reports it', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
@@ -393,24 +373,32 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
     ['401 after it', UNAUTHORIZED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
     ['401 during the last look', UNAUTHORIZED, 119_000, ['owner-unknown'], '2026-03-02T10:01:30'],
     ['no server after it', REFUSED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
-  ])('%s: inconclusive, with what was seen, and when', async (_, failure, fromMs, roots, at) => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
-    for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
-      cluster.answers.set(start, () => (clock.elapsed > fromMs ? readFailed(failure) : undefined));
-    }
-    clock.at(fromMs, () => cluster.closeWatches());
-    const result = await runOne({ timeout: '2m' });
-    const unread = result.diagnosis?.notInspected.map(({ what, reason }) => `${what}: ${reason}`);
+  ])(
+    '%s: inconclusive, with what was seen, and when; credentials that end, end the run',
+    async (_, failure, fromMs, roots, at) => {
+      const { clock, cluster, runOne } = stage(DEMO);
+      cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
+      for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
+        cluster.answers.set(start, () =>
+          clock.elapsed > fromMs ? readFailed(failure) : undefined,
+        );
+      }
+      clock.at(fromMs, () => cluster.closeWatches());
+      const result = await runOne({ timeout: '2m' });
+      const unread = result.diagnosis?.notInspected.map(({ what, reason }) => `${what}: ${reason}`);
 
-    expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
-    expect(causes(result)).toEqual(roots);
-    if (failure === UNAUTHORIZED) expect(events(result).at(-1)).toMatch(/credentials ended.*: 401/);
-    if (at === '') return;
-    expect(unread?.[0]).toContain(`namespace ${DEMO}: ${failure.message}; the report shows`);
-    expect(unread?.[0]).toContain(at);
-    expect(result.diagnosis?.findings[0]?.message).toContain('some.random/finalizer');
-  });
+      expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
+      expect(causes(result)).toEqual(roots);
+      if (failure === UNAUTHORIZED) {
+        expect(events(result).at(-1)).toMatch(/credentials ended.*: 401/);
+        expect(result.elapsedMs - fromMs).toBeLessThanOrEqual(5_000);
+      }
+      if (at === '') return;
+      expect(unread?.[0]).toContain(`namespace ${DEMO}: ${failure.message}; the report shows`);
+      expect(unread?.[0]).toContain(at);
+      expect(result.diagnosis?.findings[0]?.message).toContain('some.random/finalizer');
+    },
+  );
 
   test('401 for one of two namespaces ends its wait, and leaves nothing that still waits', async () => {
     const { clock, cluster, run } = stage(DEMO);
