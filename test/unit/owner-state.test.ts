@@ -107,8 +107,6 @@ test.each<[string, object, string | undefined]>([
     { annotations: { 'example.com/paused': 'true' } },
     'annotation example.com/paused=true',
   ],
-  ['a label', { labels: { 'example.com/ignore': 'true' } }, 'label example.com/ignore=true'],
-  ['a label of another product', { labels: { 'flux.io/ignore': 'true' } }, undefined],
   ['text in a field', { spec: { paused: 'true' } }, 'spec.paused: true'],
   ['protection', { spec: { deletionProtection: true } }, 'spec.deletionProtection: true'],
   ['a state', { spec: { managementState: 'Unmanaged' } }, 'spec.managementState: Unmanaged'],

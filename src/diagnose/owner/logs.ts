@@ -1,4 +1,4 @@
-import { type JsonObject, numberAt, parseObject, stringAt } from '../../base/json.ts';
+import { type JsonObject, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
@@ -6,10 +6,9 @@ import type { Actor } from '../actors.ts';
 import {
   type Context,
   groupsOf,
-  isBuiltIn,
+  isInside,
   itemsIn,
   shortQuote,
-  typeName,
   typesOf,
   valueIn,
 } from '../context.ts';
@@ -30,10 +29,6 @@ export interface LogLine {
   /** The number of times that the line was written, ignoring numbers and ids. */
   count: number;
   object: ObjectFacts;
-  /** Further objects in its fields, as `Gadget team-1/cache`. */
-  beside: string[];
-  /** The line names the object itself, and not only its type or the group in its finalizer. */
-  namesObject: boolean;
 }
 
 /** Sidecars, which never reconcile. */
@@ -46,23 +41,21 @@ const MAX_CONTAINERS = 3;
 export function logSources({ now }: Context, actor: Actor): LogSource[] {
   const holders = itemsIn(now.cluster.leases)
     .filter(({ namespace }) => namespace === actor.namespace)
-    .flatMap(({ holder = '' }) => holder);
-  const isLeader = (pod: string): boolean =>
-    holders.some((holder) => holder.split('_', 1)[0] === pod);
+    .map(({ holder = '' }) => holder.split('_', 1)[0]);
   const began = Date.parse(now.namespace.deletionTimestamp ?? '');
   return actor.pods
     .filter(({ phase }) => phase === 'Running')
-    .toSorted((a, b) => Number(isLeader(b.name)) - Number(isLeader(a.name)))
+    .toSorted((a, b) => Number(holders.includes(b.name)) - Number(holders.includes(a.name)))
     .slice(0, MAX_PODS)
     .flatMap(({ namespace, name: pod, containers = [] }) =>
       containers
         .filter(({ name }) => !SIDECAR.test(name))
         .slice(0, MAX_CONTAINERS)
-        .flatMap(({ name: container, crashedAt }) =>
-          [false, ...(Date.parse(crashedAt ?? '') >= began ? [true] : [])].map((isPrevious) => ({
-            ...{ namespace, pod, container, isPrevious },
-          })),
-        ),
+        .flatMap(({ name: container, crashedAt = '' }) => {
+          const source = { namespace, pod, container, isPrevious: false };
+          const hasCrashed = Date.parse(crashedAt) >= began;
+          return hasCrashed ? [source, { ...source, isPrevious: true }] : [source];
+        }),
     );
 }
 
@@ -75,24 +68,16 @@ export function isLogRead(context: Context, actor: Actor): boolean {
 export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLine[] {
   const written = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
-    return recordsOf(valueIn(context.now.logs?.[pod])).map((record) => ({ ...record, pod }));
+    return recordsOf(valueIn(context.now.logs?.[pod])).map((record) => ({ record, pod }));
   });
   const found = new Map<string, LogLine>();
-  for (const record of written.toSorted((a, b) => (a.at < b.at ? -1 : 1))) {
-    const isAboutType = cannotRead(context, held, record);
-    const namesObject = !isAboutType && !isAboutGroup(context, held, record);
-    const object = namesObject
-      ? held.objects.find((one) => isAbout(context, one, record))
-      : held.objects[0];
+  for (const { record, pod } of written.toSorted((a, b) => (a.record.at < b.record.at ? -1 : 1))) {
+    const object = held.objects.find((one) => isAbout(context, one, record));
     if (object === undefined) continue;
-    const { at, pod, isError } = record;
-    const text = wordsOf(record);
+    const { at, text, isError } = record;
     const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
     const count = (found.get(shape)?.count ?? 0) + 1;
-    const beside = referencesIn(context, record)
-      .filter(({ name }) => name !== object.name)
-      .map(({ kind = '', namespace = '', name }) => `${kind} ${namespace}/${name}`);
-    found.set(shape, { at, pod, text, isError, count, object, beside, namesObject });
+    found.set(shape, { at, pod, text, isError, count, object });
   }
   const rank = ({ isError, at }: LogLine): string => `${Number(isError)} ${at}`;
   return [...found.values()].toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
@@ -114,8 +99,7 @@ export function currentLogLines(context: Context, held: Held, actor: Actor): Log
  */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
-    ({ isError, namesObject, text }) =>
-      namesObject && !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
+    ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
 }
 
@@ -124,23 +108,22 @@ const DISCLAIMER =
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
 const MAX_QUOTED = 3;
-const MAX_QUOTED_CHARS = 300;
 
 /** Returns the lines that are reported. */
 export function quotedLines(
   lines: readonly LogLine[],
 ): { at: string; line: string; pod: string }[] {
-  return lines.slice(0, MAX_QUOTED).map(({ at: time, pod, text, count }) => ({
-    at: time,
-    line: shortQuote(text, MAX_QUOTED_CHARS) + (count > 1 ? ` (${count} times)` : ''),
+  return lines.slice(0, MAX_QUOTED).map(({ at, pod, text, count }) => ({
+    at,
+    line: shortQuote(text) + (count > 1 ? ` (${count} times)` : ''),
     pod,
   }));
 }
 
 /** Returns them as evidence, with their age: a log line is no observation of now. */
 export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): string[] {
-  return quotedLines(lines).map(({ at: time, line, pod }) => {
-    const age = Math.max(0, nowMs - Date.parse(time));
+  return quotedLines(lines).map(({ at, line, pod }) => {
+    const age = Math.max(0, nowMs - Date.parse(at));
     return `log of ${pod}${Number.isNaN(age) ? '' : `, ${formatDuration(age)} ago`}: ${line}`;
   });
 }
@@ -149,8 +132,8 @@ export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): stri
 interface LogRecord {
   at: string;
   isError: boolean;
-  message: string;
-  error: string;
+  /** Message and error, in one line and without stacks. */
+  text: string;
   fields: JsonObject;
   /** The whole line. */
   line: string;
@@ -166,22 +149,22 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
 }
 
 const MAX_LINE_CHARS = 16_000;
+const MAX_FIELDS = 100;
 const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
-/** The level at the beginning of a line of klog, capnslog (`E | `), zap's console format, Python or Java. */
-const LEVEL =
-  /^[IWEF](?=\d{4} )|\b[CEWNID](?= \| )|^(?:crit|fail|warn|info|dbug)(?=: )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b/;
-/** Levels by name, and from 50 by number (pino, bunyan). */
-const ERROR_LEVEL = /^(?:c|e|f|err|error|fail|fatal|critical|crit|panic|dpanic|severe|[5-9]\d)$/i;
-const DEBUG_LEVEL = /^(?:d|dbug|debug|trace|verbose|[12]\d)$/i;
-const INFO_LEVEL = /^(?:i|n|info|information|notice|30)$/i;
+const LEVEL = /^[IWEF](?=\d{4} )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b/;
+const ERROR_LEVEL = /^(?:e|f|error|fatal|critical|d?panic)$/i;
+const DEBUG_LEVEL = /^(?:debug|trace)$/i;
 /** No failure at level info: what is being deleted is often not found. */
 const ABSENCE = /not found|notfound|not exist|missing/i;
+/** The beginning of a stack, in Go, Java, Python or JavaScript: everything behind it is left out. */
+const STACK =
+  /\s*(?:\\n|\n)\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
 
-/** Parses zap JSON, zap's console format, klog and logfmt; any other line is one message. */
+/** Parses JSON (zap, slog), zap's console format, klog and logfmt; any other line is one message. */
 export function parseLogLine(raw: string): LogRecord {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters
-  const text = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
-  const [, at = '', line = text] = /^(\d{4}-\d\d-\d\dT\S{5,40}) (.*)$/s.exec(text) ?? [];
+  const plain = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
+  const [, at = '', line = plain] = /^(\d{4}-\d\d-\d\dT\S{5,40}) (.*)$/s.exec(plain) ?? [];
   const body = line.replace(KLOG, '');
   // The console format ends with its fields: `2026-…\tERROR\tcontroller\tReconciler error\t{"namespace": …}`.
   const [, words = body, json = body] = /^(.*)\t(\{.*)$/s.exec(body) ?? [];
@@ -190,98 +173,55 @@ export function parseLogLine(raw: string): LogRecord {
     keys.flatMap((key) => stringAt(fields, key) ?? stringAt(fields, key, 'message') ?? [])[0];
   const quoted = /^"((?:[^"\\]|\\.){0,4000})"/.exec(body)?.[1];
   const message = first('msg', 'message') ?? quoted ?? words;
-  // The last words of microerror's `[{file: } {cause}]`.
-  const [, nested] = /^\[\{.*\{([^{}]{1,1000})\}\]$/s.exec(first('stack') ?? '') ?? [];
-  const error = first('error', 'err')?.replace(/^<nil>$|^null$/, '') ?? nested ?? '';
-  const level =
-    first('level', 'severity', 'lvl', 'levelname') ??
-    numberAt(fields, 'level')?.toString() ??
-    LEVEL.exec(line.slice(0, 80))?.[0] ??
-    '';
-  const isPlain = DEBUG_LEVEL.test(level) || (INFO_LEVEL.test(level) && ABSENCE.test(message));
-  const isFailure = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
-  return { at, isError: isFailure, message, error, fields, line };
+  const error = (first('error', 'err') ?? '').replace(/^<nil>$|^null$/, '');
+  const level = first('level', 'severity') ?? LEVEL.exec(line.slice(0, 80))?.[0] ?? '';
+  const isPlain = DEBUG_LEVEL.test(level) || (/^i/i.test(level) && ABSENCE.test(message));
+  const isError = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
+  const whole = [...new Set([message, error])].filter(Boolean).join(': ');
+  const text = (whole.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
+  return { at, isError, text, fields, line };
 }
 
 function keyValues(text: string): JsonObject {
-  const pair =
-    /(?:^|\s)([A-Za-z_][\w./-]{0,80})=("(?:[^"\\]|\\.){0,4000}"|\{[^{}]{0,1000}\}|[^\s"{][^\s]{0,1000})/g;
+  const pair = /(?:^|\s)([A-Za-z_][\w./-]{0,80})=("(?:[^"\\]|\\.){0,4000}"|[^\s"{][^\s]{0,1000})/g;
   return Object.fromEntries(
-    [...text.matchAll(pair)].slice(0, 100).map(([, key = '', value = '']) => {
-      const inner = value.startsWith('{') ? parseObject(value) : undefined;
-      return [key, inner ?? value.replace(/^"|"$/g, '').replace(/\\(["\\])/g, '$1')];
-    }),
+    [...text.matchAll(pair)]
+      .slice(0, MAX_FIELDS)
+      .map(([, key = '', value = '']) => [
+        key,
+        value.replace(/^"|"$/g, '').replace(/\\(["\\])/g, '$1'),
+      ]),
   );
 }
 
-/** The beginning of a stack, in Go, Java, Python or JavaScript: everything behind it is left out. */
-const STACK =
-  /\s*(?:\\n|\n)\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
-
-function wordsOf({ message, error }: LogRecord): string {
-  const words = [...new Set([message, error])].filter(Boolean).join(': ');
-  return (words.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
-}
-
 /**
- * Reports whether a record names the object: by its UID, in a field, as `namespace/name`, or after its kind in a
- * sentence that also names the namespace. The name alone might be any word.
+ * Reports whether a record names the object: by its UID, as `name.namespace` (kube-rs), in its fields, or in its text as
+ * `namespace/name` or behind its kind. A record with objects in its fields is about these; its text may mention others.
  */
 function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
+  const { fields, line } = record;
   // A printed Event or audit record is about another program.
-  if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in record.fields)) {
+  if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
     return false;
   }
   const { kind, namespace, name, uid } = object;
-  if (uid !== '' && record.line.includes(uid)) return true;
-  // Some write `NAME.NAMESPACE`: Flagger `canary=web.team-1`, kube-rs `object.ref=Widget.v1.example.com/db.team-1`.
-  if (namespace !== '' && hasWord(record.line, `${name}.${namespace}`)) return true;
+  if (uid !== '' && line.includes(uid)) return true;
+  if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
   const isKind = (other: string | undefined): boolean =>
     other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
-  const isObject = (one: Reference): boolean =>
-    one.name === name && (one.namespace ?? '') === namespace && isKind(one.kind);
-  // A structured record is about the objects in its fields; its text may mention others.
-  const inFields = referencesIn(context, record).filter((one) => one.namespace !== undefined);
-  if (inFields.length > 0) return inFields.some(isObject);
-  const text = `${record.message} ${record.error}`;
-  if (pathsIn(context, text).some(isObject)) return true;
-  const path = `${namespace}/`;
-  return textsBefore(text, name).some((before) => {
-    const isPath = before.endsWith(path);
-    const ahead = isPath ? before.slice(0, -path.length) : before;
+  const listed = objectsIn(context, record);
+  if (listed.length > 0) {
+    return listed.some(
+      (one) => one.name === name && one.namespace === namespace && isKind(one.kind),
+    );
+  }
+  return textsBefore(line, name).some((before) => {
+    const isPath = before.endsWith(`${namespace}/`);
+    const ahead = isPath ? before.slice(0, -namespace.length - 1) : before;
     const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
-    const other = typesOf(context).find((type) =>
-      [type.kind, type.resource].some((one) => isSameKind(one, word)),
-    )?.kind;
-    return isPath
-      ? isKind(other ?? kindIn(record))
-      : other === kind && hasWord(record.line, namespace);
+    const other = kindNamed(context, word);
+    return isPath ? isKind(other ?? kindIn(record)) : other === kind && hasWord(line, namespace);
   });
-}
-
-/**
- * Reports whether a record is about the group of objects that the finalizer names: of Ingresses with
- * `group.ingress.k8s.aws/shared`, the group `shared`. Groups have no namespace.
- */
-function isAboutGroup(context: Context, { finalizer, type }: Held, record: LogRecord): boolean {
-  const kind = kindIn(record) ?? stringAt(record.fields, 'controller');
-  return (
-    kind !== undefined &&
-    isSameKind(kind, type.kind) &&
-    referencesIn(context, record).some(
-      ({ namespace = '', name }) => namespace === '' && finalizer.endsWith(`/${name}`),
-    )
-  );
-}
-
-/** client-go tries again within half a minute, and does not log that it has succeeded (reflector.go). */
-const CANNOT_READ_MS = 120_000;
-
-/** Reports whether client-go says, and recently, that it cannot read the type: `failed to list *v1.Widget: Unauthorized`. */
-function cannotRead({ nowMs }: Context, { type }: Held, { at, line }: LogRecord): boolean {
-  const kind = /failed to (?:list|watch) (?:[*\w./]+\.)?(\w+)/i.exec(line)?.[1];
-  const isRecent = Date.parse(at) >= nowMs - CANNOT_READ_MS;
-  return isRecent && kind !== undefined && isSameKind(kind, type.kind);
 }
 
 /** Reports whether another held object in this namespace has the same name. */
@@ -291,83 +231,35 @@ function isAmbiguous({ now }: Context, { kind, name }: ObjectFacts): boolean {
   );
 }
 
-interface Reference {
-  kind: string | undefined;
-  namespace: string | undefined;
-  name: string;
-}
-
 /** Returns the kind that the controller of this record reconciles (controller-runtime). */
 function kindIn({ fields }: LogRecord): string | undefined {
   return stringAt(fields, 'controllerKind') ?? stringAt(fields, 'kind');
 }
 
-const MAX_FIELDS = 100;
 /** Keys that frameworks use for the object that a controller reconciles. */
 const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
-/**
- * Returns objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and any value that is a
- * whole `namespace/name` or API path. The key gives the kind: `widget`, `source-secret`; another key (`cluster-name`) none.
- * A bare name after the kind of a CRD is in the namespace of the record: `widget=db namespace=team-1`.
- * Fields that give a kind, or that frameworks use for the object, count before others.
- */
-function referencesIn(context: Context, record: LogRecord): Reference[] {
+/** Returns the objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and `namespace/name`. */
+function objectsIn(context: Context, record: LogRecord) {
   const { fields } = record;
-  const entries: [string, JsonObject[string]][] = [
-    ...Object.entries(fields).slice(0, MAX_FIELDS),
-    ['object', fields],
-  ];
-  const found = entries.flatMap(([key, value]): (Reference & { isSure: boolean })[] => {
-    const text = stringAt(value) ?? '';
-    const [inPath] = text.startsWith('/api') ? pathsIn(context, text) : [];
-    if (inPath !== undefined) return [{ ...inPath, isSure: true }];
-    const [, place, last] =
-      /^([a-z0-9][a-z0-9-]{0,62})\/([a-z0-9][a-z0-9.-]{0,252})$/.exec(text) ?? [];
-    const bare = isOwnKind(context, key)
-      ? text.match(/^[a-z0-9][a-z0-9.-]{0,252}$/)?.[0]
-      : undefined;
-    const name = last ?? stringAt(value, 'name') ?? bare;
-    if (name === undefined) return [];
-    const namespace = place ?? stringAt(name === bare ? fields : value, 'namespace');
-    if (COMMON_KEY.test(key)) return [{ kind: kindIn(record), namespace, name, isSure: true }];
-    const kind = kindOfKey(context, key);
-    if (kind !== undefined) return [{ kind, namespace, name, isSure: true }];
-    if (place === undefined) return [{ kind: key, namespace, name, isSure: false }];
+  const entries = Object.entries(fields).slice(0, MAX_FIELDS);
+  return [...entries, ['object', fields] as const].flatMap(([key, value]) => {
+    const path = /^([a-z0-9][a-z0-9-]*)\/([a-z0-9][a-z0-9.-]*)$/.exec(stringAt(value) ?? '');
+    const [, namespace = stringAt(value, 'namespace'), name = stringAt(value, 'name')] = path ?? [];
+    if (name === undefined || namespace === undefined) return [];
+    if (COMMON_KEY.test(key)) return [{ kind: kindIn(record), namespace, name }];
+    const kind = kindNamed(context, key);
     // `type=application/json` is no object.
-    return place === context.now.namespace.name ? [{ kind, namespace, name, isSure: false }] : [];
+    const isObject = kind !== undefined || isInside(context, namespace);
+    return isObject ? [{ kind, namespace, name }] : [];
   });
-  const sure = found.filter(({ isSure }) => isSure);
-  return sure.some(({ namespace }) => namespace !== undefined) ? sure : found;
 }
 
-/** Reports whether a key is the kind of a custom resource. Records have built-in kinds beside what they are about. */
-function isOwnKind(context: Context, key: string): boolean {
-  return typesOf(context).some(({ kind, group }) => !isBuiltIn(group) && isSameKind(kind, key));
-}
-
-/** Returns the kind that a key names: any kind as a whole, a built-in kind also as a word (`secretRef`, `source-secret`). */
-function kindOfKey(context: Context, key: string): string | undefined {
-  const words = (name: string): string =>
-    `-${name.replace(/(?<=[a-z])(?=[A-Z])|[_.]/g, '-').toLowerCase()}-`;
-  const isPart = (kind: string): boolean =>
-    [words(kind), `-${kind.toLowerCase()}-`].some((part) => words(key).includes(part));
-  const types = typesOf(context);
-  const named =
-    types.find(({ kind }) => isSameKind(kind, key)) ??
-    types.find(({ kind, group }) => isBuiltIn(group) && isPart(kind));
-  return named?.kind;
-}
-
-const API_PATH =
-  /\/apis?(?:\/([a-z0-9.-]{1,253}))?\/v\d\w{0,20}\/namespaces\/([a-z0-9-]{1,63})\/([a-z]{1,63})\/([a-z0-9.-]{1,253})/g;
-
-/** Returns the objects whose API paths a text contains: `/apis/example.com/v1/namespaces/team-1/widgets/db`. */
-function pathsIn(context: Context, text: string): Reference[] {
-  return [...text.matchAll(API_PATH)].map(([, group = '', namespace, resource = '', name = '']) => {
-    const type = typesOf(context).find((one) => typeName(one) === typeName({ group, resource }));
-    return { kind: type?.kind ?? resource, namespace, name };
-  });
+/** Returns the served kind that a word names, as such or in the plural. */
+function kindNamed(context: Context, word: string): string | undefined {
+  return typesOf(context).find(({ kind, resource }) =>
+    [kind, resource].some((one) => isSameKind(one, word)),
+  )?.kind;
 }
 
 /** Compares kinds and plurals. */

@@ -5,79 +5,48 @@ import { type Context, detailOf, groupOf, isBuiltIn } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { isOfOneProject } from './names.ts';
 import { wholesOf } from './partners.ts';
-import { kebab } from './statements.ts';
 
 // What an object itself says to its controller: to leave it alone, or not to delete it.
 
-/** An object for which its controller is paused; `by`: what pauses it, as `annotation x=true`. */
+/** An object for which its controller is paused; `by`: what pauses it, as `annotation x=true` or `spec.paused: true`. */
 export interface Pause {
   object: ObjectFacts;
   by: string;
-  /** The pause may stop something else than the controller that deletes the object. */
+  /** A field, or an annotation of a neighbour, may stop something else than the controller that deletes the object. */
   isUnclear: boolean;
   /** A field of a known product, most of which stop by it what they run, and not themselves. */
-  isGuess?: boolean;
+  isGuess: boolean;
 }
 
-/**
- * Finds an annotation, a field or a condition that shows the controller to be paused for all held objects, or for an object
- * that they are parts of.
- */
+/** Finds what pauses the controller for all held objects, or for an object that they are parts of. */
 export function pausedBy(context: Context, held: Held): Pause | undefined {
   const known = knownFinalizer(held);
   if (known?.actsWhenPaused) return undefined;
-  const [first, ...others] = held.objects
-    .map((object) => pauseOf(context, held, object))
-    .map((pause) => pause && { ...pause, isGuess: known !== undefined && pause.isField });
-  if (first !== undefined && others.every((other) => other !== undefined)) return first;
+  const find = (object: ObjectFacts): Pause[] => {
+    const told = Object.entries(object.annotations).filter(([key, value]) => isPause(key, value));
+    const own = told.find(([key]) => isAnnotationForOwner(key, held));
+    const by = own ?? told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
+    if (by !== undefined) {
+      const isUnclear = own === undefined;
+      return [{ object, by: `annotation ${by.join('=')}`, isUnclear, isGuess: false }];
+    }
+    const field = pauseField(context, object);
+    if (field === undefined) return [];
+    return [{ object, by: field, isUnclear: true, isGuess: known !== undefined }];
+  };
+  const own = held.objects.flatMap(find);
+  if (own.length === held.objects.length && own[0] !== undefined) return own[0];
   return wholesOf(context, held)
     .filter(({ apiVersion }) => isAnnotationForOwner(apiVersion, held))
-    .map((whole) => pauseOf(context, held, whole))
-    .find((pause) => pause !== undefined);
+    .flatMap(find)[0];
 }
 
-function pauseOf(context: Context, held: Held, object: ObjectFacts) {
-  for (const what of ['annotation', 'label'] as const) {
-    const told = Object.entries(object[`${what}s`]).filter(([key, value]) => isPause(key, value));
-    const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const [key, value] = own ?? told.find(([one]) => sharesDomain(one, held)) ?? [];
-    if (key !== undefined) {
-      const isUnclear = what === 'label' || own === undefined;
-      return { object, by: `${what} ${key}=${value}`, isUnclear, isField: false };
-    }
-  }
-  // A pause is for the controller of the type; a suspended Job, for example, says nothing about other controllers.
-  if (isBuiltIn(groupOf(object.apiVersion))) return undefined;
-  const { suspended, settings = [], conditions = [] } = detailOf(context, object) ?? {};
-  const field =
-    suspended ??
-    settings.find((one) => /^spec\.\w+=true$/.test(one) && isPause(one.slice(5, -5), 'true'));
-  if (field !== undefined) {
-    return { object, by: field.replace('=', ': '), isUnclear: true, isField: true };
-  }
-  const paused = conditions.find(
-    ({ type, status }) => status === 'True' && isPause(kebab(type), status),
-  );
-  if (paused === undefined) return undefined;
-  const { type, reason } = paused;
-  const by = `status condition ${type}=True${reason === '' ? '' : ` (${reason})`}`;
-  return { object, by, isUnclear: true, isField: false };
-}
-
-/**
- * Reports whether a key has the domain of a neighbour of the type's group, `eck.k8s.example.com` beside `kibana.k8s.example.com`,
- * or of the same organization with the kind in front: `rediscluster.example.com`.
- */
-function sharesDomain(key: string, { type }: Held): boolean {
-  if (!key.includes('/')) return false;
-  const domain = key.replace(/\/.*/, '');
-  const [label = '', ...rest] = domain.split('.');
-  const isOfKind = [type.kind.toLowerCase(), type.resource].includes(label);
-  const parent = /^[^.]+(\.[^.]+\.[^.]+\..+)$/.exec(type.group)?.[1];
-  return (
-    (isOfKind && type.group.endsWith(`.${rest.join('.')}`)) ||
-    (parent !== undefined && domain.endsWith(parent))
-  );
+/** A suspended Job, for example, says nothing about other controllers: only fields of custom objects count. */
+function pauseField(context: Context, object: ObjectFacts): string | undefined {
+  const detail = isBuiltIn(groupOf(object.apiVersion)) ? undefined : detailOf(context, object);
+  const { suspended, settings = [] } = detail ?? {};
+  const isSet = (one: string): boolean => /^spec\.\w+=true$/.test(one) && PAUSE.test(one.slice(5));
+  return suspended ?? settings.find(isSet)?.replace('=', ': ');
 }
 
 /** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */
@@ -94,6 +63,11 @@ export function protectionsOf(context: Context, held: Held): string[] {
   });
 }
 
+/** `eck.k8s.elastic.co` and `kibana.k8s.elastic.co` are of one organization, `elastic.co`. */
+function organizationOf(key: string): string {
+  return key.replace(/\/.*/, '').split('.').slice(-2).join('.');
+}
+
 /** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
 export function isAnnotationForOwner(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
@@ -103,13 +77,10 @@ export function isAnnotationForOwner(annotation: string, { finalizer, type }: He
   );
 }
 
-/**
- * Recognizes `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not
- * `…/reconcile-policy: …`.
- */
 function isPause(key: string, value: string): boolean {
   return PAUSE.test(`${key.slice(key.indexOf('/') + 1)}=${value}`);
 }
 
+/** `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not `…/paused: "false"`. */
 const PAUSE =
   /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$)/i;

@@ -33,8 +33,6 @@ import {
 
 /** What a log line, a status text or an annotation is about decides what it proves about the object. */
 
-const DENIED = 'AccessDenied: bucket assets';
-
 /** A log line as a container runtime stores it, with its time. */
 const line = (text: string): string => `${new Date(Date.now() - 5_000).toISOString()} ${text}\n`;
 
@@ -178,14 +176,6 @@ const heard: Scenario[] = [
 
 /** Lines as products write them. */
 const products: Scenario[] = [
-  logged(
-    'log-api-path',
-    'the log names the object by its API path, and the cause only in a stack (operatorkit)',
-    ({ namespace }, { group }) => [
-      `{"caller":"operatorkit/resource_wrapper.go:98","level":"warning","message":"retrying due to error","object":"/apis/${group}/v1/namespaces/${namespace}/widgets/${GUARDED}","resource":"encryptionkeyv7","stack":"[{/go/src/resource_wrapper.go:91: } {/go/src/delete.go:22: } {${DENIED}}]"}`,
-    ],
-    failsBy(/retrying due to error: AccessDenied/),
-  ),
   logged(
     'log-foreign-writer-well',
     'the log names the object and no error, and a program that is not in the cluster has written the finalizer',
