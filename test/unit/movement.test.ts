@@ -182,16 +182,6 @@ describe('movementOf', () => {
       expect(shorten?.role).toBe(role);
       expect(found?.remedies.filter((one) => one.role === 'now')).toHaveLength(1);
     });
-
-    test('no remedy shortens a grace period that is over', () => {
-      const [runs, isOver] = [LATER, '2026-03-02T10:01:26Z'].map((time) =>
-        diagnose(end(time)).findings.find(({ code }) => code === 'pod-grace-period'),
-      );
-      expect(runs).toMatchObject({ message: expect.stringContaining(`runs until ${LATER}`) });
-      expect(runs?.remedies.map(({ command }) => command).join()).toContain('--grace-period=1');
-      expect(isOver).toMatchObject({ message: expect.stringContaining('ended at 2026') });
-      expect(isOver?.remedies.filter(({ command }) => command !== undefined)).toEqual([]);
-    });
   });
 });
 

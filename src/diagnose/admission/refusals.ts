@@ -1,15 +1,7 @@
 import { upperFirst } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type {
-  Candidate,
-  LabelRequirement,
-  ObjectFacts,
-  PolicyBindingFacts,
-  ResourceType,
-  WebhookFacts,
-} from '../../model/snapshot.ts';
-import { actorText } from '../actors.ts';
-import { actorsBehind, backendOf, unansweredCall } from '../backends.ts';
+import type { Candidate, ObjectFacts, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
+import { backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
   lookRemedy,
@@ -26,14 +18,8 @@ import {
   typeName,
   webhooksOf,
 } from '../context.ts';
+import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
 import {
-  type AdmissionError,
-  type ContentError,
-  classifyErrorText,
-  type ErrorOf,
-} from '../error-texts.ts';
-import {
-  bindingsOf,
   closedWebhooks,
   type Guard,
   guardsFor,
@@ -55,11 +41,9 @@ export function admissionResult(
   error: AdmissionError,
   request: string,
 ): RuleResult {
-  if (error.kind === 'policy-denied') return policyDenied(context, error, request);
-  const webhook = findWebhook(context, error);
-  return error.kind === 'webhook-denied'
-    ? webhookDenied(context, error, request, webhook)
-    : unreachableWebhook(context, error, request, webhook);
+  return error.kind === 'webhook-unreachable'
+    ? unreachableWebhook(context, error, request, findWebhook(context, error))
+    : denied(context, error, request);
 }
 
 /**
@@ -99,13 +83,10 @@ function patchWebhook({ configuration, index, name }: WebhookFacts, ...patch: ob
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
 function findConfiguration(webhook: string): Remedy {
-  return lookRemedy(
-    `Find the configuration that has webhook ${webhook}`,
-    kubectl(
-      ...['get', 'validatingwebhookconfigurations,mutatingwebhookconfigurations', '-o'],
-      'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name',
-    ),
-  );
+  const all = 'validatingwebhookconfigurations,mutatingwebhookconfigurations';
+  const columns = 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name';
+  const command = kubectl('get', all, '-o', columns);
+  return lookRemedy(`Find the configuration that has webhook ${webhook}`, command);
 }
 
 /** What the API server quotes of a failed call (apiserver pkg/util/webhook/error.go), after the address. */
@@ -187,106 +168,56 @@ export function deadWebhook(
   return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
 }
 
-function webhookDenied(
-  context: Context,
-  { message, text, ...error }: ErrorOf<'webhook-denied'>,
-  request: string,
-  webhook: WebhookFacts | undefined,
-): RuleResult {
-  const name = webhook?.name ?? error.webhook;
-  const subject = configurationSubject(webhook, name);
-  const servers = webhook?.service ? actorsBehind(context, webhook.service).map(actorText) : [];
-  const words = message || 'without explanation';
-  return denied(subject, `denies ${request} by its webhook ${name}: ${words}`, words, {
-    evidence: [text],
-    // The workload that answers, if only one can.
-    servedBy: servers.length === 1 ? servers[0] : undefined,
-    remedies: webhook
-      ? [exemptWebhook(context, webhook, request), showSubject(subject)]
-      : [findConfiguration(name)],
-  });
-}
-
-function policyDenied(
-  context: Context,
-  error: ErrorOf<'policy-denied'>,
-  request: string,
-): RuleResult {
-  const { message, text } = error;
-  const isValidating = /\bValidatingAdmissionPolicy '/.test(text);
-  const policy = policiesOf(context).find(({ name }) => name === error.policy);
-  const kind = policy?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
-  const subject = { apiVersion: API, kind, name: error.policy };
-  const binding = bindingsOf(context).find(({ name }) => name === error.binding);
-  return denied(subject, `denies ${request}: ${message}`, message, {
-    evidence: [text],
-    remedies: [...(binding ? [exemptBinding(context, kind, binding)] : []), showSubject(subject)],
-  });
-}
-
-/** The texts of a policy that fails instead of deciding (policy_dispatcher.go, policy/validating/validator.go). */
-const FAILS = /^failed to configure (?:policy|binding): | resulted in error: /;
-
-/** Returns the finding about somebody who says no; `words`: his own. */
+/** Returns the finding about a webhook or policy that says no. */
 function denied(
-  subject: Subject,
-  message: string,
-  words: string,
-  more: Pick<RuleResult, 'evidence' | 'servedBy' | 'remedies'>,
+  context: Context,
+  error: ErrorOf<'webhook-denied' | 'policy-denied'>,
+  request: string,
 ): RuleResult {
+  const webhook = error.kind === 'webhook-denied' ? findWebhook(context, error) : undefined;
+  const subject =
+    error.kind === 'webhook-denied'
+      ? configurationSubject(webhook, error.webhook)
+      : policySubject(context, error);
+  const words = error.message || 'without explanation';
+  const by = error.kind === 'webhook-denied' ? ` by its webhook ${error.webhook}` : '';
   const who = `${subject.kind} ${subject.name}`;
-  const misses = classifyErrorText(words).some(({ kind }) => kind === 'not-found');
-  const text = FAILS.test(words)
-    ? `Fix the error of ${who}: ${shortQuote(words)}`
-    : misses
-      ? `Create what ${who} does not find, unless it belongs in this namespace: a terminating namespace accepts no new objects`
-      : `Do what the message of ${who} asks for`;
+  const text = `Do what the message of ${who} asks for, or fix the error that it reports`;
   return {
-    code: 'admission-denied',
-    ...{ subject, message, quote: words, certainty: 'likely' },
-    ...more,
-    remedies: [withRole('now', { text }), ...more.remedies],
+    ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
+    message: `denies ${request}${by}: ${words}`,
+    evidence: [error.text],
+    remedies: [
+      withRole('now', { text }),
+      ...(webhook ? [exemption(context, webhook, request)] : []),
+      subject.kind === 'Webhook'
+        ? findConfiguration(subject.name)
+        : showObjectRemedy(`See what ${who} asks for`, subject),
+    ],
   };
 }
 
-function showSubject(subject: Subject): Remedy {
-  return showObjectRemedy(`See what ${subject.kind} ${subject.name} asks for`, subject);
+function policySubject(context: Context, { policy, text }: ErrorOf<'policy-denied'>): Subject {
+  const isValidating = /\bValidatingAdmissionPolicy '/.test(text);
+  const known = policiesOf(context).find(({ name }) => name === policy);
+  const kind = known?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
+  return { apiVersion: API, kind, name: policy };
 }
 
-/** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
-function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
-  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] };
-  return [...selector, own].map(({ values, ...rest }) =>
-    values.length === 0 ? rest : { ...rest, values },
-  );
-}
-
-function exemptWebhook(context: Context, webhook: WebhookFacts, request: string): Remedy {
+/** Exempts this namespace from a webhook; matchLabels become expressions, so nothing is lost. */
+function exemption(context: Context, webhook: WebhookFacts, request: string): Remedy {
   const { configuration, index, name, namespaceSelector } = webhook;
-  const value = { matchExpressions: withExemption(context, namespaceSelector) };
+  const values = [context.now.namespace.name];
+  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values };
+  const matchExpressions = [...namespaceSelector, own].map((one) =>
+    one.values.length === 0 ? { key: one.key, operator: one.operator } : one,
+  );
+  const path = `/webhooks/${index}/namespaceSelector`;
   const all = request.startsWith('DELETE') ? ', with all that it deletes' : '';
   return withRole('or', {
     text: `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`,
-    command: patchWebhook(webhook, {
-      ...{ op: 'add', path: `/webhooks/${index}/namespaceSelector`, value },
-    }),
+    command: patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } }),
     risk: `the webhook no longer checks anything in this namespace: the ${request} that it refused is carried out${all}`,
-  });
-}
-
-function exemptBinding(
-  context: Context,
-  policy: string,
-  { name, namespaceSelector: own }: PolicyBindingFacts,
-): Remedy {
-  const target = objectArgs({ kind: `${policy}Binding`, name });
-  // A merge patch keeps labels that are not named: expressions replace all of them.
-  const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
-  const patch = { spec: { matchResources: { namespaceSelector } } };
-  return withRole('or', {
-    text: `Exempt this namespace from binding ${name}`,
-    command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
-    risk: 'the policy no longer checks or changes anything in this namespace',
   });
 }
 
@@ -323,52 +254,41 @@ export function mutatingResults(
     .map((guard) => ({ guard, asked: isGuardAsked(guard, request) }))
     .filter(({ asked }) => asked !== false);
   return guards.flatMap(({ guard, asked }) => {
-    const { webhook, policy, binding, looksAt, text } = guard;
-    const owner = webhook?.configuration ?? policy;
-    if (owner === undefined) return [];
-    const { kind, name } = owner;
+    const { webhook, policy, looksAt, text } = guard;
+    const { kind, name } = webhook?.configuration ?? policy ?? {};
+    if (kind === undefined || name === undefined) return [];
     const isCertain = guards.length === 1 && asked === true && looksAt.length === 0;
-    const exempt = webhook
-      ? [exemptWebhook(context, webhook, 'UPDATE')]
-      : binding
-        ? [exemptBinding(context, kind, binding)]
-        : [];
-    const subject = { apiVersion: API, kind, name };
-    const limit = limitRemedy(guard, subject, type);
+    const target = objectArgs({ kind, name });
+    const limits = limitsOf(guard, type);
+    const limit = {
+      text: `Limit ${webhook ? `webhook ${webhook.name} of ${kind}` : 'policy'} ${name} to CREATE`,
+      command: webhook ? patchWebhook(webhook, ...limits) : patchCommand(target, limits),
+      risk: 'it no longer changes objects that are updated, in the whole cluster',
+    };
     return {
       code: 'admission-denied',
-      subject,
+      subject: { apiVersion: API, kind, name },
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      remedies: limit ? [limit, ...exempt] : exempt.map((one) => withRole('now', one)),
+      remedies: [
+        withRole('now', limit),
+        ...(webhook ? [exemption(context, webhook, 'UPDATE')] : []),
+      ],
     };
   });
 }
 
-/** Returns the remedy that limits a mutating guard to new objects; none if a rule is about updates alone. */
-function limitRemedy(
-  { webhook, policy }: Guard,
-  { kind, name }: Subject,
-  type: ResourceType,
-): Remedy | undefined {
-  const { rules = [] } = webhook ?? policy ?? {};
-  const matching = rules.flatMap((rule, index) =>
-    matchesRule(rule, 'UPDATE', type) ? [{ rule, index }] : [],
-  );
-  if (matching.some(({ rule }) => !matchesRule(rule, 'CREATE', type))) return undefined;
+/** Returns the patch that makes the rules about updates of the type rules about new objects. */
+function limitsOf({ webhook, policy }: Guard, type: ResourceType): object[] {
   const place = webhook
     ? `/webhooks/${webhook.index}/rules`
     : '/spec/matchConstraints/resourceRules';
-  const patch = matching.map(({ index }) => ({
-    ...{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] },
-  }));
-  const what = webhook ? `webhook ${webhook.name} of ${kind} ${name}` : `policy ${name}`;
-  return withRole('now', {
-    text: `Limit ${what} to CREATE`,
-    command: webhook
-      ? patchWebhook(webhook, ...patch)
-      : patchCommand(objectArgs({ kind, name }), patch),
-    risk: 'it no longer changes objects that are updated, in the whole cluster',
-  });
+  return (
+    (webhook ?? policy)?.rules.flatMap((rule, index) =>
+      matchesRule(rule, 'UPDATE', type)
+        ? [{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }]
+        : [],
+    ) ?? []
+  );
 }

@@ -7,9 +7,7 @@ import {
   type Context,
   extensionApis,
   itemsIn,
-  namespaceSubject,
   type RuleResult,
-  serviceText,
   shortQuote,
   willBeDeleted,
 } from '../context.ts';
@@ -55,20 +53,7 @@ function failingGroups(context: Context): FailingGroup[] {
  * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
  */
 export function failingApis(context: Context): RuleResult[] {
-  const failing = failingGroups(context).map((group) => failingApi(context, group));
-  const raw = context.conditions.discoveryRaw;
-  if (raw === undefined) return failing;
-  return [
-    ...failing,
-    {
-      code: 'discovery-failed',
-      subject: namespaceSubject(context.now.namespace.name),
-      message: 'cannot be emptied: the namespace controller could not discover the resource types',
-      evidence: [`NamespaceDeletionDiscoveryFailure: ${raw}`],
-      remedies: [],
-      blocksNamespace: true,
-    },
-  ];
+  return failingGroups(context).map((group) => failingApi(context, group));
 }
 
 function failingApi(context: Context, { group, version, reasons }: FailingGroup): RuleResult {
@@ -76,7 +61,6 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
     isSameVersion(one, { group, version }),
   );
   const name = `${group}/${version}`;
-  const see = rawRemedy(name, `/apis/${name}`);
   const common = { subject: apiServiceSubject(`${version}.${group}`), blocksNamespace: true };
   const isGoing = willBeDeleted(context, api?.service?.namespace);
   const isDown = isGoing || api?.available?.status !== 'True';
@@ -87,36 +71,28 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
       ...{ code: 'discovery-failed', ...common },
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
-      remedies: [withRole('now', { text }), see],
+      remedies: [withRole('now', { text }), rawRemedy(name, `/apis/${name}`)],
     };
   }
-  const { available, service } = api;
-  const call = { ...common, service, endpoint: endpointOf(api), stop: removalOf(api) };
+  const { available } = api;
+  const failure = isDown ? failureOf(api) : 'other';
+  const isQuoted = isDown && available !== undefined && ['other', 'error-status'].includes(failure);
+  const quote = isQuoted ? shortQuote(available.message) : undefined;
+  const answers = ['not-served', 'error-status'].includes(failure);
+  const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
+  const state = isDown ? does : 'cannot be discovered, although its condition Available is True';
   const condition =
     available === undefined
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
-  if (!isDown) {
-    const server = service === undefined ? 'it' : serviceText(service);
-    const text = `Make the backend behind ${server} answer /apis with 200 or 404 within 5 s; a restart of its pods often helps; ${HEALS}`;
-    return unansweredCall(context, {
-      ...{ code: 'discovery-failed', ...call },
-      says: () =>
-        `cannot be discovered, although its condition Available is True; its backend is ${server}`,
-      evidence: [...reasons, condition],
-      fix: [withRole('now', { text }), see],
-    });
-  }
-  const failure = failureOf(api);
-  const isQuoted = available !== undefined && ['other', 'error-status'].includes(failure);
-  const quote = isQuoted ? shortQuote(available.message) : undefined;
-  const answers = ['not-served', 'error-status'].includes(failure);
-  const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   return unansweredCall(context, {
-    ...{ code: 'apiservice-unavailable', ...call, failure, quote },
-    says: (server) => `${does}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
+    ...{ ...common, failure, quote, service: api.service, endpoint: endpointOf(api) },
+    code: isDown ? 'apiservice-unavailable' : 'discovery-failed',
+    says: (server) =>
+      `${state}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [condition, ...reasons],
-    since: available?.since,
+    since: isDown ? available?.since : undefined,
+    stop: removalOf(api),
   });
 }
 

@@ -103,23 +103,21 @@ function partIn(text: string): NodePart | undefined {
 /** Words that the names of many plugins and drivers have. */
 const COMMON = /^(?:csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
 
-/** Returns the only DaemonSet whose own name, or else whose programs or namespace, have all words of the part's name. */
+/** Returns the DaemonSet whose name, or else whose programs or namespace, have all words of the part's name, if it is one. */
 function agentOf(context: Context, { name, word }: NodePart): Actor | undefined {
   const words = name.split(/[.-]/).filter((one) => one.length > 1 && !COMMON.test(one));
-  if (words.length === 0) return undefined;
   const fits = (text: string): boolean => words.every((one) => text.includes(one));
   const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
   const own = all.filter((one) => fits(one.name));
   const wide = all.filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`));
-  const found = own.length > 0 ? own : wide;
-  const special = found.filter((one) => one.name.includes(word));
-  const left = special.length > 0 ? special : found;
+  const special = (own.length > 0 ? own : wide).filter((one) => one.name.includes(word));
+  const found = [special, own, wide].find((list) => list.length > 0) ?? [];
   // `calico-node` and `calico-node-windows`, `cilium` and `cilium-envoy`.
-  const [first, ...others] = left.toSorted((a, b) => a.name.length - b.name.length);
-  const isFirst = others.every(
+  const [first, ...others] = found.toSorted((a, b) => a.name.length - b.name.length);
+  const isOne = others.every(
     (one) => one.namespace === first?.namespace && one.name.startsWith(`${first.name}-`),
   );
-  return isFirst ? first : undefined;
+  return words.length > 0 && isOne ? first : undefined;
 }
 
 /** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */

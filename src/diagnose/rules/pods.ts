@@ -87,11 +87,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const [last] = pods;
   if (last === undefined) return [];
   const { deletionTimestamp: until = '', deletionGracePeriodSeconds: seconds = 0 } = last;
-  const isOver = Date.parse(until) <= nowMs;
-  const isEndless = seconds > ENDLESS_GRACE && !isOver;
-  const end = isOver
-    ? `ended at ${until}; its kubelet may take a moment to confirm that`
-    : `runs until ${until}`;
+  const isEndless = seconds > ENDLESS_GRACE;
   const wait = `Give the pod more time: a timeout above the grace period of ${seconds} s`;
   const shorten = {
     text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
@@ -102,7 +98,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
     {
       ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
-      message: `is still shutting down: its grace period of ${seconds} s ${end}`,
+      message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
       evidence: [
         `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
         ...(isNodeLost(now, last) ? [`node ${last.nodeName} is not ready`] : []),
@@ -113,7 +109,7 @@ export function podGracePeriod(context: Context): RuleResult[] {
           context,
           `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
         ),
-        ...(isOver || isEndless ? [] : [withRole('or', shorten)]),
+        ...(isEndless ? [] : [withRole('or', shorten)]),
       ],
     },
   ];
@@ -280,7 +276,7 @@ function forceDelete(context: Context, pods: readonly PodFacts[], text: string):
   });
 }
 
-/** From this number of pods on, a command selects them, if a selector means them all and no others. */
+/** From this number of pods on, a command selects them by their node, if there are no others. */
 const MANY = 10;
 
 /** Returns the command that deletes all these pods. */
@@ -289,10 +285,9 @@ function deletePodsCommand(
   pods: readonly PodFacts[],
   ...flags: string[]
 ): string {
-  const uids = new Set(pods.map(({ uid }) => uid));
   const [{ nodeName = '', namespace = '' } = {}] = pods;
-  const onNode = itemsIn(now.pods).filter((pod) => pod.nodeName === nodeName);
-  const isEach = onNode.length >= pods.length && onNode.every(({ uid }) => uids.has(uid));
+  const isThere = (pod: PodFacts): boolean => pod.nodeName === nodeName;
+  const isEach = pods.every(isThere) && itemsIn(now.pods).filter(isThere).length === pods.length;
   const which =
     pods.length > MANY && isEach
       ? ['pods', '--field-selector', `spec.nodeName=${nodeName}`]
@@ -336,9 +331,9 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
-  const refused = (staying.length === 0 ? [] : context.contentErrors)
+  const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, 'DELETE of pods'));
+    .map((error) => resultId(admissionResult(context, error, 'DELETE of pods')));
   const deletion = withRole('now', {
     text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
     command: deletePodsCommand(context, staying, '--wait=false'),
@@ -354,11 +349,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       ],
       since: claim.deletionTimestamp,
       scope: 'namespace',
-      remedies: staying.length > 0 && refused.length === 0 ? [deletion] : [],
+      remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
       blocksNamespace: true,
-      waitsFor: [...pods.flatMap((pod) => podFindings(context, pod)), ...refused.map(resultId)],
+      waitsFor: [...refusals, ...pods.flatMap((pod) => podFindings(context, pod))],
     },
-    ...refused,
   ];
 }
 

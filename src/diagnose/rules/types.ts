@@ -33,7 +33,6 @@ import {
   resultId,
   servedType,
   serviceText,
-  shortQuote,
   type TypeRef,
   typeName,
   typeSubject,
@@ -76,13 +75,10 @@ function foreseenFailures(context: Context): RuleResult[] {
     ...foreseenConversions(context),
     ...context.now.content
       .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
-      .slice(0, MAX_FORBIDDEN)
       .map(({ type }) => missingRule(context, type)),
     ...refusedLastRequest(context),
   ];
 }
-
-const MAX_FORBIDDEN = 10;
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
@@ -130,9 +126,6 @@ function findType(
   return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
-/** With so many objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault. */
-const CROWD = 5_000;
-
 function errorResults(context: Context, error: ContentError): RuleResult[] {
   if (isAdmissionError(error)) return refusedDeletions(context, error);
   switch (error.kind) {
@@ -148,8 +141,9 @@ function errorResults(context: Context, error: ContentError): RuleResult[] {
       return [type ? apiFailing(context, type, error.text) : deletionForbidden(context, error)];
     }
     default:
+      // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
       return suspectTypes(context)
-        .filter(({ total }) => error.kind !== 'timeout' || total < CROWD)
+        .filter(({ total }) => error.kind !== 'timeout' || total < 5_000)
         .map(({ type }) => apiFailing(context, type, error.text));
   }
 }
@@ -259,18 +253,15 @@ function deadConversion(
  * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
  */
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
-  const { group, objectKind: kind, text, url } = error;
+  const { group, objectKind: kind, text } = error;
   const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
   const name = type === undefined ? `${kind}.${group}` : typeName(type);
   const { caInjection, conversionService } = valueIn(context.now.definitions[name]) ?? {};
-  // If no call failed, this is the webhook's own message (apiextensions-apiserver, webhook_converter.go).
-  const said = url === undefined ? / failed: (.+)/s.exec(text)?.[1] : undefined;
-  const quote = said && shortQuote(said);
   const object = definitionSubject(name);
   const end = `let the API server do without the conversion webhook of ${name}`;
   const none = { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } };
   return unansweredCall(context, {
-    ...{ code: 'conversion-webhook-failing', subject: object, quote, evidence: [text] },
+    ...{ code: 'conversion-webhook-failing', subject: object, evidence: [text] },
     service: error.service ?? conversionService,
     failure: error.cause,
     endpoint: {
@@ -279,7 +270,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
       caInjection,
     },
     says: (server) =>
-      `has objects that cannot be read or deleted: they need conversion by ${quote === undefined ? server : `a webhook that refuses it: ${quote}`}`,
+      `has objects that cannot be read or deleted: they need conversion by ${server}`,
     stop: {
       before: `${end}, or delete its objects and the CRD before the namespace of the webhook`,
       late: `${upperFirst(end)}: its Service is being deleted with its namespace`,
@@ -337,16 +328,11 @@ function storageResults(
 export function crdTerminating(context: Context): RuleResult[] {
   return definitionsOf(context)
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
-    .map(({ name, deletionTimestamp, conditions }) => ({
+    .map(({ name, deletionTimestamp }) => ({
       code: 'crd-terminating',
       subject: definitionSubject(name),
       message: 'is itself being deleted and waits for its last objects',
-      evidence: [
-        `deletionTimestamp ${deletionTimestamp}`,
-        ...conditions
-          .filter(({ type }) => type === 'Terminating')
-          .map(({ status, reason, message }) => `Terminating=${status} (${reason}): ${message}`),
-      ],
+      evidence: [`deletionTimestamp ${deletionTimestamp}`],
       since: deletionTimestamp,
       remedies: [
         lookRemedy(

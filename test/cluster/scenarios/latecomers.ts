@@ -109,7 +109,7 @@ function mutated(
         code: 'admission-denied',
         subject: mutatorRef(world),
         says: [says],
-        advises: [/Exempt this namespace/],
+        advises: [/Limit policy .* to CREATE/],
       },
     ],
     cure: (world) => world.client.delete(bindingRef(world)),
