@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../src/base/json.ts';
+import { writesSince } from './audit.ts';
 import type { Ref } from './client.ts';
 import { waitUntil } from './wait-until.ts';
 import type { World } from './world.ts';
@@ -112,6 +113,19 @@ export async function refusesEnd(world: World): Promise<void> {
     const now = await world.client.get(world.namespaceRef);
     const { status } = await world.client.call('PUT', `${path}?dryRun=All`, now);
     return status >= 400 && status !== 404 && status !== 409;
+  });
+}
+
+/** Waits until the namespace controller was refused the end of the namespace twice, where the server tells of it. */
+export async function endIsRefused({ plane, namespace }: World): Promise<void> {
+  if (plane === undefined) return;
+  const user = 'system:serviceaccount:kube-system:namespace-controller';
+  await waitUntil(`the end of ${namespace} to be refused`, async () => {
+    const ends = (await writesSince(plane.auditLog, user, 0)).filter(
+      ({ subresource, name, code }) =>
+        subresource === 'finalize' && name === namespace && code >= 400,
+    );
+    return ends.length > 1;
   });
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
@@ -173,7 +172,7 @@ function dependentOfNamespace(
         },
         { fieldManager: operator.manager },
       );
-      await sleep(1_000); // the garbage collector hears of the object itself
+      await collectorKnows(world, { apiVersion, kind }); // what was made before its probe, too
     },
     delete: (world) => world.client.delete(world.namespaceRef, { propagationPolicy: 'Foreground' }),
     settle: async (world) => {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
@@ -15,7 +14,7 @@ import type { Link, Scenario } from '../scenario.ts';
 import { logLine, serveContainerLogs } from '../servers/container-logs.ts';
 import { readyPods, startOperatorProcess } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
-import { waitUntil } from '../wait-until.ts';
+import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import {
   COMPANY,
@@ -487,7 +486,7 @@ async function crash({ world, install: told, operator }: Scene): Promise<void> {
 
 /** So late that whole seconds show it to be after the deletion. */
 async function complain(scene: Scene, says: NonNullable<State['says']>): Promise<void> {
-  await sleep(1_500);
+  await laterSecond();
   const { world, held, install: told } = scene;
   const { writer, statusWriter = writer } = told;
   const complaint = told.complaint ?? failed;

@@ -1,4 +1,4 @@
-import { arrayAt, stringAt } from '../../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { createWebhook, refusesUpdate, webhookRef } from '../admission.ts';
 import { type KubeObject, type Ref, refOf } from '../client.ts';
 import { podSpec } from '../objects.ts';
@@ -21,7 +21,14 @@ const CONTROLLER_MANAGER: Ref = {
   name: 'kube-controller-manager',
 };
 
-function refusedUpdate(id: string, title: string, words: string): Scenario {
+type Words = [deny: string] | [patch: JsonObject];
+
+function refusedUpdate(id: string, title: string, ...[words]: Words): Scenario {
+  const isDenied = typeof words === 'string';
+  const verdict = isDenied ? { deny: words } : { patch: [words] };
+  const says = isDenied ? [new RegExp(words)] : [/changes a field when the object is updated/];
+  const kind = isDenied ? 'ValidatingWebhookConfiguration' : 'MutatingWebhookConfiguration';
+  const guard = (world: World): Ref => webhookRef(world, kind);
   return {
     id,
     title,
@@ -30,7 +37,7 @@ function refusedUpdate(id: string, title: string, words: string): Scenario {
       const node = world.name('node-1');
       await world.createNamespace();
       await startStandIn(world, { node, namespaces: [world.namespace] });
-      const clientConfig = await startWebhook(world, () => ({ deny: words }));
+      const clientConfig = await startWebhook(world, () => verdict);
       await world.create({
         apiVersion: 'batch/v1',
         kind: 'Job',
@@ -39,17 +46,19 @@ function refusedUpdate(id: string, title: string, words: string): Scenario {
       });
       const running = await runningPod(world);
       await createWebhook(world, {
-        operations: ['UPDATE'],
+        operations: ['CREATE', 'UPDATE'],
         apiGroup: '',
         resource: 'pods',
         clientConfig,
+        kind,
       });
       await refusesUpdate(world, refOf(running));
       await finish(world, running);
     },
     settle: settledWithPod,
-    beyondCommands: 'the owner of the webhook has to let it through',
-    cure: (world) => world.client.delete(webhookRef(world)),
+    ...(isDenied ? { beyondCommands: 'the owner of the webhook has to let it through' } : {}),
+    cure: (world) => world.client.delete(guard(world)),
+    mayChange: (world) => [guard(world)],
     expect: async (world) => {
       const [finished] = await world.client.list('v1', 'Pod', world.namespace);
       const subject = podRef(world.namespace, finished?.metadata.name ?? 'none');
@@ -58,8 +67,9 @@ function refusedUpdate(id: string, title: string, words: string): Scenario {
         { code: 'owner-failing', subject: CONTROLLER_MANAGER, finalizer: TRACKING },
         {
           code: 'admission-denied',
-          subject: webhookRef(world),
-          says: [new RegExp(words)],
+          subject: guard(world),
+          says,
+          ...(isDenied ? {} : { advises: [/^Limit webhook .* to CREATE/] }),
         },
       ]);
     },
@@ -93,4 +103,10 @@ const s22 = refusedUpdate(
   'policy require-team-label: label team is required',
 );
 
-export const jobPods = [s21, s22];
+const s22Mutated = refusedUpdate(
+  'S22-mutated',
+  'a webhook adds a container to pods, also when they are updated',
+  { op: 'add', path: '/spec/containers/-', value: { name: 'proxy', image: 'example.com/proxy' } },
+);
+
+export const jobPods = [s21, s22, s22Mutated];

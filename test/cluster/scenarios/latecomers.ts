@@ -1,12 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { policyRef, refusesEnd, webhookRef } from '../admission.ts';
+import { endIsRefused, policyRef, refusesEnd, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
 import { grant, pluralOf, podSpec } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
 import { startWebhook } from '../servers/webhook.ts';
-import { laterSecond } from '../wait-until.ts';
+import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, objectFinalizer, podRef, ref, specFinalizer } from './links.ts';
 import {
@@ -36,8 +35,6 @@ import {
   situation,
 } from './situation.ts';
 
-/** Admission configuration takes a moment to be followed. */
-const FOLLOWED_MS = 2_500;
 const ADMISSION_API = 'admissionregistration.k8s.io/v1';
 
 const mutatorRef = (world: World): Ref => ({
@@ -87,7 +84,13 @@ const setsFinalizer =
       metadata: { name },
       spec: { policyName: name, matchResources: { namespaceSelector } },
     });
-    await sleep(FOLLOWED_MS);
+    const path = `${await world.client.pathOf(guardedRef(world, operator))}?dryRun=All`;
+    const patch = { metadata: { finalizers: null } };
+    await waitUntil('the policy to be followed', async () => {
+      const headers = { 'content-type': 'application/merge-patch+json' };
+      const { text } = await world.client.call('PATCH', path, patch, headers);
+      return text.includes(`"finalizers":${value}`);
+    });
   };
 
 function mutated(
@@ -156,7 +159,7 @@ function endRefused(
     },
     settle: async (world) => {
       await world.settled();
-      await sleep(15_000);
+      await endIsRefused(world);
     },
     expect: (world) => ({ outcome: 'stuck', chains: [[link(world)]] }),
     cure: (world) => world.client.delete(webhookRef(world)),
@@ -280,7 +283,7 @@ const claims: Scenario[] = [
     settle: async (world) => {
       await world.settled();
       await world.terminating(podRef(world.namespace, 'train'));
-      await sleep(2 * FOLLOWED_MS);
+      await world.terminating(claimRef(world));
     },
     expect: (world) => {
       const finalizer = 'keep.example.com/drain';

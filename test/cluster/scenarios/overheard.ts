@@ -200,7 +200,7 @@ const products: Scenario[] = [
   ),
   logged(
     'log-java-exception',
-    'a Java operator logs the error as the last cause of an exception (Flink)',
+    'a Java operator logs an exception of many lines about the object (Flink)',
     ({ namespace }) => [
       `2026-11-26 22:05:21,456 i.j.o.p.e.ReconciliationDispatcher [ERROR][${namespace}/${GUARDED}] Error during event processing`,
       'org.apache.flink.kubernetes.operator.exception.ReconciliationException: java.util.concurrent.TimeoutException',
@@ -208,7 +208,7 @@ const products: Scenario[] = [
       'Caused by: java.util.concurrent.TimeoutException: Could not savepoint job within 60 s',
       '\t... 12 more',
     ],
-    failsBy(/Could not savepoint job within 60 s/),
+    failsBy(/Error during event processing/),
   ),
 ];
 

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { createPolicy, refusesEnd } from '../admission.ts';
+import { createPolicy, endIsRefused, refusesEnd } from '../admission.ts';
 import { refOf } from '../client.ts';
 import { service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
@@ -210,7 +209,7 @@ const obstacles: Scenario[] = [
     },
     settle: async (world) => {
       await emptied(world);
-      await sleep(20_000);
+      await endIsRefused(world);
     },
     expect: (world) =>
       stuck([

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   byService,
   createWebhook,
@@ -183,7 +182,6 @@ const twoDead: Scenario = {
     for (const name of ['guard', 'notary']) {
       await guardLedger(world, byService(world.name('uninstalled'), name), { name });
     }
-    await sleep(1_000); // until the second is called as well
   },
   settle: contentFails(/service "(?:guard|notary)" not found/),
   expect: (world) => ({

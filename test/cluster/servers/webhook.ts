@@ -3,8 +3,8 @@ import { type Json, type JsonObject, stringAt } from '../../../src/base/json.ts'
 import type { World } from '../world.ts';
 import { type HttpsServer, startHttpsServer } from './https.ts';
 
-/** What an admission webhook says to a request: nothing against it, its reason, or nothing at all. */
-export type Verdict = 'allow' | { deny: string } | 'never answers';
+/** What an admission webhook says to a request: nothing against it, its reason, what it changes, or nothing at all. */
+export type Verdict = 'allow' | { deny: string } | { patch: JsonObject[] } | 'never answers';
 
 /**
  * A live admission webhook. Returns the `clientConfig` for its configuration: by URL, so that the API
@@ -39,15 +39,18 @@ async function answer(
   const review = JSON.parse(await bodyOf(request)) as Json;
   const verdict = judge(review);
   if (verdict === 'never answers') return;
-  const allowed = verdict === 'allow';
+  const isPatch = typeof verdict === 'object' && 'patch' in verdict;
+  const patch = isPatch && Buffer.from(JSON.stringify(verdict.patch)).toString('base64');
+  const denied = typeof verdict === 'object' && 'deny' in verdict && verdict.deny;
   response.setHeader('content-type', 'application/json').end(
     JSON.stringify({
       apiVersion: 'admission.k8s.io/v1',
       kind: 'AdmissionReview',
       response: {
         uid: stringAt(review, 'request', 'uid'),
-        allowed,
-        ...(allowed ? {} : { status: { code: 403, message: verdict.deny } }),
+        allowed: denied === false,
+        ...(patch === false ? {} : { patchType: 'JSONPatch', patch }),
+        ...(denied === false ? {} : { status: { code: 403, message: denied } }),
       },
     }),
   );
