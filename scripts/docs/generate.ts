@@ -7,7 +7,6 @@ import { commentPicture } from './picture.ts';
 import { sourceRules } from './rights.ts';
 import {
   clueTable,
-  exclusionList,
   findingTable,
   inputTable,
   outcomeTable,
@@ -24,7 +23,7 @@ export async function generateBlocks(): Promise<Record<string, Blocks>> {
     'README.md': await readmeBlocks(),
     'docs/terminal.md': { help: fenced(HELP) },
     'docs/permissions.md': { sources: sourceRules() },
-    'docs/owners.md': { clues: clueTable(), exclusions: exclusionList() },
+    'docs/owners.md': { clues: clueTable() },
   };
 }
 

@@ -1,5 +1,4 @@
 import { CLUES } from '../../src/diagnose/owner/clues.ts';
-import { EXCLUSIONS } from '../../src/diagnose/owner/exclusions.ts';
 import { choicesOf, INPUT_ROWS } from '../../src/inputs.ts';
 import { FINDING_CODES, type FindingCode } from '../../src/model/finding.ts';
 import { OUTCOMES, type Outcome, verdictOf } from '../../src/model/outcome.ts';
@@ -66,11 +65,6 @@ const WEIGHTS = {
   marks: 'as `likely`, if nobody else has them',
   supports: 'as `likely`, where nobody has the marks: the most clues, one of them a permission',
 } as const;
-
-/** Returns the list of reasons that exclude a suspect. */
-export function exclusionList(): string {
-  return EXCLUSIONS.map(({ reason }) => `- ${escapeText(reason)}`).join('\n');
-}
 
 export interface FindingDoc {
   code: string;

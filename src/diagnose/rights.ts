@@ -1,7 +1,8 @@
-import { TOKENS } from '../model/facts/cluster.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
 import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
 import { remember } from './remember.ts';
+
+// What RBAC lets accounts do. Other authorizers are not visible.
 
 /** A ServiceAccount, or another user that RBAC names. */
 export interface Account {
@@ -14,7 +15,7 @@ export function isSameAccount(a: Account | undefined, b: Account | undefined): b
   return a !== undefined && a.namespace === b?.namespace && a.name === b?.name && a.name !== '';
 }
 
-/** The permissions that RBAC grants an account on objects of one type. Other authorizers are not visible. */
+/** The permissions of an account on objects of one type. */
 export interface Rights {
   /** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
   change: 'named' | 'everything' | undefined;
@@ -28,8 +29,6 @@ export interface Rights {
   worksElsewhere: boolean;
   /** Only bindings of the namespace itself let the account change them. */
   isLocal: boolean;
-  /** Only roles of Kubernetes for itself grant this. */
-  isOfKubernetes: boolean;
   /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
   isMarked: boolean;
   /** A rule names the group, with all of its resources, and lets the account change them. */
@@ -47,7 +46,6 @@ export const NO_RIGHTS: Rights = {
   reachesGroup: false,
   worksElsewhere: false,
   isLocal: false,
-  isOfKubernetes: false,
   isMarked: false,
   isOfGroup: false,
   isHalfMarked: false,
@@ -59,15 +57,14 @@ interface Grant {
   /** The namespace of the binding; undefined: all namespaces. */
   namespace: string | undefined;
   rule: RuleFacts;
-  /** The role is one of Kubernetes for itself: a default role `system:…` (RBAC, "Default roles and role bindings"). */
-  isSystem: boolean;
   binding: string;
   because: string;
 }
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
+const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
-const grantsOf = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
+const everyGrant = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
   const place = places[namespace.name];
   return joinGrants(
     [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],
@@ -75,20 +72,26 @@ const grantsOf = remember(({ now: { cluster, places, namespace } }: Context): Gr
   );
 });
 
+/** Grants but those of Kubernetes for itself: default roles `system:…` (RBAC, "Default roles and role bindings"). */
+const grantsOf = remember((context: Context): Grant[] => {
+  const own = itemsIn(context.now.cluster.clusterRoles).flatMap(({ name, labels }) =>
+    name.startsWith('system:') && labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults'
+      ? `ClusterRole ${name},`
+      : [],
+  );
+  return everyGrant(context).filter(({ because }) => !own.some((role) => because.startsWith(role)));
+});
+
 function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
   // A ClusterRole has no namespace.
   const keyOf = (namespace: string | undefined, name: string): string => `${namespace}/${name}`;
   const byKey = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role]));
   return bindings.flatMap(({ name, namespace, role, subjects }) => {
-    const { rules = [], labels } =
-      byKey.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name)) ?? {};
-    const isSystem =
-      role.name.startsWith('system:') &&
-      labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults';
+    const bound = byKey.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name));
     const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
     const because = `${role.kind} ${role.name}, bound by ${kind} ${name}`;
-    return rules.flatMap((rule) =>
-      subjects.map((subject) => ({ subject, namespace, rule, isSystem, binding: name, because })),
+    return (bound?.rules ?? []).flatMap((rule) =>
+      subjects.map((subject) => ({ subject, namespace, rule, binding: name, because })),
     );
   });
 }
@@ -116,27 +119,32 @@ export function rightsOf(
       ? [...waysToChange(type), '*']
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
   const own = grantsOf(context).filter((grant) => isFor(grant, account));
-  const ofGroup = own.filter(({ rule }) => isAboutGroup(rule, type));
-  const granted = ofGroup.flatMap(({ subject, namespace, rule, isSystem, because }) => {
+  const ofGroup = own.filter(({ rule }) => hasOne(rule.apiGroups, type.group));
+  const granted = ofGroup.flatMap(({ subject, namespace, rule, because }) => {
     const { apiGroups, resources, resourceNames } = rule;
+    if (resourceNames.length > 0 && !names.some((name) => resourceNames.includes(name))) return [];
     // A permission of every account distinguishes none.
     const isNamed = apiGroups.includes(type.group) && !EVERYBODY.includes(subject.name);
-    const isAboutThem =
-      resourceNames.length === 0 || names.some((name) => resourceNames.includes(name));
-    if (!isAboutThem) return [];
-    const verbs = rule.verbs.flatMap((verb) => (verb === '*' ? ['update', 'list', 'watch'] : verb));
-    const isSeen = [type.resource, '*'].some((name) => resources.includes(name));
-    const changes = resources.some((name) => changed.includes(name)) && canChange({ verbs });
-    const marks =
-      isNamed && canChange({ verbs }) ? resources.flatMap((name) => markOf(type, name)) : [];
-    return [...(isSeen ? verbs : []), ...(changes ? ['change'] : []), ...marks].map((right) => ({
-      ...{ right, because, isSystem, isNamed },
-      isGlobal: namespace === undefined,
-    }));
+    const has = (part: string): boolean => resources.includes(type.resource + part);
+    const rights = [
+      ...(hasOne(resources, type.resource) ? rule.verbs : []),
+      ...(canChange(rule)
+        ? [
+            ...(resources.some((name) => changed.includes(name)) ? ['change'] : []),
+            ...(isNamed && resources.includes('*') ? ['group'] : []),
+            ...(isNamed && has('') ? ['type'] : []),
+            ...(isNamed && has('/status') ? ['part', 'status'] : []),
+            ...(isNamed && has('/finalizers') ? ['part'] : []),
+          ]
+        : []),
+    ];
+    return rights.map((right) => ({ right, because, isNamed, isGlobal: namespace === undefined }));
   });
   const has = (...wanted: string[]): Rights['change'] => {
     const isGranted = (among: typeof granted): boolean =>
-      wanted.every((one) => among.some(({ right }) => right === one));
+      wanted.every((one) =>
+        among.some(({ right }) => right === one || (right === '*' && /^(?:list|watch)$/.test(one))),
+      );
     if (isGranted(granted.filter((grant) => grant.isNamed))) return 'named';
     return isGranted(granted) ? 'everything' : undefined;
   };
@@ -150,20 +158,11 @@ export function rightsOf(
       rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
     ),
     isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
-    isOfKubernetes: granted.length > 0 && granted.every(({ isSystem }) => isSystem),
+    isMarked: has('type', 'part') === 'named',
+    isOfGroup: has('group') === 'named',
     isHalfMarked: has('list', 'watch', 'status') === 'named',
-    isOfGroup: granted.some(({ right }) => right === 'group'),
-    isMarked: ['type', 'part'].every((mark) => granted.some(({ right }) => right === mark)),
     because: [...new Set(granted.map(({ because }) => because))],
   };
-}
-
-/** Returns the mark of a controller in a rule's resource; of a group that is named, all are none for one of several. */
-function markOf({ resource }: ResourceType, name: string): string[] {
-  if (name === '*') return ['group'];
-  if (name === resource) return ['type'];
-  if (name === `${resource}/status`) return ['part', 'status'];
-  return name === `${resource}/finalizers` ? ['part'] : [];
 }
 
 /**
@@ -197,12 +196,13 @@ export function rolesLost(
 /** Returns the ClusterRoles with the marks of the type's controller that no ClusterRoleBinding binds to anybody. */
 export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
+  const parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`];
   return itemsIn(cluster.clusterRoles).flatMap(({ name, rules }) => {
     const isMarked = rules.some(
       (rule) =>
         rule.apiGroups.includes(type.group) &&
         canChange(rule) &&
-        rule.resources.some((one) => markOf(type, one).some((mark) => mark !== 'type')),
+        rule.resources.some((one) => parts.includes(one)),
     );
     return isMarked && !bound.includes(name) ? [name] : [];
   });
@@ -217,21 +217,18 @@ export function waysToChange(type: ResourceType): string[] {
   return typeName(type) === 'services' ? ['services', 'services/status'] : [type.resource];
 }
 
-function isAboutGroup({ apiGroups }: RuleFacts, { group }: ResourceType): boolean {
-  return apiGroups.includes(group) || apiGroups.includes('*');
+function hasOne(list: readonly string[], name: string): boolean {
+  return list.includes(name) || list.includes('*');
 }
 
 /** Reports whether a rule is about all objects of the type, with any verbs. */
-function coversType(rule: RuleFacts, type: ResourceType): boolean {
-  const { resources } = rule;
-  return isAboutGroup(rule, type) && [type.resource, '*'].some((name) => resources.includes(name));
+function coversType({ apiGroups, resources }: RuleFacts, { group, resource }: ResourceType) {
+  return hasOne(apiGroups, group) && hasOne(resources, resource);
 }
 
 function canChange({ verbs }: Pick<RuleFacts, 'verbs'>): boolean {
   return verbs.some((verb) => CHANGING.includes(verb));
 }
-
-const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
 /** Returns the account that a binding names, unless that is a group: a ServiceAccount is a user as well. */
 function accountOf({
@@ -270,10 +267,10 @@ export function mayController(context: Context, type: ResourceType, verbs = EMPT
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;
   return NAMESPACE_CONTROLLERS.some((account) => {
-    const granted = grantsOf(context)
+    const granted = everyGrant(context)
       .filter((grant) => isFor(grant, account) && coversType(grant.rule, type))
-      .flatMap(({ rule }) => (rule.verbs.includes('*') ? verbs : rule.verbs));
-    return verbs.every((verb) => granted.includes(verb));
+      .flatMap(({ rule }) => rule.verbs);
+    return verbs.every((verb) => hasOne(granted, verb));
   });
 }
 
@@ -292,90 +289,53 @@ export function ableAccounts(
   };
 }
 
+/** Administrators of every cluster, and groups of accounts: none of them is a program outside. */
+const NOBODY_OUTSIDE =
+  /^(?:system:(?:masters|authenticated|serviceaccounts?(?::.*)?)|kubeadm:cluster-admins)$/;
+
 /**
- * Returns users and groups, other than ServiceAccounts, that a rule which names the type's group lets change it: a
- * controller that runs outside of the cluster may be among them. Many people may change built-in types, of which controllers
- * write the status or finalizers.
+ * Returns users and groups that a rule which names the type's group lets change it: a controller that runs outside of the
+ * cluster may be among them. Of built-in types, which people change as well, the status or finalizers.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
-  const isController = ({ resources }: RuleFacts): boolean =>
-    !isBuiltIn(type.group) || resources.some((name) => /\/(?:status|finalizers)$/.test(name));
-  const subjects = grantsOf(context)
-    .filter(
-      ({ rule }) =>
-        rule.apiGroups.includes(type.group) && changesType(rule, type) && isController(rule),
-    )
-    .filter((grant) => grant.subject.kind !== 'ServiceAccount' && !isForKubernetes(grant))
-    .map(({ subject }) => subject)
-    .filter(({ name }) => !/^system:(?:serviceaccounts?(?::|$)|authenticated$)/.test(name));
-  return [...new Set(subjects.map(({ kind, name }) => `${kind.toLowerCase()} ${name}`))];
+  const parts = isBuiltIn(type.group) ? /\/(?:status|finalizers)$/ : /^/;
+  const subjects = grantsOf(context).filter(
+    ({ rule, subject }) =>
+      subject.kind !== 'ServiceAccount' &&
+      !NOBODY_OUTSIDE.test(subject.name) &&
+      rule.apiGroups.includes(type.group) &&
+      canChange(rule) &&
+      rule.resources.some(
+        (name) => hasOne([name.split('/')[0] ?? ''], type.resource) && parts.test(name),
+      ),
+  );
+  return [
+    ...new Set(subjects.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`)),
+  ];
 }
 
-/** Reports whether a rule is about changes of the type. The status of a built-in type carries its metadata as well. */
-function changesType(rule: RuleFacts, type: ResourceType): boolean {
-  const types = rule.resources.map((name) => name.split('/')[0]);
-  const isAboutIt = types.includes('*') || types.includes(type.resource);
-  return isAboutGroup(rule, type) && isAboutIt && canChange(rule);
+function may(context: Context, account: Account, verb: string, group: string, resource: string) {
+  return everyGrant(context).some(
+    (grant) =>
+      isFor(grant, account) &&
+      hasOne(grant.rule.apiGroups, group) &&
+      hasOne(grant.rule.resources, resource) &&
+      hasOne(grant.rule.verbs, verb),
+  );
 }
 
 /** Reports whether RBAC lets the account create Pods, or Jobs, which create them. */
 export function mayCreatePods(context: Context, account: Account): boolean {
-  const creates = ({ apiGroups, resources, verbs }: RuleFacts, group: string, name: string) =>
-    [group, '*'].some((one) => apiGroups.includes(one)) &&
-    [name, '*'].some((one) => resources.includes(one)) &&
-    ['create', '*'].some((one) => verbs.includes(one));
-  return grantsOf(context).some(
-    (grant) =>
-      isFor(grant, account) &&
-      (creates(grant.rule, '', 'pods') || creates(grant.rule, 'batch', 'jobs')),
+  return (
+    may(context, account, 'create', '', 'pods') || may(context, account, 'create', 'batch', 'jobs')
   );
 }
 
 /** Reports whether RBAC lets the account act as ServiceAccounts: by their tokens, or by impersonation. */
 export function mayActAs(context: Context, account: Account): boolean {
-  return grantsOf(context).some((grant) => isFor(grant, account) && actsAsAccounts(grant.rule));
-}
-
-function actsAsAccounts({ apiGroups, resources, verbs }: RuleFacts): boolean {
-  const impersonates =
-    ['impersonate', '*'].some((verb) => verbs.includes(verb)) &&
-    ['serviceaccounts', '*'].some((name) => resources.includes(name));
-  const makesTokens =
-    ['create', '*'].some((verb) => verbs.includes(verb)) &&
-    resources.some((name) => TOKENS.test(name));
-  return ['', '*'].some((group) => apiGroups.includes(group)) && (impersonates || makesTokens);
-}
-
-/**
- * Users and groups of Kubernetes itself, which every cluster has. Other programs have names with this prefix too: agents of
- * Open Cluster Management register as `system:open-cluster-management:…`.
- */
-const OF_KUBERNETES =
-  /^system:(?:masters|nodes?|node:.*|node-proxier|node-problem-detector|bootstrappers.*|bootstrap:.*|monitoring|unauthenticated|anonymous|apiserver|kube-[a-z-]+)$/;
-
-const ADMINISTRATORS = /^(?:system:masters|kubeadm:cluster-admins)$/;
-
-/**
- * Reports whether a grant is for Kubernetes itself: a role of its own for its users, groups and accounts in kube-system, or
- * everything for its administrators. Other roles are for other programs: agents on nodes act as `system:nodes`, cloud
- * controllers by a role `system:cloud-controller-manager`.
- */
-function isForKubernetes({ subject, namespace, isSystem, because }: Grant): boolean {
-  const account = accountOf({ subject, namespace });
-  return subject.kind === 'Group' || account.namespace === undefined
-    ? (isSystem && OF_KUBERNETES.test(subject.name)) ||
-        (ADMINISTRATORS.test(subject.name) && because.startsWith('ClusterRole cluster-admin,'))
-    : isSystem && account.namespace === 'kube-system';
-}
-
-/** Returns the grants of the namespace's own bindings that were deleted with it. */
-function departedGrants({ now }: Context): Grant[] {
-  const here = itemsIn(now.places[now.namespace.name]?.roleBindings);
-  return joinGrants(
-    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)],
-    itemsIn(now.baseline?.roleBindings).filter(({ name }) =>
-      here.every((binding) => binding.name !== name),
-    ),
+  return (
+    may(context, account, 'impersonate', '', 'serviceaccounts') ||
+    may(context, account, 'create', '', 'serviceaccounts/token')
   );
 }
 
@@ -384,16 +344,22 @@ function departedGrants({ now }: Context): Grant[] {
  * `isNamed`: by a rule that names its group.
  */
 export function departedGrant(
-  context: Context,
+  { now }: Context,
   account: Account,
   type?: ResourceType,
   isNamed = false,
 ): string | undefined {
-  const letsChange = ({ rule }: Grant): boolean =>
-    type === undefined ||
-    (coversType(rule, type) &&
-      (!isNamed || rule.apiGroups.includes(type.group)) &&
-      canChange(rule));
-  return departedGrants(context).find((grant) => isFor(grant, account) && letsChange(grant))
-    ?.binding;
+  const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
+  const departed = joinGrants(
+    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)],
+    itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name)),
+  );
+  return departed.find(
+    (grant) =>
+      isFor(grant, account) &&
+      (type === undefined ||
+        (coversType(grant.rule, type) &&
+          canChange(grant.rule) &&
+          (!isNamed || grant.rule.apiGroups.includes(type.group)))),
+  )?.binding;
 }

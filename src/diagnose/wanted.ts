@@ -36,7 +36,7 @@ import {
   withService,
 } from './context.ts';
 import { type ContentError, isAdmissionError } from './error-texts.ts';
-import { placesOfRoles, placesOfServers } from './owner/clues.ts';
+import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import {
   controllerNames,
@@ -290,7 +290,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   ];
 }
 
-/** Returns where those run that may change the type, that serve it, or that have the name of the writer or product. */
+/** Returns where those run that may change the type, or that have the name of the writer or product. */
 function placesOfCandidates(context: Context, held: Held) {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
@@ -303,7 +303,7 @@ function placesOfCandidates(context: Context, held: Held) {
   const able = ableAccounts(context, held.type);
   const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
   return {
-    places: [...accounts, ...able.namespaces, ...placesOfServers(context, held), ...homes],
+    places: [...accounts, ...able.namespaces, ...homes],
     // A namesake without permissions on the type is another installation.
     controllers: [...new Set(homes)].filter((home) => accounts.includes(home)),
     isAnywhere: able.everywhere,

@@ -18,7 +18,7 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import { type Excluded, restrictionText } from './exclusions.ts';
+import { isMoreThanAble, type Suspect, suspectText, workloadExists } from './clues.ts';
 import {
   type Held,
   isProviderManaged,
@@ -39,10 +39,10 @@ import {
   scaleUpRemedy,
   statusRemedy,
 } from './remedies.ts';
+import { restrictionText } from './restrictions.ts';
 import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
 import { stateText } from './states.ts';
-import { isMoreThanAble, type Suspect, suspectText, workloadExists } from './suspects.ts';
-import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
+import { type Excluded, type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
 
@@ -159,7 +159,7 @@ export function unknownOwner(
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const restricted = excluded
     .filter(
-      ({ suspect, by }) => workloadExists(suspect) && (by.isRestriction || isMoreThanAble(suspect)),
+      ({ suspect }) => workloadExists(suspect) && (suspect.restriction || isMoreThanAble(suspect)),
     )
     .slice(0, MAX_SUSPECTS - suspects.length);
   const known = knownFinalizer(held);
@@ -169,8 +169,8 @@ export function unknownOwner(
   const [warned] = said === undefined ? warnings : [];
   const listed = [
     ...[...suspects, ...(owner === undefined ? [] : [owner])].map((one) => withState(context, one)),
-    ...restricted.map(({ suspect, by }) =>
-      by.isRestriction
+    ...restricted.map(({ suspect }) =>
+      suspect.restriction
         ? `${suspectText(suspect)} (not for this object)`
         : `${suspectText(suspect)} (may not change it)`,
     ),
@@ -297,8 +297,8 @@ function restrictionRemedies(
   held: Held,
   excluded: readonly Excluded[],
 ): Remedy[] {
-  const meant = excluded.flatMap(({ suspect, by }) =>
-    by.isRestriction && isMoreThanAble(suspect) ? [suspect] : [],
+  const meant = excluded.flatMap(({ suspect }) =>
+    suspect.restriction && isMoreThanAble(suspect) ? [suspect] : [],
   );
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
@@ -353,8 +353,8 @@ export function exclusionEvidence(excluded: readonly Excluded[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)
     .map(
-      ({ suspect, by }) =>
-        `ruled out ${suspectText(suspect)}: ${by.reason}. What points to it: ${suspect.clues[0]?.text}`,
+      ({ suspect, reason }) =>
+        `ruled out ${suspectText(suspect)}: ${reason}. What points to it: ${suspect.clues[0]?.text}`,
     );
 }
 

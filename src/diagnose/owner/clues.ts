@@ -4,29 +4,24 @@ import {
   isExactWorkloadName,
   isWorkloadOf,
 } from '../../model/catalogue.ts';
-import type { ResourceType, ServiceRef, Wanted } from '../../model/snapshot.ts';
-import { type Actor, actorText } from '../actors.ts';
-import { actorsBehind } from '../backends.ts';
+import type { ResourceType, Wanted } from '../../model/snapshot.ts';
+import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import {
   type Context,
-  conversionsOf,
-  definitionsOf,
   eventsAbout,
-  extensionApis,
   isBuiltIn,
   itemsIn,
-  serviceText,
   shortQuote,
   textsAbout,
   typeName,
-  webhooksOf,
-  withService,
 } from '../context.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
   isSameAccount,
+  NO_RIGHTS,
+  type Rights,
   rightsOf,
   rolesLost,
   unboundRoles,
@@ -59,127 +54,184 @@ import {
   isGeneralTool,
   isSameName,
   isTaskName,
-  matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
-import {
-  type ClueRow,
-  type OwnerQuestion,
-  type Pointer,
-  questionAbout,
-  rightsOfSuspect,
-  type Suspect,
-} from './suspects.ts';
 
-/** Every clue, in the order in which suspects are listed. Reasons for a suspect to stand back are EXCLUSIONS. */
+// Who may own a finalizer: the candidates, and the clues that point to them.
+
+/** A controller that may own the finalizer: a workload, an account that no workload uses, or a program that nothing here is named after. */
+export interface Suspect {
+  actor: Actor | undefined;
+  account: Account | undefined;
+  program?: string;
+  rights: Rights;
+  clues: Clue[];
+  /** Why its arguments leave the object out. */
+  restriction?: string | undefined;
+}
+
+/** Everything that clues read about one held finalizer, computed once. */
+export interface OwnerQuestion {
+  context: Context;
+  held: Held;
+  domain: FinalizerDomain;
+  actors: readonly Actor[];
+  candidates: readonly Suspect[];
+}
+
+/** One kind of evidence about who owns a finalizer. */
+interface ClueRow {
+  kind: string;
+  /**
+   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: two, one of them a permission, lead
+   * where nobody has the marks.
+   */
+  weight: 'decides' | 'marks' | 'supports';
+  /** The sentence that the report shows about the suspect. */
+  text: string;
+  /** Returns what finds the clue for a candidate: a detail for the sentence, or undefined. */
+  finds: (question: OwnerQuestion) => (candidate: Suspect) => string | undefined;
+}
+
+/** A clue that was found. */
+type Clue = Omit<ClueRow, 'finds'>;
+
+/** Every clue, in the order in which suspects are listed. */
 export const CLUES = [
   {
     kind: 'log',
     weight: 'decides',
     text: 'its log names the object',
-    pointsTo: namedInLogs,
+    finds: namedInLog,
   },
   {
     kind: 'writer',
     weight: 'decides',
     text: 'it has the name of the writer of this finalizer (managedFields)',
-    pointsTo: finalizerWriters,
+    finds: isWriter,
   },
   {
     kind: 'catalogue',
     weight: 'decides',
     text: 'the finalizer is well known, and this is its workload',
-    pointsTo: knownWorkloads,
+    finds: isKnown,
   },
   {
     kind: 'marks',
     weight: 'marks',
     text: 'RBAC rules that name the type and its status or finalizers let it change both, as its controller does',
-    pointsTo: marked,
+    finds: isMarked,
   },
   {
     kind: 'status',
     weight: 'supports',
     text: 'it writes the status of the object (managedFields)',
-    pointsTo: statusWriters,
+    finds: writesStatus,
   },
   {
     kind: 'installation',
     weight: 'supports',
     text: 'it has the OLM package, the Helm release or the app.kubernetes.io labels of the CRD',
-    pointsTo: installedWithType,
+    finds: isInstalledWithType,
   },
   {
     kind: 'lease',
     weight: 'supports',
     text: 'it leads by a Lease named after the API group',
-    pointsTo: leaders,
+    finds: leads,
   },
   {
     kind: 'author',
     weight: 'supports',
     text: 'it has a name like that of the writer of the finalizer, who may have copied it',
-    pointsTo: authors,
+    finds: isAuthor,
   },
   {
     kind: 'product',
     weight: 'supports',
     text: 'the finalizer is well known, and workloads of this product have such names',
-    pointsTo: productWorkloads,
-  },
-  {
-    kind: 'serves',
-    weight: 'supports',
-    text: 'it serves the type',
-    pointsTo: servers,
+    finds: isOfProduct,
   },
   {
     kind: 'said', // anybody may write a status or an Event
     weight: 'supports',
-    text: 'an Event about the object comes from it, or a text quotes its ServiceAccount',
-    pointsTo: heard,
+    text: 'a text about the object says that the API server has refused its ServiceAccount',
+    finds: isRefused,
   },
   {
     kind: 'container',
     weight: 'supports',
     text: 'it runs a container or command with the name of the writer of the finalizer',
-    pointsTo: namesakes,
+    finds: runsNamesake,
   },
   {
     kind: 'part',
     weight: 'supports',
     text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
-    pointsTo: halfMarked,
+    finds: isHalfMarked,
   },
   {
     kind: 'permission',
     weight: 'supports',
     text: 'an RBAC rule that names the type lets it change the objects',
-    pointsTo: permitted,
+    finds: isPermitted,
   },
 ] as const satisfies readonly ClueRow[];
 
 type ClueKind = (typeof CLUES)[number]['kind'];
 
-/** Returns all suspects to which a clue points, with their clues, best first. */
+export function questionAbout(context: Context, held: Held): OwnerQuestion {
+  const names =
+    held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
+  const subresource = held.isInSpec === true ? 'finalize' : undefined;
+  const known = new Map<string, Rights>();
+  const rights = (account: Account): Rights => {
+    const key = accountText(account);
+    const found = known.get(key) ?? rightsOf(context, account, held.type, names, subresource);
+    known.set(key, found);
+    return found;
+  };
+  const actors = actorsOf(context);
+  const idle = ableAccounts(context, held.type).accounts.filter((account) =>
+    actors.every((actor) => !isSameAccount(actor.account, account)),
+  );
+  const candidates = [
+    ...actors.map((actor) => ({
+      ...{ actor, account: actor.account, clues: [] },
+      // A static pod acts by credentials of its own, which RBAC does not show.
+      rights: isStatic(actor) ? { ...NO_RIGHTS, impersonates: true } : rights(actor.account),
+    })),
+    ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
+  ];
+  return { context, held, domain: finalizerDomain(context, held), actors, candidates };
+}
+
+/** Returns all candidates to which a clue points, with their clues, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
-  const found = new Map<string, Suspect>();
-  for (const { pointsTo, ...row } of CLUES) {
-    for (const { actor, account, program, detail } of pointsTo(question)) {
-      const key = actor
-        ? `${actorText(actor)} ${actor.isGone}`
-        : JSON.stringify([account, program]);
-      const suspect = found.get(key) ?? {
-        ...{ actor, account, program },
-        clues: [],
-        rights: rightsOfSuspect(question, actor, account),
-      };
-      found.set(key, suspect);
-      if (hasClue(suspect, row.kind)) continue;
-      suspect.clues.push({ ...row, text: detail === '' ? row.text : `${row.text}: ${detail}` });
-    }
-  }
-  return [...found.values()].toSorted(compareSuspects);
+  const rows = CLUES.map(({ finds, ...clue }) => ({ clue, find: finds(question) }));
+  const found = question.candidates.flatMap((candidate) => {
+    const clues = rows.flatMap(({ clue, find }): Clue[] => {
+      const detail = find(candidate);
+      if (detail === undefined) return [];
+      return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
+    });
+    return clues.length === 0 ? [] : [{ ...candidate, clues }];
+  });
+  return [...found, ...absentProgram(question, found)].toSorted(compareSuspects);
+}
+
+/** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
+function absentProgram({ held, actors }: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
+  const program = specificFieldManager(held);
+  const isHere =
+    found.some((one) => hasClue(one, 'writer')) ||
+    actors.some((actor) => isNamed(held, actor, program));
+  const isPart =
+    !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'author', 'catalogue'));
+  if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
+  const [, { finds, ...writer }] = CLUES;
+  const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
+  return [{ actor: undefined, account: undefined, program, rights: NO_RIGHTS, clues: [clue] }];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
@@ -192,70 +244,72 @@ export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
   return clues.some(({ kind }) => kinds.some((one) => one === kind));
 }
 
-function pointers(actors: readonly Actor[], detail = ''): Pointer[] {
-  return actors.map((actor) => ({ actor, account: actor.account, detail }));
+/** Reports whether a clue decides: only one program can leave it. */
+export function isDecided({ clues }: Suspect): boolean {
+  return clues.some(({ weight }) => weight === 'decides');
+}
+
+/** Reports whether something beside a permission ties it to the finalizer. */
+export function isMoreThanAble({ clues }: Suspect): boolean {
+  return clues.some(({ kind }) => kind !== 'permission');
+}
+
+/** Reports whether a workload exists, whether or not it has replicas. */
+export function workloadExists(suspect: Suspect | undefined): boolean {
+  return suspect?.actor !== undefined && !suspect.actor.isGone;
+}
+
+/** Returns "Deployment ops/widget-operator", or the account that no workload uses. */
+export function suspectText({ actor, account, program }: Suspect): string {
+  if (actor !== undefined) return actorText(actor);
+  return account === undefined ? `a program that calls itself "${program}"` : accountText(account);
 }
 
 /** General tools apply and restore what belongs to others. They are meant only where RBAC names the type for them. */
-function withoutTools({ rightsOf }: OwnerQuestion, actors: readonly Actor[]): Actor[] {
-  return actors.filter((one) => {
-    const { change, worksElsewhere } = rightsOf(one.account);
-    return !isGeneralTool(one) || change === 'named' || !worksElsewhere;
-  });
-}
-
-function namedInLogs(question: OwnerQuestion): Pointer[] {
-  const { context, held, actors } = question;
-  return withoutTools(question, actors).flatMap((actor) =>
-    logLinesNaming(context, held, actor)
-      .slice(0, 1)
-      .flatMap(({ pod, text }) => pointers([actor], `log of ${pod}: ${shortQuote(text)}`)),
+function isOtherTool({ actor, rights }: Suspect): boolean {
+  return (
+    actor !== undefined &&
+    isGeneralTool(actor) &&
+    rights.change !== 'named' &&
+    rights.worksElsewhere
   );
 }
 
-/** Returns who has the name of the finalizer's writer, or the program of that name if nobody has it. */
-function finalizerWriters(question: OwnerQuestion): Pointer[] {
-  const { held, actors } = question;
+function namedInLog({ context, held }: OwnerQuestion) {
+  return (candidate: Suspect) => {
+    if (candidate.actor === undefined || isOtherTool(candidate)) return undefined;
+    const [line] = logLinesNaming(context, held, candidate.actor);
+    return line && `log of ${line.pod}: ${shortQuote(line.text)}`;
+  };
+}
+
+/** Where the catalogue knows the workload of this name, another one with its image is not meant. */
+function isNamed(held: Held, actor: Actor, manager: string): boolean {
+  return isKnownWorkload(held, manager)
+    ? hasWorkloadName(actor, manager) || isCopyOf(actor.name, manager)
+    : hasProgramName(actor, manager);
+}
+
+function isWriter({ held }: OwnerQuestion) {
   const manager = specificFieldManager(held);
-  if (manager === '') return [];
-  const detail = `field manager "${manager}"`;
-  // Where the catalogue knows the workload of this name, another one with its image is not meant.
-  const isKnown = isKnownWorkload(held, manager);
-  const named = actors.filter((actor) =>
-    isKnown
-      ? hasWorkloadName(actor, manager) || isCopyOf(actor.name, manager)
-      : hasProgramName(actor, manager),
-  );
-  const found = pointers(withoutTools(question, named), detail);
-  const isAble = ({ account }: Actor): boolean => question.rightsOf(account).change !== undefined;
-  if (named.some(isAble) || (named.length > 0 && found.length === 0)) return found;
-  const accounts = unusedAccounts(question)
-    .filter(({ name }) => isSameName(name, manager))
-    .map((account) => ({ actor: undefined, account, detail }));
-  if (found.length + accounts.length > 0) return [...found, ...accounts];
-  const isPart =
-    isControllerOfType(held, manager) ||
-    (!isKnown && authors(question).length + knownWorkloads(question).length > 0);
-  return isPart ? [] : [{ actor: undefined, account: undefined, program: manager, detail }];
+  return (candidate: Suspect) => {
+    const { actor, account } = candidate;
+    const isIt = actor
+      ? isNamed(held, actor, manager) && !isOtherTool(candidate)
+      : isSameName(account?.name ?? '', manager);
+    return manager !== '' && isIt ? `field manager "${manager}"` : undefined;
+  };
 }
 
-/** Returns the ServiceAccounts with permissions on the type that no workload uses. */
-export function unusedAccounts({ context, held, actors }: OwnerQuestion): Account[] {
-  return ableAccounts(context, held.type).accounts.filter(
-    (account) =>
-      account.namespace !== undefined &&
-      !actors.some(({ account: used }) => isSameAccount(used, account)),
-  );
-}
-
-function knownWorkloads(question: OwnerQuestion): Pointer[] {
-  const known = knownFinalizer(question.held);
-  if (known === undefined) return [];
-  const exact = question.actors.filter((actor) => isExactProduct(known, actor));
-  if (exact.length > 0) return pointers(exact, known.owner);
-  return unusedAccounts(question)
-    .filter(({ name }) => isExactWorkloadName(known, name))
-    .map((account) => ({ actor: undefined, account, detail: known.owner }));
+function isKnown({ held, actors }: OwnerQuestion) {
+  const known = knownFinalizer(held);
+  const exact = known === undefined ? [] : actors.filter((actor) => isExactProduct(known, actor));
+  return ({ actor, account }: Suspect) => {
+    const isIt = actor
+      ? exact.includes(actor)
+      : exact.length === 0 && known && isExactWorkloadName(known, account?.name ?? '');
+    return isIt ? known?.owner : undefined;
+  };
 }
 
 /**
@@ -272,79 +326,23 @@ function typesToMark({ context, held, domain }: OwnerQuestion): ResourceType[] {
   );
 }
 
-/** Returns those with the marks of the controller. A ServiceAccount that no workload uses stands for one that is gone. */
-export function marked(question: OwnerQuestion): Pointer[] {
-  const { context, held, actors } = question;
+/** A ServiceAccount that no workload uses stands for a controller that is gone. */
+function isMarked(question: OwnerQuestion) {
+  const { context, held } = question;
   const types = typesToMark(question);
-  const idle = unusedAccounts(question).filter((account) => !isActive(question, account));
-  return [
-    ...actors.map((actor) => ({ actor, account: actor.account })),
-    ...idle.map((account) => ({ actor: undefined, account })),
-  ].flatMap((one) => {
-    const own = question.rightsOf(one.account);
-    if (own.change === undefined) return [];
+  return ({ actor, account, rights }: Suspect) => {
+    if (types.length === 0 || rights.change === undefined || account === undefined)
+      return undefined;
+    if (actor === undefined && isActive(question, account)) return undefined;
     const all = types.map((type) =>
-      type === held.type ? own : rightsOf(context, one.account, type, []),
+      type === held.type ? rights : rightsOf(context, account, type, []),
     );
+    const because = new Set(all.flatMap((one) => one.because));
     // A group of which it has some types only is shared by several products.
-    const isMarked = all.every(
-      ({ isMarked, isOfGroup, isOfKubernetes }) =>
-        !isOfKubernetes && (isMarked || (isOfGroup && one.actor === undefined)),
-    );
-    const because = all.flatMap((rights) => rights.because);
-    return isMarked && all.length > 0
-      ? [{ ...one, detail: [...new Set(because)].slice(0, 3).join('; ') }]
-      : [];
-  });
-}
-
-/**
- * Reports whether the catalogue names other workloads for this finalizer, and this one for another: Crossplane may change
- * the managed resources of its providers, which remove the finalizer.
- */
-export function isKnownForAnother(held: Held, { name }: Actor): boolean {
-  const known = knownFinalizer(held);
-  return (
-    known !== undefined &&
-    known.workload.length > 0 &&
-    !isWorkloadOf(known, name) &&
-    entriesOfWorkload(name, isFrameworkName).length > 0
-  );
-}
-
-/** Returns those that have lost the marks, or a part of them. Many write the status of built-in types. */
-function halfMarked(question: OwnerQuestion): Pointer[] {
-  const { context, held, actors } = question;
-  if (isSetByHand(held) || !typesToMark(question).includes(held.type)) return [];
-  return actors.flatMap((actor) => {
-    const { change, isHalfMarked } = question.rightsOf(actor.account);
-    if (change !== undefined) return [];
-    const role = rolesLost(context, actor.account, held.type).find((name) => isRoleOf(name, actor));
-    if (role !== undefined) return pointers([actor], `ClusterRole ${role}`);
-    return isHalfMarked ? pointers([actor]) : [];
-  });
-}
-
-/** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
-export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
-  const roles = unboundRoles(context, held.type);
-  if (roles.length === 0) return [];
-  const question = questionAbout(context, held);
-  const alike = [finalizerWriters, knownWorkloads, namesakes].flatMap((of) => of(question));
-  return question.actors
-    .filter(
-      (actor) =>
-        alike.some((one) => one.actor === actor) || roles.some((name) => isRoleOf(name, actor)),
-    )
-    .map(({ namespace }) => ({ namespace, sources: ['roleBindings'] }));
-}
-
-/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`. */
-function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
-  const stem = role.replace(/(?:-manager)?(?:-cluster)?-?role$/i, '');
-  return [name, `${namespace}-${name}`, account.name].some(
-    (own) => stem.includes('-') && `${own}-`.startsWith(`${stem}-`),
-  );
+    return all.every((one) => one.isMarked || (one.isOfGroup && actor === undefined))
+      ? [...because].slice(0, 3).join('; ')
+      : undefined;
+  };
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
@@ -356,45 +354,98 @@ function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean 
 }
 
 /**
- * Returns the writers of the status. A program writes under one name, so a writer of the status under another name than
+ * Reports whether the catalogue names other workloads for this finalizer, and this one for another: Crossplane may change
+ * the managed resources of its providers, which remove the finalizer.
+ */
+export function isKnownForAnother(held: Held, { actor }: Suspect): boolean {
+  const known = knownFinalizer(held);
+  return (
+    actor !== undefined &&
+    known !== undefined &&
+    known.workload.length > 0 &&
+    !isWorkloadOf(known, actor.name) &&
+    entriesOfWorkload(actor.name, isFrameworkName).length > 0
+  );
+}
+
+/** Finds those that have lost the marks, or a part of them. Many write the status of built-in types. */
+function isHalfMarked(question: OwnerQuestion) {
+  const { context, held } = question;
+  const isMeant = !isSetByHand(held) && typesToMark(question).includes(held.type);
+  return ({ actor, rights }: Suspect) => {
+    if (!isMeant || actor === undefined || rights.change !== undefined) return undefined;
+    const role = rolesLost(context, actor.account, held.type).find((name) => isRoleOf(name, actor));
+    return role !== undefined ? `ClusterRole ${role}` : rights.isHalfMarked ? '' : undefined;
+  };
+}
+
+/** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
+export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
+  const roles = unboundRoles(context, held.type);
+  if (roles.length === 0) return [];
+  const question = questionAbout(context, held);
+  const alike = [isWriter, isKnown, runsNamesake].map((finds) => finds(question));
+  return question.candidates.flatMap((candidate) => {
+    const { actor } = candidate;
+    if (actor === undefined) return [];
+    const isMeant =
+      alike.some((find) => find(candidate) !== undefined) ||
+      roles.some((name) => isRoleOf(name, actor));
+    return isMeant ? [{ namespace: actor.namespace, sources: ['roleBindings'] }] : [];
+  });
+}
+
+/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`. */
+function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
+  const stem = role.replace(/(?:-manager)?(?:-cluster)?-?role$/i, '');
+  return [name, `${namespace}-${name}`, account.name].some(
+    (own) => stem.includes('-') && `${own}-`.startsWith(`${stem}-`),
+  );
+}
+
+/**
+ * Finds the writers of the status. A program writes under one name, so a writer of the status under another name than
  * the finalizer's writer did not write the finalizer, unless that is the name of a task.
  */
-function statusWriters({ held, domain, actors }: OwnerQuestion): Pointer[] {
-  if (domain.relation !== 'own' && !isOfNoDomain(held)) return [];
+function writesStatus({ held, domain, actors }: OwnerQuestion) {
   const writer = writerOf(held)?.manager;
-  return statusManagers(held)
-    .filter((own) => writer === undefined || isTaskName(writer) || isSameName(own, writer))
-    .flatMap((own) => pointers(workloadsOfProgram(actors, own), `field manager "${own}"`));
+  const isMeant = domain.relation === 'own' || isOfNoDomain(held);
+  const found = statusManagers(held)
+    .filter((one) => isMeant && (!writer || isTaskName(writer) || isSameName(one, writer)))
+    .map((manager) => ({ manager, workloads: workloadsOfProgram(actors, manager) }));
+  return ({ actor }: Suspect) => {
+    const by = found.find(({ workloads }) => workloads.some((one) => one === actor));
+    return by && `field manager "${by.manager}"`;
+  };
 }
 
 const NAME_LABEL = 'app.kubernetes.io/name';
 /** Several programs may be parts of one project, and Argo CD writes `instance` on all that an Application deploys. */
 const CRD_LABELS = [NAME_LABEL, 'app.kubernetes.io/part-of'];
 
-function installedWithType({ context, held, domain, actors }: OwnerQuestion): Pointer[] {
+function isInstalledWithType({ context, held, domain, actors }: OwnerQuestion) {
   const types = typesOfDomain(context, held, domain).map(typeName);
-  const packages = itemsIn(context.now.cluster.clusterServiceVersions)
-    .filter(({ owned }) => owned.some((name) => types.includes(name)))
-    .flatMap(({ namespace, name, deployments }) =>
-      pointers(
-        actors.filter((actor) => deployments.includes(actor.name)),
-        `ClusterServiceVersion ${namespace}/${name}`,
-      ),
-    );
-  if (domain.relation !== 'own') return packages;
-  const definitions = itemsIn(context.now.cluster.definitions).filter(({ name }) =>
-    types.includes(name),
+  const { clusterServiceVersions, definitions } = context.now.cluster;
+  const packages = itemsIn(clusterServiceVersions).filter(({ owned }) =>
+    owned.some((name) => types.includes(name)),
   );
-  const labelled = definitions.flatMap(({ labels }) =>
-    CRD_LABELS.flatMap((key) => labels[key] || []),
+  const own = itemsIn(definitions).filter(
+    ({ name }) => domain.relation === 'own' && types.includes(name),
   );
-  const releases = definitions.flatMap((definition) => releaseOf(definition) ?? []);
-  const alike = actors.filter(
-    (actor) =>
-      labelled.includes(actor.labels[NAME_LABEL] ?? '') ||
-      (releases.includes(releaseOf(actor) ?? '') && !isGeneralTool(actor)),
-  );
-  return [...packages, ...pointers(withOwnAccount(actors, alike))];
+  const labels = own.flatMap((one) => CRD_LABELS.flatMap((key) => one.labels[key] || []));
+  const releases = own.flatMap((one) => releaseOf(one) ?? []);
+  // A workload that shares its account shows the installation, not the controller.
+  const isAlone = (actor: Actor): boolean =>
+    actors.every((one) => one === actor || !isSameAccount(one.account, actor.account));
+  return ({ actor }: Suspect) => {
+    if (actor === undefined) return undefined;
+    const by = packages.find(({ deployments }) => deployments.includes(actor.name));
+    if (by !== undefined) return `ClusterServiceVersion ${by.namespace}/${by.name}`;
+    const isAlike =
+      labels.includes(actor.labels[NAME_LABEL] ?? '') ||
+      (releases.includes(releaseOf(actor) ?? '') && !isGeneralTool(actor));
+    return isAlike && isAlone(actor) ? '' : undefined;
+  };
 }
 
 /** Returns what Helm writes on everything that it installs. */
@@ -405,146 +456,67 @@ function releaseOf({ annotations }: Pick<Actor, 'annotations'>): string | undefi
   return name && `${namespace}/${name}`;
 }
 
-/** A workload that shares its account shows the installation, not the controller. */
-function withOwnAccount(all: readonly Actor[], some: readonly Actor[]): Actor[] {
-  return some.filter((actor) =>
-    all.every((other) => other === actor || !isSameAccount(other.account, actor.account)),
-  );
-}
-
-function leaders({ context, domain }: OwnerQuestion): Pointer[] {
-  // A name behind a hash ends with the domain of a company, whose operators may use each other's types.
-  return leasesOfGroups(context, domain)
+/** A Lease behind a hash ends with the domain of a company, whose operators may use each other's types. */
+function leads({ context, domain }: OwnerQuestion) {
+  const leases = leasesOfGroups(context, domain)
     .filter(({ name }) => domain.groups.some((group) => name.includes(group)))
-    .flatMap((lease) => {
-      const holder = holderOf(context, lease);
-      return holder === undefined
-        ? []
-        : pointers([holder], `${lease.namespace}/${lease.name}, by ${lease.holder}`);
-    });
+    .map((lease) => ({ lease, leader: holderOf(context, lease) }));
+  return ({ actor }: Suspect) => {
+    const found = leases.find(({ leader }) => leader !== undefined && leader === actor);
+    return found && `${found.lease.namespace}/${found.lease.name}, by ${found.lease.holder}`;
+  };
 }
 
-function authors(question: OwnerQuestion): Pointer[] {
-  const { held, actors } = question;
+function isAuthor({ held, actors }: OwnerQuestion) {
   const { manager = '' } = writerOf(held) ?? {};
-  if (!identifiesController(held, manager)) return [];
-  const alike = workloadsOfProgram(actors, manager);
-  return pointers(withoutTools(question, alike), `field manager "${manager}"`);
+  const alike = identifiesController(held, manager) ? workloadsOfProgram(actors, manager) : [];
+  return (candidate: Suspect) =>
+    alike.some((one) => one === candidate.actor) && !isOtherTool(candidate)
+      ? `field manager "${manager}"`
+      : undefined;
 }
 
-function productWorkloads({ held, actors }: OwnerQuestion): Pointer[] {
+function isOfProduct({ held }: OwnerQuestion) {
   const known = knownFinalizer(held);
-  return (known?.workload ?? []).flatMap(({ name: pattern }) =>
-    pointers(
-      actors.filter(({ name }) =>
-        isWorkloadOf({ workload: [{ namespace: '', name: pattern }] }, name),
-      ),
-      pattern,
-    ),
-  );
+  return ({ actor }: Suspect) =>
+    known && actor && isWorkloadOf(known, actor.name) ? '' : undefined;
 }
 
-/** Returns Services that convert, serve or guard types of the domain's groups. */
-function servicesOf(
-  context: Context,
-  { groups }: FinalizerDomain,
-): { service: ServiceRef; detail: string }[] {
-  const isMeant = ({ group }: { group: string }): boolean => groups.includes(group);
-  const webhooks = webhooksOf(context);
-  // Policy engines and gateways list groups of others.
-  const guards = withService(webhooks).filter(({ configuration: { uid } }) =>
-    webhooks
-      .filter((other) => other.configuration.uid === uid)
-      .flatMap(({ rules }) => rules.flatMap(({ apiGroups }) => apiGroups))
-      .every((group) => groups.includes(group)),
-  );
-  return [
-    ...conversionsOf(definitionsOf(context))
-      .filter(isMeant)
-      .map(({ name, service }) => ({ service, detail: `conversion of ${name}` })),
-    ...extensionApis(context)
-      .filter(isMeant)
-      .map(({ name, service }) => ({ service, detail: `APIService ${name}` })),
-    ...guards.map(({ configuration, service }) => ({
-      service,
-      detail: `webhook of this API group, ${configuration.name}`,
-    })),
-  ].map(({ service, detail }) => ({ service, detail: `${detail}, ${serviceText(service)}` }));
-}
-
-function servers({ context, domain, actors }: OwnerQuestion): Pointer[] {
-  return servicesOf(context, domain).flatMap(({ service, detail }) =>
-    pointers(withOwnAccount(actors, actorsBehind(context, service)), detail),
-  );
-}
-
-/** Returns the namespaces of Services that serve the type: their pods have to be read. */
-export function placesOfServers(context: Context, held: Held): string[] {
-  return servicesOf(context, finalizerDomain(context, held)).map(
-    ({ service }) => service.namespace,
-  );
-}
-
-/**
- * Returns the reporters of Events about the object that have the name of the finalizer's writer, and the accounts that the
- * API server has refused something, by a text about the object. Policy engines and exporters report about everything.
- */
-function heard({ context, held, actors }: OwnerQuestion): Pointer[] {
-  const events = eventsAbout(context, held);
-  const reporters = events
-    .filter(({ component }) => isSameName(specificFieldManager(held), component))
-    .flatMap(({ component, instance }) =>
-      pointers(
-        actors.filter((actor) => matchesReporter(actor, component, instance)),
-        `${component}, instance ${instance}`,
-      ),
-    );
+/** Any other mention of an account than a refusal of the API server proves nothing. */
+function isRefused({ context, held }: OwnerQuestion) {
   const texts = [
     ...held.objects.flatMap((object) => textsAbout(context, object)),
-    ...events.map(({ message }) => message),
-  ];
-  return [
-    ...reporters,
-    ...accountsIn(texts.join('\n')).flatMap((account) =>
-      pointers(
-        actors.filter((actor) => isSameAccount(actor.account, account)),
-        `${account.namespace}/${account.name}`,
-      ),
-    ),
-  ];
-}
-
-/** Returns the accounts that the API server has refused something. Any other mention of an account proves nothing. */
-function accountsIn(text: string): { namespace: string; name: string }[] {
-  const refused = /"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+[a-z0-9])\\*" cannot /g;
-  return [...text.matchAll(refused)].map(([, namespace = '', name = '']) => ({ namespace, name }));
+    ...eventsAbout(context, held).map(({ message }) => message),
+  ].join('\n');
+  const refused = /"system:serviceaccount:([a-z0-9-]+:[a-z0-9.-]+[a-z0-9])\\*" cannot /g;
+  const accounts = [...texts.matchAll(refused)].map(([, account]) => account);
+  return ({ actor, account }: Suspect) =>
+    actor && accounts.includes(`${account?.namespace}:${account?.name}`) ? '' : undefined;
 }
 
 /**
- * Returns workloads with a container or command of the name of the finalizer's writer, which many programs have: a framework
+ * Finds workloads with a container or command of the name of the finalizer's writer, which many programs have: a framework
  * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else.
  */
-function namesakes({ held, actors, rightsOf }: OwnerQuestion): Pointer[] {
+function runsNamesake({ held }: OwnerQuestion) {
   const { manager = '' } = writerOf(held) ?? {};
-  if (!isFrameworkName(manager)) return [];
-  const isWriter = held.objects.some(({ statusWriters }) =>
+  const isStatusWriter = held.objects.some(({ statusWriters }) =>
     statusWriters.some((one) => one.manager === manager),
   );
-  const alike = actors.filter(
-    ({ programs, account }) =>
-      programs.includes(manager) &&
-      (FRAMEWORKS.test(manager) || (isWriter && !rightsOf(account).worksElsewhere)),
-  );
-  return pointers(alike, `field manager "${manager}"`);
+  return ({ actor, rights }: Suspect) =>
+    isFrameworkName(manager) &&
+    actor?.programs.includes(manager) &&
+    (FRAMEWORKS.test(manager) || (isStatusWriter && !rights.worksElsewhere))
+      ? `field manager "${manager}"`
+      : undefined;
 }
 
-/** Returns workloads that may change the objects by a rule that names the type, and those that could and are gone. */
-function permitted(question: OwnerQuestion): Pointer[] {
-  const { context, held, actors } = question;
-  return actors.flatMap((actor) => {
-    const { change, because } = question.rightsOf(actor.account);
+/** Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. */
+function isPermitted({ context, held }: OwnerQuestion) {
+  return ({ actor, rights: { change, because } }: Suspect) => {
+    if (actor === undefined) return undefined;
     const by = actor.isGone ? departedGrant(context, actor.account, held.type, true) : undefined;
-    if (by !== undefined) return pointers([actor], `RoleBinding ${by}, deleted with it`);
-    return change === 'named' ? pointers([actor], because.slice(0, 3).join('; ')) : [];
-  });
+    if (by !== undefined) return `RoleBinding ${by}, deleted with it`;
+    return change === 'named' ? because.slice(0, 3).join('; ') : undefined;
+  };
 }

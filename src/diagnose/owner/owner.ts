@@ -27,7 +27,7 @@ import {
   unknownOwner,
   unreadText,
 } from './absent.ts';
-import { hasClue } from './clues.ts';
+import { hasClue, suspectText, workloadExists } from './clues.ts';
 import {
   finalizersOfObject,
   type Held,
@@ -44,7 +44,6 @@ import { removalBeforeReach, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
 import { isDownFor, type Owner, stateResults } from './states.ts';
-import { suspectText, workloadExists } from './suspects.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */

@@ -33,6 +33,7 @@ import {
 } from '../context.ts';
 import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
+import type { Suspect } from './clues.ts';
 import {
   type Held,
   isOftenProviderManaged,
@@ -44,7 +45,6 @@ import { lostWithNamespace } from './needs.ts';
 import { headsOf } from './partners.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
 import { invalidity, kindOfResource, refusalsFor, typeOfResource } from './statements.ts';
-import type { Suspect } from './suspects.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 

@@ -24,7 +24,7 @@ import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts'
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
-import { restrictionText } from './exclusions.ts';
+import { isMoreThanAble, type Suspect } from './clues.ts';
 import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
 import { isLogRead, logLinesAbout } from './logs.ts';
@@ -54,6 +54,7 @@ import {
   statusRemedy,
 } from './remedies.ts';
 import { untriedAdmission } from './removal.ts';
+import { restrictionText } from './restrictions.ts';
 import {
   ageText,
   lastComplaint,
@@ -64,7 +65,6 @@ import {
   refusalsFor,
   statusTexts,
 } from './statements.ts';
-import { isMoreThanAble, type Suspect } from './suspects.ts';
 
 /** An owner that exists, and what was read of it. */
 export interface Owner {

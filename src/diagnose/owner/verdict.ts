@@ -1,17 +1,28 @@
-import { domainOf, entriesOfWorkload, productsOf } from '../../model/catalogue.ts';
+import { productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
+import { type Context, eventsAbout, groupOf, isBuiltIn, isInside, itemsIn } from '../context.ts';
 import {
   departedGrant,
+  hadRights,
   isRbacRead,
   isSameAccount,
   unboundRoles,
   writersOutsideCluster,
 } from '../rights.ts';
-import { hasClue, isKnownForAnother, marked, suspectsFor, unusedAccounts } from './clues.ts';
-import { applyExclusions, classesOf, type Excluded } from './exclusions.ts';
+import {
+  hasClue,
+  isDecided,
+  isKnownForAnother,
+  isMoreThanAble,
+  type OwnerQuestion,
+  questionAbout,
+  type Suspect,
+  suspectsFor,
+  suspectText,
+  workloadExists,
+} from './clues.ts';
 import {
   definitionNames,
   type Held,
@@ -26,9 +37,15 @@ import {
   statusManagers,
   writerOf,
 } from './held.ts';
-import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
-  containsName,
+  holderOf,
+  isHolder,
+  isLeftOver,
+  isRenewed,
+  leasesOfGroups,
+  leasesOfProgram,
+} from './leases.ts';
+import {
   FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
@@ -36,22 +53,11 @@ import {
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
-  isOfOneProject,
   isSameName,
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
-import {
-  isDecided,
-  isMoreThanAble,
-  isTied,
-  type OwnerQuestion,
-  questionAbout,
-  rightsOfSuspect,
-  type Suspect,
-  suspectText,
-  workloadExists,
-} from './suspects.ts';
+import { restrictionOf } from './restrictions.ts';
 
 /** The owner of a finalizer, and the certainty of the answer. */
 export interface Ownership {
@@ -62,11 +68,18 @@ export interface Ownership {
   owner: Suspect | undefined;
   /** The other suspects, best first. */
   suspects: Suspect[];
+  /** Those that something contradicts. */
   excluded: Excluded[];
   /** Sources that could contradict and were not read. */
   unread: string[];
   /** What shows that somebody may act besides, in sentences. Any of it rules out that an owner is missing. */
   others: string[];
+}
+
+export interface Excluded {
+  suspect: Suspect;
+  /** The sentence that the report shows about the suspect. */
+  reason: string;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -83,56 +96,108 @@ export function findOwner(context: Context, held: Held): Ownership {
 }
 
 function judge(question: OwnerQuestion): Ownership {
-  const { left, excluded } = applyExclusions(suspectsFor(question), question);
-  const tied = withoutWebhooks(left.filter((one) => isTied(question, one)));
-  const unread = unreadSources(question.context);
-  const named = tied.some(isDecided) ? decided(question, tied) : leading(question, tied, excluded);
-  const best = named ?? leftOut(question, tied, excluded) ?? calledAfterGroup(question, tied);
+  const { context, held } = question;
+  const { tied, excluded } = separate(question);
+  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
+  const able = question.candidates.filter((one) => isAble(question, one));
+  const named = tied.some(isDecided)
+    ? decided(question, tied)
+    : leading(question, tied, able, excluded);
+  const isOutside = writersOutsideCluster(context, held.type).length > 0;
+  const best =
+    named ??
+    (isOutside ? undefined : leftOut(tied, able, excluded)) ??
+    calledAfterGroup(question, tied, able);
   const suspects = tied.filter((one) => one !== best && workloadExists(one));
-  const ruledOut = excluded.filter(({ suspect }) => suspect.actor !== best?.actor);
-  const common = { suspects, excluded: best === undefined ? excluded : ruledOut, unread };
+  const unread = unreadSources(context);
+  const common = {
+    ...{ suspects, unread },
+    excluded: excluded.filter(({ suspect }) => !best || suspect.actor !== best.actor),
+  };
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
     excluded.every(({ suspect }) => !isDecided(suspect)) &&
     tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
-    const certainty =
-      isOnly &&
-      unread.length === 0 &&
-      best.restriction === undefined &&
-      shareNames(best).length === 0
-        ? 'proven'
-        : 'likely';
+    const isSure =
+      isOnly && unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
+    const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const seen = [...tied, ...excluded.map(({ suspect }) => suspect)];
-  const able = lastResorts(question).filter(({ actor }) =>
-    seen.every((one) => one.actor !== actor),
-  );
-  const others = othersAlive(question, best, able, excluded);
+  const seen = [...tied, ...excluded.map(({ suspect }) => suspect)].map(({ actor }) => actor);
+  const further = able.filter(({ actor }) => !seen.includes(actor));
+  const others = othersAlive(question, best, tied, further, excluded);
   // Beside an account or a program that is gone, a permission alone makes nobody the controller.
-  const isNameOnly = best !== undefined && best.actor === undefined;
+  // Nor beside a program of a product that the catalogue knows anything but its names.
   const rivals = suspects.filter(
     (one) =>
-      !(isNameOnly && !isMoreThanAble(one)) &&
-      !(one.actor && isKnownForAnother(question.held, one.actor)) &&
-      !(best?.program !== undefined && isOfOtherProduct(question, one)),
+      !(best && best.actor === undefined && !isMoreThanAble(one)) &&
+      !(best?.program !== undefined && isKnown && !hasClue(one, 'catalogue', 'product')) &&
+      !isKnownForAnother(held, one),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
-    const isProven = wasSeen && isOnly && others.length === 0;
-    const certainty = isProven ? 'proven' : 'likely';
-    const answer = { certainty, verdict: 'missing', owner: best, others } as const;
-    return { ...answer, ...common };
+    const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
+    return { certainty, verdict: 'missing', owner: best, others, ...common };
   }
-  const owner = best ?? tied.find((one) => one.account !== undefined && !workloadExists(one));
-  const more = isBuiltIn(question.held.type.group) ? [] : able;
   return {
-    ...{ certainty: 'unknown', verdict: 'unknown', owner, others, ...common },
-    suspects: [...suspects, ...more],
+    ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
+    owner: best ?? tied.find((one) => one.account !== undefined && !workloadExists(one)),
+    suspects: [...suspects, ...(isBuiltIn(held.type.group) ? [] : further)],
   };
+}
+
+/** Separates the suspects that something contradicts, and leaves out those that nothing ties to the finalizer. */
+function separate(question: OwnerQuestion): { tied: Suspect[]; excluded: Excluded[] } {
+  const { context, held, domain } = question;
+  // Many programs may change a built-in type of namespaces: a permission on one ties nobody.
+  const isCommon =
+    held.type.namespaced && isBuiltIn(held.type.group) && domain.relation !== 'other';
+  const tied: Suspect[] = [];
+  const excluded: Excluded[] = [];
+  for (const suspect of suspectsFor(question)) {
+    const { actor } = suspect;
+    const restriction = actor && restrictionOf(context, held, actor);
+    const reason = restriction ?? (actor && contradiction(question, suspect, actor));
+    if (reason !== undefined) excluded.push({ suspect: { ...suspect, restriction }, reason });
+    else if (!isCommon || isMoreThanAble(suspect)) tied.push(suspect);
+  }
+  // A workload that is called a webhook stands back behind another one with its account.
+  const isWebhook = ({ actor }: Suspect): boolean => /\bwebhook\b/.test(actor?.name ?? '');
+  const isServed = ({ account }: Suspect): boolean =>
+    tied.some((one) => !isWebhook(one) && isSameAccount(one.account, account));
+  return { tied: tied.filter((one) => !isWebhook(one) || !isServed(one)), excluded };
+}
+
+/** Returns why a suspect is no candidate, whatever points to it. */
+function contradiction(question: OwnerQuestion, suspect: Suspect, actor: Actor) {
+  const { context, held } = question;
+  const { apiVersion = '', kind } = actor.owner ?? {};
+  if (groupOf(apiVersion) === held.type.group && kind === held.type.kind) {
+    return 'it is an operand: the workload belongs to an object of the type';
+  }
+  return isRbacRead(context) && !mayAct(question, suspect, actor)
+    ? 'it may neither update nor patch the object, and nothing shows that it tried'
+    : undefined;
+}
+
+/** Reports whether it may act, or has tried: a lost permission is a state of the owner, and no reason to look elsewhere. */
+function mayAct({ context, held, domain }: OwnerQuestion, suspect: Suspect, actor: Actor): boolean {
+  const { rights } = suspect;
+  const { account, isGone } = actor;
+  return (
+    rights.change !== undefined ||
+    rights.impersonates ||
+    hasClue(suspect, 'log', 'said', 'part') ||
+    departedGrant(context, account, held.type) !== undefined ||
+    (isDecided(suspect) && isGone) ||
+    ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup) ||
+    ((isDecided(suspect) || hasClue(suspect, 'container')) &&
+      hadRights(context, account, held.type)) ||
+    leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease))
+  );
 }
 
 /**
@@ -140,65 +205,50 @@ function judge(question: OwnerQuestion): Ownership {
  * and nobody else may act.
  */
 function leftOut(
-  question: OwnerQuestion,
   tied: readonly Suspect[],
+  able: readonly Suspect[],
   excluded: readonly Excluded[],
 ): Suspect | undefined {
-  const able = excluded.flatMap(({ suspect, by }) =>
-    by.isRestriction && suspect.rights.change !== undefined && workloadExists(suspect)
-      ? { ...suspect, restriction: by.reason }
-      : [],
+  const restricted = excluded.flatMap(({ suspect }) =>
+    suspect.restriction && suspect.rights.change && workloadExists(suspect) ? [suspect] : [],
   );
-  const all = [...tied, ...able];
-  const others = lastResorts(question).filter(({ actor }) =>
-    excluded.every(({ suspect }) => suspect.actor !== actor),
-  );
-  const [only, ...more] = all.some(isDecided)
-    ? all.filter(isDecided)
-    : [...tied, ...others, ...able.filter((one) => hasClue(one, 'marks'))];
-  if (only?.restriction === undefined || more.length > 0) return undefined;
-  return outsidePrograms(question).length > 0 ? undefined : only;
-}
-
-/** A workload that is called a webhook stands back behind another one with its account. */
-function withoutWebhooks(suspects: readonly Suspect[]): Suspect[] {
-  const isWebhook = ({ actor }: Suspect): boolean => /\bwebhook\b/.test(actor?.name ?? '');
-  return suspects.filter(
-    (one) =>
-      !isWebhook(one) ||
-      suspects.every((other) => isWebhook(other) || !isSameAccount(other.account, one.account)),
-  );
+  const isRestricted = ({ actor }: Suspect): boolean =>
+    excluded.some(({ suspect }) => suspect.actor === actor);
+  const decisive = [...tied, ...restricted].filter(isDecided);
+  const marked = restricted.filter((one) => hasClue(one, 'marks'));
+  const [only, ...more] =
+    decisive.length > 0
+      ? decisive
+      : [...tied, ...able.filter((one) => !isRestricted(one)), ...marked];
+  return only?.restriction !== undefined && more.length === 0 ? only : undefined;
 }
 
 /**
  * Returns the only one that may act, if it is called after the API group, `capsule` of `capsule.clastix.io`, and one of its
  * programs as what wrote the finalizer: administrators of the cluster are called after products as well.
  */
-function calledAfterGroup(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
-  const [only, ...more] = lastResorts(question);
-  const [word = ''] = question.held.type.group.split('.');
-  if (
-    only?.actor === undefined ||
-    more.length > 0 ||
-    tied.some((one) => one.actor !== only.actor) ||
-    !only.actor.programs.includes(writerOf(question.held)?.manager ?? '')
-  ) {
-    return undefined;
-  }
-  const words = [only.actor.name, only.actor.namespace].flatMap((name) => name.split('-'));
-  const isMeant = question.domain.relation === 'own' || isOfNoDomain(question.held);
-  return isMeant && words.includes(word) ? only : undefined;
-}
-
-/** Reports whether the catalogue knows who removes the finalizer, and that its workloads are called otherwise. */
-function isOfOtherProduct({ held }: OwnerQuestion, one: Suspect): boolean {
-  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
-  return isKnown && !hasClue(one, 'catalogue', 'product');
+function calledAfterGroup(
+  { held, domain }: OwnerQuestion,
+  tied: readonly Suspect[],
+  able: readonly Suspect[],
+): Suspect | undefined {
+  const [only, ...more] = able;
+  if (only?.actor === undefined || more.length > 0) return undefined;
+  const { name, namespace, programs } = only.actor;
+  const [word = ''] = held.type.group.split('.');
+  const isMeant =
+    (domain.relation === 'own' || isOfNoDomain(held)) &&
+    tied.every(({ actor }) => actor === only.actor) &&
+    programs.includes(writerOf(held)?.manager ?? '') &&
+    `${namespace}-${name}`.split('-').includes(word);
+  return isMeant ? only : undefined;
 }
 
 /** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
-function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
-  const manager = specificFieldManager(question.held);
+function decided({ held }: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
+  const manager = specificFieldManager(held);
+  const decisionsOf = ({ clues }: Suspect): number =>
+    clues.filter(({ weight }) => weight === 'decides').length;
   let left = tied.filter(isDecided);
   const prefer = (isBetter: (one: Suspect) => boolean): void => {
     const better = left.filter(isBetter);
@@ -209,15 +259,15 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   prefer(({ program, rights, clues }) =>
     program === undefined
       ? rights.change === 'named' || !clues.some(({ kind }) => kind === 'log')
-      : isKnownWorkload(question.held, program),
+      : isKnownWorkload(held, program),
   );
   // What has several clues that decide and may not change the object has lost its right: that is its state.
   prefer(
-    (one) =>
-      one.program !== undefined ||
-      one.rights.change !== undefined ||
-      one.rights.impersonates ||
-      decisionsOf(one) > 1,
+    ({ program, rights, clues }) =>
+      program !== undefined ||
+      rights.change !== undefined ||
+      rights.impersonates ||
+      clues.filter(({ weight }) => weight === 'decides').length > 1,
   );
   const most = Math.max(...left.map(decisionsOf));
   prefer((one) => decisionsOf(one) === most);
@@ -229,98 +279,16 @@ function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | u
   }
   const [best, ...more] = left;
   if (best === undefined || more.length > 0) return undefined;
-  const rivals = tied.filter((one) => one !== best && (isDecided(one) || hasClue(one, 'marks')));
+  const isActive = ({ actor }: Suspect): boolean =>
+    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
+  // Two installations of one program are told apart by nothing but their arguments.
   const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
-  const isOfOther = (one: Suspect): boolean =>
-    (best.actor?.ready === 0 && isActive(question, one)) ||
-    // Two installations of one program are told apart by nothing but their arguments.
-    ((isDecided(one) || shareNames(one).some((name) => shareNames(best).includes(name))) &&
+  const isRival = (one: Suspect): boolean =>
+    (best.actor?.ready === 0 && isActive(one)) ||
+    ((isDecided(one) || sharesOf(one).some((share) => sharesOf(best).includes(share))) &&
       settings(one) !== settings(best));
-  return rivals.some(isOfOther) ? undefined : best;
-}
-
-function decisionsOf({ clues }: Suspect): number {
-  return clues.filter(({ weight }) => weight === 'decides').length;
-}
-
-/** Reports whether it has written to the object since the deletion began. */
-function isActive({ held }: OwnerQuestion, { actor }: Suspect): boolean {
-  return (
-    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager))
-  );
-}
-
-/**
- * Returns the only one with the marks, or, where nobody has them, the one with the most clues: two kinds, one of them a
- * permission. Who has lost its permission is known by what it has said or written.
- */
-function leading(
-  question: OwnerQuestion,
-  suspects: readonly Suspect[],
-  excluded: readonly Excluded[],
-): Suspect | undefined {
-  const tied = suspects.filter(
-    ({ actor }) => actor === undefined || !isKnownForAnother(question.held, actor),
-  );
-  const marked = tied.filter((one) => hasClue(one, 'marks'));
-  const weightOf = ({ clues }: Suspect): number =>
-    clues.filter(({ kind }) => marked.length === 0 || !['container', 'permission'].includes(kind))
-      .length;
-  const permitted = tied.filter((one) => hasClue(one, 'permission'));
-  const able =
-    marked.length > 0
-      ? marked
-      : permitted.length > 0
-        ? permitted.filter(({ clues }) => clues.length > 1)
-        : tied.filter(({ rights }) => isRbacRead(question.context) && rights.change === undefined);
-  const most = Math.max(...able.map(weightOf));
-  const [best, ...more] = able.filter((one) => weightOf(one) === most);
-  if (best === undefined || more.length > 0) return undefined;
-  // Several controllers put finalizers of their own domains on a shared type: what is about the type alone names none.
-  const isForeign = question.domain.relation === 'unclear' && !isOfNoDomain(question.held);
-  if (isForeign && !hasClue(best, 'author', 'container', 'product')) return undefined;
-  const isContradicted =
-    isStatusOfAnother(question, best) ||
-    isOneDownBeside(question, best) ||
-    isOfUnknownClass(question, best) ||
-    excluded.some(
-      ({ suspect, by }) =>
-        !by.isRestriction &&
-        (isDecided(suspect) ||
-          (hasClue(suspect, 'installation') && !hasClue(best, 'installation'))),
-    );
-  return isContradicted ? undefined : best;
-}
-
-/** Reports whether another program of the cluster, or a well-known one, writes the status. An application may name its controllers as it likes. */
-function isStatusOfAnother({ held, actors }: OwnerQuestion, { actor }: Suspect): boolean {
-  return statusManagers(held).some((manager) => {
-    const writers = workloadsOfProgram(actors, manager);
-    return (
-      writers.length + productsOf(manager).length > 0 &&
-      !isControllerOfType(held, manager) &&
-      !writers.some((one) => one === actor)
-    );
-  });
-}
-
-/** Reports whether it runs beside another one that may act and is down, which explains a hang better. */
-function isOneDownBeside(question: OwnerQuestion, { actor }: Suspect): boolean {
-  return (
-    actor !== undefined &&
-    actor.ready > 0 &&
-    question.actors.some((one) => one.ready === 0 && !one.isGone && isAble(question, one))
-  );
-}
-
-/** Reports whether the object names a class, which one controller of several handles, and nothing of this one is called so. */
-function isOfUnknownClass(
-  { context, held: { objects } }: OwnerQuestion,
-  { actor }: Suspect,
-): boolean {
-  const own = [...(actor?.programs ?? []), ...(actor?.selectors ?? [])];
-  const names = objects.flatMap((object) => classesOf(context, object));
-  return names.some((name) => !own.some((one) => containsName(one, name.split('.')[0] ?? name)));
+  const rivals = tied.filter((one) => isDecided(one) || hasClue(one, 'marks'));
+  return rivals.some((one) => one !== best && isRival(one)) ? undefined : best;
 }
 
 /** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
@@ -328,52 +296,68 @@ const SHARE =
   /^(?:--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)|(?:\w+_)?(?:SHARD(?:_\w+)?|CONTROLLER_ID))=/;
 
 /** Returns the names of such arguments: the object may be left to another installation. */
-function shareNames({ actor }: Suspect): string[] {
-  return (actor?.selectors ?? []).flatMap((one) =>
-    SHARE.test(one) ? (one.split('=')[0] ?? []) : [],
-  );
+function sharesOf({ actor }: Suspect): string[] {
+  return (actor?.selectors ?? []).flatMap((one) => SHARE.exec(one)?.[0] ?? []);
 }
 
 /**
- * Reports whether a permission makes it one that may act. Many may change built-in types, or everything: general tools, and
- * products that are installed for other types, remove no finalizer of others.
+ * Returns the only one with the marks, or, where nobody has them, the one with the most clues: two kinds, one of them a
+ * permission. Who has lost its permission is known by what it has said or written.
  */
-function isAble({ context, held, rightsOf }: OwnerQuestion, actor: Actor): boolean {
-  const { change } = rightsOf(actor.account);
-  if (change === undefined || actor.isGone) return false;
+function leading(
+  { context, domain, held, actors }: OwnerQuestion,
+  suspects: readonly Suspect[],
+  others: readonly Suspect[],
+  excluded: readonly Excluded[],
+): Suspect | undefined {
+  const tied = suspects.filter((one) => !isKnownForAnother(held, one));
+  const marked = tied.filter((one) => hasClue(one, 'marks'));
+  const permitted = tied.filter((one) => hasClue(one, 'permission'));
+  const able =
+    marked.length > 0
+      ? marked
+      : permitted.length > 0
+        ? permitted.filter(isMoreThanAble)
+        : tied.filter(({ rights }) => isRbacRead(context) && rights.change === undefined);
+  const weightOf = ({ clues }: Suspect): number =>
+    clues.filter(({ kind }) => marked.length === 0 || !/container|permission/.test(kind)).length;
+  const most = Math.max(...able.map(weightOf));
+  const [best, ...more] = able.filter((one) => weightOf(one) === most);
+  if (best === undefined || more.length > 0) return undefined;
+  // Several controllers put finalizers of their own domains on a shared type: what is about the type alone names none.
+  const isForeign = domain.relation === 'unclear' && !isOfNoDomain(held);
+  if (isForeign && !hasClue(best, 'author', 'container', 'product')) return undefined;
+  // Another program of the cluster, or a well-known one, that writes the status works on the object.
+  const isOfAnother = statusManagers(held).some((manager) => {
+    const writers = workloadsOfProgram(actors, manager);
+    return (
+      writers.length + productsOf(manager).length > 0 &&
+      !isControllerOfType(held, manager) &&
+      !writers.some((one) => one === best.actor)
+    );
+  });
+  const isContradicted = excluded.some(
+    ({ suspect }) =>
+      suspect.restriction === undefined &&
+      (isDecided(suspect) || (hasClue(suspect, 'installation') && !hasClue(best, 'installation'))),
+  );
+  // One that may act and is down explains a hang better.
+  const isOneDown =
+    best.actor && best.actor.ready > 0 && others.some((one) => one.actor?.ready === 0);
+  return isOfAnother || isContradicted || isOneDown ? undefined : best;
+}
+
+/**
+ * Reports whether a permission alone makes it one that may act. Many may change built-in types, or everything: general
+ * tools remove no finalizer of others.
+ */
+function isAble({ held }: OwnerQuestion, { actor, rights: { change } }: Suspect): boolean {
+  if (change === undefined || actor === undefined || actor.isGone) return false;
   if (change === 'named' && !isBuiltIn(held.type.group)) return true;
   // Somebody else is named.
   const isKnown =
     (knownFinalizer(held)?.workload.length ?? 0) > 0 || specificFieldManager(held) !== '';
-  if (isGeneralTool(actor) || (isKnown && change === 'named')) return false;
-  const own = [domainOf(held.finalizer), held.type.group];
-  // Operators for one database share names: only a product whose API is served is installed.
-  const installed = entriesOfWorkload(actor.name, isFrameworkName)
-    .map(({ match }) => domainOf(match))
-    .filter((domain) => isServed(context, domain.split('.').slice(-2).join('.')));
-  return (
-    installed.length === 0 ||
-    installed.some((domain) => own.some((one) => isOfOneProject(one, domain)))
-  );
-}
-
-function isServed(context: Context, domain: string): boolean {
-  const { discovery } = context.now;
-  if (!discovery.ok || isOfOneProject('kubernetes.io', domain)) return true;
-  const { types, failedGroups } = discovery.value;
-  return [...types, ...failedGroups].some(({ group }) => isOfOneProject(group, domain));
-}
-
-/** Returns the workloads that only their permission makes suspects. */
-function lastResorts(question: OwnerQuestion): Suspect[] {
-  return question.actors
-    .filter((actor) => isAble(question, actor))
-    .map((actor) => ({
-      actor,
-      account: actor.account,
-      clues: [],
-      rights: rightsOfSuspect(question, actor, actor.account),
-    }));
+  return !isGeneralTool(actor) && !(isKnown && change === 'named');
 }
 
 /**
@@ -384,43 +368,36 @@ function lastResorts(question: OwnerQuestion): Suspect[] {
 function othersAlive(
   question: OwnerQuestion,
   best: Suspect | undefined,
-  lastResort: readonly Suspect[],
+  tied: readonly Suspect[],
+  able: readonly Suspect[],
   excluded: readonly Excluded[],
 ): string[] {
-  const wasHere = isInside(question.context, best?.account?.namespace);
-  const able = lastResort
+  const { context, held } = question;
+  const wasHere = isInside(context, best?.account?.namespace);
+  const named = able
     .filter(({ rights }) => !wasHere || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
-  const known = knownFinalizer(question.held);
+  const known = knownFinalizer(held);
   const provider =
     known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : [];
   const unbound = wasHere
     ? []
-    : unboundRoles(question.context, question.held.type).map(
+    : unboundRoles(context, held.type).map(
         (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
       );
-  const ruledOut = excluded.flatMap(({ suspect, by }) =>
+  const ruledOut = excluded.flatMap(({ suspect, reason }) =>
     !wasHere &&
     workloadExists(suspect) &&
     (isDecided(suspect) ||
       hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
-      (suspect.rights.change !== undefined &&
-        !by.isRestriction &&
-        (best === undefined || !isBuiltIn(question.held.type.group))))
-      ? [`${suspectText(suspect)} exists, but ${by.reason}`]
+      (suspect.rights.change !== undefined && !isBuiltIn(held.type.group)))
+      ? [`${suspectText(suspect)} exists, but ${reason}`]
       : [],
   );
-  return [
-    ...new Set([
-      ...able,
-      ...unbound,
-      ...provider,
-      ...ruledOut,
-      ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
-    ]),
-  ];
+  const outside = outsidePrograms(question, tied).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`);
+  return [...new Set([...named, ...unbound, ...provider, ...ruledOut, ...outside])];
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
@@ -428,10 +405,12 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
- * writes and Events, accounts with permissions in use elsewhere, a cloud provider.
+ * writes, accounts with permissions in use elsewhere, a cloud provider.
  */
-function outsidePrograms(question: OwnerQuestion): string[] {
-  const { context, held, domain, actors, rightsOf } = question;
+function outsidePrograms(
+  { context, held, domain, actors, candidates }: OwnerQuestion,
+  tied: readonly Suspect[],
+): string[] {
   const leases = [
     ...leasesOfGroups(context, domain),
     ...leasesOfProgram(context, specificFieldManager(held)),
@@ -441,26 +420,20 @@ function outsidePrograms(question: OwnerQuestion): string[] {
       holderOf(context, lease) === undefined &&
       !isLeftOver(context, lease),
   );
-  const departed = marked(question).flatMap(({ actor, account }) => (actor ? [] : (account ?? [])));
+  const idle = candidates.filter(({ actor }) => actor === undefined);
+  const departed = tied.filter((one) => !one.actor && hasClue(one, 'marks'));
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
-  const isOf = (actor: Actor, manager: string): boolean => {
-    const { change, reachesGroup } = rightsOf(actor.account);
-    return (
-      hasProgramName(actor, manager) ||
-      (reachesGroup && actor.programs.includes(manager)) ||
-      (change !== undefined &&
-        (isFrameworkName(manager) ||
-          manager.includes('/') ||
-          isControllerOfType(held, manager) ||
-          workloadsOfProgram(actors, manager).includes(actor)))
-    );
-  };
+  const isCommon = (manager: string): boolean =>
+    isFrameworkName(manager) || manager.includes('/') || isControllerOfType(held, manager);
   const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) &&
       !(isFrameworkName(manager) && departed.length > 0) &&
-      !actors.some((actor) => isOf(actor, manager)),
+      workloadsOfProgram(actors, manager).length === 0 &&
+      !candidates.some(
+        ({ actor, rights }) => actor && rights.change !== undefined && isCommon(manager),
+      ),
   );
   const reporters = eventsAbout(context, held).filter(
     ({ component, instance }) =>
@@ -469,26 +442,24 @@ function outsidePrograms(question: OwnerQuestion): string[] {
   );
   const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
   // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
-  const idle = unusedAccounts(question).filter((account) => {
-    const { change, isOfKubernetes } = rightsOf(account);
-    return (
-      change === 'named' &&
-      !isOfKubernetes &&
-      !isSameName(account.name, writerOf(held)?.manager ?? '') &&
-      !FRAMEWORKS.test(writerOf(held)?.manager ?? '') &&
-      !departed.some(
-        ({ namespace, name }) => namespace === account.namespace && name === account.name,
-      ) &&
-      homes.includes(account.namespace ?? '') &&
-      !isEndingNamespace(context, account.namespace)
-    );
-  });
+  const { manager = '' } = writerOf(held) ?? {};
+  const used = idle.flatMap(({ account, rights }) =>
+    account !== undefined &&
+    rights.change === 'named' &&
+    !departed.some((one) => one.account === account) &&
+    !isSameName(account.name, manager) &&
+    !FRAMEWORKS.test(manager) &&
+    homes.includes(account.namespace ?? '') &&
+    !isEndingNamespace(context, account.namespace)
+      ? [account]
+      : [],
+  );
   return [
     ...leases.map(({ namespace, name, holder }) => `${holder} renews Lease ${namespace}/${name}`),
-    ...idle.map((account) => `no workload uses ${accountText(account)}, which may change the type`),
+    ...used.map((account) => `no workload uses ${accountText(account)}, which may change the type`),
     ...writersOutsideCluster(context, held.type).map((who) => `${who} may change the type`),
     ...reporters.map(({ component }) => `"${component}" reported an Event about the object`),
-    ...writers.map(({ object: { kind, name }, manager }) => `"${manager}" writes ${kind} ${name}`),
+    ...writers.map(({ object: { kind, name }, manager: by }) => `"${by}" writes ${kind} ${name}`),
     ...cloudProvider(context, held),
   ];
 }
@@ -513,18 +484,17 @@ function wasSeenDeleted(
 ): boolean {
   const known = knownFinalizer(held);
   if (actor === undefined || (known && isProviderManaged(known))) return false;
-  if (!isEndingNamespace(context, actor.namespace)) return false;
   const { time = '' } = writerOf(held) ?? {};
   const isCopy =
     (actor.uid !== undefined && actor.wanted === 0) ||
     (time !== '' && (actor.creationTimestamp ?? '') > time);
-  const stillRuns = actors.some(
-    ({ namespace, pods }) =>
-      namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
-  );
   return (
+    isEndingNamespace(context, actor.namespace) &&
     !isCopy &&
-    !stillRuns &&
+    !actors.some(
+      ({ namespace, pods }) =>
+        namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
+    ) &&
     (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );
 }

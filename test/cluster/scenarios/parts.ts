@@ -32,7 +32,7 @@ import {
 /** What a controller was started with, by which Lease it leads, and which other program works beside it. */
 
 /** Some finding, or what it advises, has each of these words. */
-const says =
+const _says =
   (...all: string[]): NonNullable<Expectation['also']> =>
   ({ namespace }) => {
     const texts = namespace.findings.flatMap(({ message, remedies }) => [
@@ -71,28 +71,6 @@ const readsEverything = situation({
     (world, operator) => ownerMissing(guardedRef(world, operator), operator.finalizer),
     nobodyKnown,
   ),
-});
-
-const SHARD = 'sharding.example.com/key';
-
-const shardsBySet = situation({
-  id: 'shards-by-set',
-  title: 'two shards select objects by sets of labels, and the shard of this object is not there',
-  operator: { container: { args: [`--watch-label-selector=!${SHARD}`] } },
-  behaviour: HANGS,
-  bystanders: [
-    {
-      namespace: 'team-b-system',
-      container: { args: [`--watch-label-selector=${SHARD} in (one, three)`] },
-    },
-  ],
-  afterwards: (world, operator) =>
-    world.client.patch(guardedRef(world, operator), { metadata: { labels: { [SHARD]: 'two' } } }),
-  expect: (_, operator) => ({
-    chains: 'any',
-    never: [{ kind: 'Deployment', namespace: operator.namespace, name: operator.name }],
-    also: says('but its arguments select objects by other labels', `the object has ${SHARD}=two`),
-  }),
 });
 
 const addressedService = situation({
@@ -194,4 +172,4 @@ const partners = [
   ),
 ];
 
-export const parts: Scenario[] = [readsEverything, shardsBySet, addressedService, ...partners];
+export const parts: Scenario[] = [readsEverything, addressedService, ...partners];

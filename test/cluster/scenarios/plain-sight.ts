@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
-import { customType, podSpec, secret, volumeClaim } from '../objects.ts';
+import { customType, secret, volumeClaim } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { logLine } from '../servers/container-logs.ts';
 import { laterSecond } from '../wait-until.ts';
@@ -16,16 +16,13 @@ import {
   type OperatorOptions,
   operatorRules,
   rule,
-  uninstall,
 } from './operator.ts';
 import { reports } from './overheard.ts';
-import { settledWithPod } from './pods.ts';
 import {
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
-  nobodyKnown,
   nobodyLeft,
   owner,
   release,
@@ -109,12 +106,6 @@ const releasing =
     await releaseGuarded(world, operator);
     for (const other of others) await release(world, other(world, operator));
   };
-
-/** No workload is called a suspect. */
-const noClue = (world: World, operator: Operator) => ({
-  ...nobodyKnown(world, operator),
-  says: [/its controller is not known: /],
-});
 
 const PULSAR = 'resource.streamnative.io';
 const topicRef = ({ namespace }: World) =>
@@ -256,24 +247,6 @@ const reasons: Scenario[] = [
   }),
 ];
 
-const admiralty: OperatorOptions = {
-  ...{ group: '', ownGroup: false, kind: 'Pod', type: false, ...NAMELESS },
-  ...{ name: 'multicluster-scheduler', namespace: 'admiralty' },
-  finalizer: 'multicluster.admiralty.io/multiclusterForegroundDeletion',
-  rules: [rule('', ['pods'], FULL), rule('multicluster.admiralty.io', ['*'], ['*'])],
-};
-
-const typeOf =
-  (group: string, kind: string): Step =>
-  (world) =>
-    world.createType(customType({ group, kind }));
-
-const bystander = (name: string, ...rules: JsonObject[]): OperatorOptions => ({
-  ...{ name, namespace: name, rules },
-});
-
-const VELERO: OperatorOptions = { ...ADMIN, name: 'velero', namespace: 'velero' };
-
 const innocents: Scenario[] = [
   inTheField({
     id: 'product-elsewhere',
@@ -291,25 +264,6 @@ const innocents: Scenario[] = [
     },
   }),
   inTheField({
-    id: 'four-beside',
-    title: 'what guards the pod is uninstalled; four products beside may change pods',
-    ...{ versions: ['1.36.3'], spec: podSpec(), settle: settledWithPod },
-    operator: admiralty,
-    before: typeOf('multicluster.admiralty.io', 'PodChaperon'),
-    bystanders: [
-      { ...bystander('istio-cni-node', rule('', ['pods'], FULL)), workload: 'DaemonSet' },
-      bystander('kyverno', rule('kyverno.io', ['*'], ['*']), rule('', ['pods', 'secrets'], FULL)),
-      bystander(
-        'kueue',
-        rule('kueue.x-k8s.io', ['*'], ['*']),
-        rule('', ['pods', 'pods/finalizers'], FULL),
-      ),
-      VELERO,
-    ],
-    afterwards: (world, operator) => uninstall(world, operator),
-    owner: (world, operator) => [noClue(world, operator)],
-  }),
-  inTheField({
     id: 'inside-with-resizer',
     title: 'the operator was in the namespace; another program may change the claim that it held',
     operator: ({ namespace }) =>
@@ -318,7 +272,13 @@ const innocents: Scenario[] = [
         ...{ manager: 'arangodb_operator', finalizer: `${ARANGO}/remove-child-finalizers` },
         rules: [rule(ARANGO, ['*'], ['*']), rule('', ['persistentvolumeclaims'], ['*'])],
       }),
-    bystanders: [bystander('pvc-autoresizer', rule('', ['persistentvolumeclaims'], FULL)), VELERO],
+    bystanders: [
+      {
+        ...{ name: 'pvc-autoresizer', namespace: 'pvc-autoresizer' },
+        rules: [rule('', ['persistentvolumeclaims'], FULL)],
+      },
+      { ...ADMIN, name: 'velero', namespace: 'velero' },
+    ],
     afterwards: async (world, operator) => {
       const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator));
       const uid = metadata['uid'] ?? '';
