@@ -29,9 +29,8 @@ import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/p
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
 /**
- * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same
- * diagnosis. `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be
- * distinguished.
+ * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same diagnosis.
+ * `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be distinguished.
  */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const [own, ...others] = interpret(now, before).map(explain) as [Explained, ...Explained[]];

@@ -53,8 +53,8 @@ export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { ki
 const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaining: /;
 
 /**
- * Reads any error text: a condition of the namespace, a failed request, the status of an object,
- * an Event, the answer to a dry run. A text that is not understood is `other`, never dropped.
+ * Reads any error text: a condition of the namespace, a failed request, the status of an object, an Event, the answer
+ * to a dry run. A text that is not understood is `other`, never dropped.
  */
 export function classifyErrorText(text: string): ContentError[] {
   const prefix = CONTENT_FAILURE.exec(text);
@@ -65,37 +65,19 @@ export function classifyErrorText(text: string): ContentError[] {
 
 /**
  * Undoes `strings.Join(sortedErrors, ", ")` of kube-controller-manager
- * (pkg/controller/namespace/deletion/status_condition_utils.go, makeDeleteContentCondition).
- * The errors may contain ", " themselves: the right side has to begin an error. Without a stated number that fits, a
- * refusal ends the list: the message of a webhook is free text.
+ * (pkg/controller/namespace/deletion/status_condition_utils.go, makeDeleteContentCondition). The errors may contain ",
+ * " themselves: the right side has to begin an error. Without a stated number that fits, a refusal ends the list: the
+ * message of a webhook is free text.
  */
 function splitErrors(text: string, stated: number): string[] {
-  const repeated = repeatedPiece(text, stated);
-  if (repeated !== undefined) return [repeated];
-  const pieces: string[] = [];
-  let start = 0;
-  for (let comma = text.indexOf(', '); comma >= 0; comma = text.indexOf(', ', comma + 2)) {
-    ERROR_START.lastIndex = comma + 2;
-    if (!ERROR_START.test(text)) continue;
-    pieces.push(text.slice(start, comma));
-    start = comma + 2;
-  }
-  pieces.push(text.slice(start));
+  const pieces = text.split(NEXT_ERROR);
   if (pieces.length === stated) return pieces;
   const last = pieces.findIndex((piece) => /denied (?:the )?request/.test(piece));
-  return [...pieces.slice(0, last), pieces.slice(last).join(', ')];
+  return last < 0 ? pieces : [...pieces.slice(0, last), pieces.slice(last).join(', ')];
 }
 
-/** Merges equal errors: a webhook that matches everything fails with the same text for every type. */
-function repeatedPiece(text: string, times: number): string | undefined {
-  const piece = text.slice(0, Math.max(0, (text.length + 2) / times - 2));
-  return text === Array.from({ length: Math.min(times, text.length) }, () => piece).join(', ')
-    ? piece
-    : undefined;
-}
-
-const ERROR_START = new RegExp(
-  [
+const NEXT_ERROR = new RegExp(
+  `, (?=${[
     'Internal error occurred: |failed calling webhook |(?:admission|conversion) webhook (?:for )?',
     'storage is \\(re\\)initializing|illegal base64 data at input byte |unable to transform ',
     'unexpected items still remain in namespace: |forbidden: |the server |an error on the server \\(',
@@ -104,162 +86,154 @@ const ERROR_START = new RegExp(
     '(?:StorageError|Timeout|etcdserver|rpc error): ',
     // `widgets.example.com is forbidden: …`, `secrets "a" not found`, `Pod "p" is invalid: …`
     '[A-Za-z0-9-]{1,63}(?:\\.[A-Za-z0-9.-]{1,253})? (?:\\\\?"[^"\\\\]{0,253}\\\\?" )?(?:is forbidden: |is invalid|not found|already exists)',
-  ].join('|'),
-  'y',
+  ].join('|')})`,
 );
 
 /** A webhook known only from the text of a condition. */
 export const UNNAMED_WEBHOOK = 'unnamed';
 
-/** A text without type or name, for example `illegal base64 data at input byte 4` of a bad object. */
-const UNREADABLE: Extract<ErrorDetail, { kind: 'storage' }> = {
-  ...{ kind: 'storage', problem: 'unreadable' },
-  ...{ group: undefined, resource: undefined, name: undefined },
-};
-
-/** Words behind an absence that is no failure: "not found, assuming that it is deleted". */
-const HARMLESS = /^, (?:assum|ignor|skip|so |treat|nothing)/;
-
-type Groups = Partial<Record<string, string>>;
 /** What is named before the text: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. */
 type Target = { resource?: string; group?: string; name?: string | undefined };
-/** `rest` follows the pattern. */
-type Row = [RegExp, (found: Groups, rest: string, target: Target) => ErrorDetail | undefined];
+type Groups = Partial<Record<string, string>>;
+/** The groups of the pattern are properties of the error; `read` adds those in the text behind it, or says that it is none. */
+type Row = [
+  kind: ErrorDetail['kind'],
+  pattern: RegExp,
+  read?: (rest: string, target: Target, found: Groups) => object | undefined,
+];
 
-/**
- * The texts and their meanings; those of earlier tiers are more specific. Within a tier the leftmost match wins: it wraps
- * the rest, for example a refusal whose free text quotes another error.
- *
+const rest = (message: string) => ({ message });
+const unreadable = {
+  problem: 'unreadable',
+  group: undefined,
+  resource: undefined,
+  name: undefined,
+};
+
+/*
  * Patterns begin with a literal, and their repeats are bounded: a text may be hostile and 100 kB long, and must be read in
  * linear time. Quotes may be escaped: some texts reach us quoted once more, inside another message.
  */
-const TIERS: readonly Row[][] = [
+
+/** The leftmost of these wraps the rest, such as a refusal whose free text quotes another error. */
+const WRAPPING: readonly Row[] = [
+  // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
   [
-    // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
-    [
-      /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/,
-      ({ webhook = '' }, rest) => ({
-        ...{ kind: 'webhook-unreachable', webhook, ...readWebhookCall(rest) },
-      }),
-    ],
-    // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
-    [
-      /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
-      ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
-    ],
-    // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
-    [
-      /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/,
-      ({ webhook = '' }, message) => ({ kind: 'webhook-denied', webhook, message }),
-    ],
-    // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'"
-    // (policy/generic/policy_dispatcher.go).
-    [
-      /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /,
-      ({ policy = '', binding }, message) => ({ kind: 'policy-denied', policy, binding, message }),
-    ],
-    // A match condition of a webhook that errs: the answer does not name it (apiserver, webhook/generic/webhook.go).
-    [
-      /forbidden: (?=expression '.{1,4096}?' resulted in error: )/s,
-      (_, message) => ({ kind: 'webhook-denied', webhook: UNNAMED_WEBHOOK, message }),
-    ],
-    // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
-    [
-      /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/,
-      ({ group = '', objectKind = '' }, rest) => ({
-        ...{ kind: 'conversion-failed', group, objectKind, ...readWebhookCall(rest) },
-      }),
-    ],
+    'webhook-unreachable',
+    /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/,
+    readWebhookCall,
   ],
+  // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
   [
-    // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
-    [
-      /unable to create new content in namespace (?<namespace>\S{1,253}) because/,
-      ({ namespace = '' }, _, { resource }) => ({
-        ...{ kind: 'namespace-terminating', namespace, resource },
-      }),
-    ],
-    // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
-    [/no new finalizers can be added/, () => ({ kind: 'new-finalizers-refused' })],
-    // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
-    [
-      /unexpected items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/,
-      ({ group = '', resource = '' }) => ({ kind: 'unexpected-items', group, resource }),
-    ],
-    // apiserver pkg/storage/etcd3/store.go: `/registry/[group/]resource/namespace/name`
-    [
-      /unable to transform key \\?"(?<path>[^"\\]{1,1024})\\?"/,
-      ({ path = '' }) => {
-        const [name, , resource, group] = path.split('/').slice(2).reverse();
-        return resource === undefined ? UNREADABLE : { ...UNREADABLE, group, resource, name };
-      },
-    ],
-    [
-      /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
-      () => UNREADABLE,
-    ],
-    // apiserver pkg/storage/cacher/ready.go.
-    [/storage is \(re\)initializing/, () => ({ ...UNREADABLE, problem: 'initializing' })],
+    'webhook-denied',
+    /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
+    rest,
   ],
+  // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
   [
-    // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
-    [
-      /forbidden: /,
-      (_, message, target) => {
-        const { user, verb, ...said }: Groups = FORBIDDEN.exec(message)?.groups ?? {};
-        const { resource = target.resource ?? '', group = target.group ?? '' } = said;
-        return { kind: 'forbidden', user, verb, resource, group, message };
-      },
-    ],
+    'webhook-denied',
+    /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/,
+    rest,
   ],
+  // A match condition of a webhook that errs: the answer does not name it (apiserver, webhook/generic/webhook.go).
   [
-    // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
-    [/ is invalid: /, (_, __, { name }) => (name === undefined ? undefined : { kind: 'invalid' })],
-    // The same, NewNotFound: `secrets "x" not found`
-    [
-      / not found/,
-      (_, rest, { resource = '', group = '', name: path }) => {
-        if (path === undefined || HARMLESS.test(rest)) return undefined;
-        const [name = '', namespace] = path.split('/').reverse();
-        const place = namespace === undefined ? {} : { namespace };
-        return { kind: 'not-found', resource, group, name, ...place };
-      },
-    ],
+    'webhook-denied',
+    /forbidden: (?=expression '.{1,4096}?' resulted in error: )/s,
+    (message) => ({ webhook: UNNAMED_WEBHOOK, message }),
   ],
+  // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'".
   [
-    [
-      /the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding/,
-      () => ({ kind: 'unavailable' }),
-    ],
+    'policy-denied',
+    /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /,
+    rest,
   ],
+  // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
   [
-    // The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream).
-    [
-      /request did not complete within |context deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout exceeded|i\/o timeout|timed out|INTERNAL_ERROR; received from peer/,
-      () => ({ kind: 'timeout' }),
-    ],
+    'conversion-failed',
+    /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/,
+    (text, _, { group = '' }) => ({ group, ...readWebhookCall(text) }),
   ],
 ];
 
-const FORBIDDEN =
-  /^User \\?"(?<user>[^"\\]{0,512})\\?" cannot (?<verb>\S{1,63}) (?:resource \\?"(?<resource>[^"\\]{1,253})\\?" in API group \\?"(?<group>[^"\\]{0,253})\\?")?/;
+/** Of these the first that fits counts. */
+const OTHERS: readonly Row[] = [
+  // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
+  [
+    'namespace-terminating',
+    /unable to create new content in namespace (?<namespace>\S{1,253}) because/,
+    (_, { resource }) => ({ resource }),
+  ],
+  // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
+  ['new-finalizers-refused', /no new finalizers can be added/],
+  // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
+  [
+    'unexpected-items',
+    /unexpected items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/,
+  ],
+  // apiserver pkg/storage/etcd3/store.go: `/registry/[group/]resource/namespace/name`. Other texts name no object.
+  [
+    'storage',
+    /unable to transform key \\?"\/[^/"\\]{1,253}(?:\/(?<group>[^/"\\]{1,253}))??\/(?<resource>[^/"\\]{1,253})\/[^/"\\]{1,253}\/(?<name>[^/"\\]{1,253})\\?"/,
+    (_, __, { group, resource, name }) => ({ ...unreadable, group, resource, name }),
+  ],
+  [
+    'storage',
+    /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
+    () => unreadable,
+  ],
+  // apiserver pkg/storage/cacher/ready.go.
+  ['storage', /storage is \(re\)initializing/, () => ({ ...unreadable, problem: 'initializing' })],
+  // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
+  [
+    'forbidden',
+    /forbidden: /,
+    (message, target) => {
+      const { user, verb, ...said }: Groups = FORBIDDEN.exec(message)?.groups ?? {};
+      const { resource = target.resource ?? '', group = target.group ?? '' } = said;
+      return { user, verb, resource, group, message };
+    },
+  ],
+  // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
+  ['invalid', / is invalid: /, (_, { name }) => (name === undefined ? undefined : {})],
+  // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted".
+  [
+    'not-found',
+    / not found(?!, (?:assum|ignor|skip|so |treat|nothing))/,
+    (_, { resource = '', group = '', name: path }) => {
+      const [name, namespace] = path?.split('/').reverse() ?? [];
+      const place = namespace === undefined ? {} : { namespace };
+      return path === undefined ? undefined : { resource, group, name, ...place };
+    },
+  ],
+  [
+    'unavailable',
+    /the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding/,
+  ],
+  // The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream).
+  [
+    'timeout',
+    /request did not complete within |context deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout exceeded|i\/o timeout|timed out|INTERNAL_ERROR; received from peer/,
+  ],
+];
 
 /** Reads one error. Never fails: an unknown text is `other`. */
 function readErrorText(text: string): ErrorDetail {
-  for (const tier of TIERS) {
-    const found = tier
-      .map(([pattern, read]) => ({ match: pattern.exec(text), read }))
-      .sort((a, b) => (a.match?.index ?? 0) - (b.match?.index ?? 0));
-    for (const { match, read } of found) {
-      if (match === null) continue;
-      const { 0: words, index, groups = {} } = match;
-      const end = words.startsWith(' ') ? index : text.lastIndexOf(' is forbidden: ', index);
-      const detail = read(groups, text.slice(index + words.length), targetBefore(text, end));
-      if (detail) return detail;
-    }
+  const wrapping = WRAPPING.map((row) => ({ row, at: text.search(row[1]) }))
+    .filter(({ at }) => at >= 0)
+    .sort((a, b) => a.at - b.at);
+  for (const [kind, pattern, read] of [...wrapping.map(({ row }) => row), ...OTHERS]) {
+    const match = pattern.exec(text);
+    if (match === null) continue;
+    const { 0: words, index, groups = {} } = match;
+    const end = words.startsWith(' ') ? index : text.lastIndexOf(' is forbidden: ', index);
+    const found = read?.(text.slice(index + words.length), targetBefore(text, end), groups);
+    if (read === undefined || found) return { kind, ...groups, ...found } as ErrorDetail;
   }
   return { kind: 'other' };
 }
+
+const FORBIDDEN =
+  /^User \\?"(?<user>[^"\\]{0,512})\\?" cannot (?<verb>\S{1,63}) (?:resource \\?"(?<resource>[^"\\]{1,253})\\?" in API group \\?"(?<group>[^"\\]{0,253})\\?")?/;
 
 /** Returns the type and name that end at `end`. For a collection delete the name is literally "Unknown". */
 function targetBefore(text: string, end: number): Target {
@@ -319,8 +293,8 @@ export function isAdmissionError(error: ContentError): error is AdmissionError {
 }
 
 /**
- * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is
- * deleted" are none.
+ * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it
+ * is deleted" are none.
  */
 export const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;

@@ -15,9 +15,10 @@ export type WaitForGraph = Pick<
 type Next = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Links results into the wait-for graph that starts at the namespace. A chain ends at findings that wait for nothing else:
- * root causes. Findings that wait only for each other are one end, represented by the first. Findings that nothing waits
- * for stay in the list (they may contribute). The order in which the rules found them makes no difference.
+ * Links results into the wait-for graph that starts at the namespace. A chain ends at findings that wait for nothing
+ * else: root causes. Findings that wait only for each other are one end, represented by the first. Findings that
+ * nothing waits for stay in the list (they may contribute). The order in which the rules found them makes no
+ * difference.
  */
 export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const byId = new Map(
@@ -126,8 +127,8 @@ function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
 
 /**
- * Merges two results with one id: two rules may find the same cause, and one owner may fail at several types.
- * Evidence and duties are joined, and the less certain result gives the sentence.
+ * Merges two results with one id: two rules may find the same cause, and one owner may fail at several types. Evidence
+ * and duties are joined, and the less certain result gives the sentence.
  */
 function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(

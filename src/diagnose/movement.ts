@@ -4,9 +4,9 @@ import type { NodeFacts, ObjectGroup, PodFacts, Snapshot, TypeContent } from '..
 import { type Context, countsOf, isContentRead, itemsIn, typeName, valueIn } from './context.ts';
 
 /**
- * Reports whether content is still being deleted. Compares the rest, not totals: when everything else was
- * deleted and one object stays, that is a hang, however much was deleted before. `isHeld`: a finding
- * holds the namespace; then only deletions in spite of it count.
+ * Reports whether content is still being deleted. Compares the rest, not totals: when everything else was deleted and
+ * one object stays, that is a hang, however much was deleted before. `isHeld`: a finding holds the namespace; then
+ * only deletions in spite of it count.
  */
 export function movementOf({ before, now, nowMs }: Context, isHeld: boolean): Movement {
   const graces = itemsIn(now.pods)
@@ -56,8 +56,8 @@ interface Shrinking {
 }
 
 /**
- * Returns the sets of equal objects (type, set of finalizers) of which some are left and fewer than before, or of which one
- * lost another finalizer. They may differ in the writers and the order of the finalizers.
+ * Returns the sets of equal objects (type, set of finalizers) of which some are left and fewer than before, or of
+ * which one lost another finalizer. They may differ in the writers and the order of the finalizers.
  */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));

@@ -22,7 +22,6 @@ import {
   isKind,
   otherTerminating,
   resultId,
-  servedType,
   typesOf,
   valueIn,
 } from './context.ts';
@@ -33,20 +32,13 @@ import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
-/** A held object, and the texts that say what it waits for. */
-interface Waiting {
-  context: Context;
-  held: Held;
-  texts: readonly string[];
-}
-
-/** When a held object waits for another terminating one. */
+/** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
   /**
    * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
    * only outside of the namespace, and if its own spec names the held object.
    */
-  named: ({ context, held }, to) => {
+  named: (context, held, to) => {
     const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
     return held.objects.some(
       (from) =>
@@ -57,12 +49,12 @@ const EDGES = {
     );
   },
   /** It owns it. */
-  owned: ({ held }, part) =>
-    part.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)),
+  owned: (_, { objects }, part) =>
+    part.ownerReferences.some(({ uid }) => objects.some((one) => one.uid === uid)),
   /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
-  part: ({ held }, part) => held.objects.some((one) => isLabelled(held, one, part)),
+  part: (_, held, part) => isLabelled(held, part),
   /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
-  used: ({ context, held }, user) => {
+  used: (context, held, user) => {
     const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
     return (
       (PROTECTION.test(held.finalizer) || isShared) &&
@@ -71,9 +63,12 @@ const EDGES = {
     );
   },
   /** Its status, or the log of its controller, says so. */
-  told: ({ context, held, texts }, other) =>
+  told: (context, held, other, texts) =>
     texts.some((text) => isAwaited(context, held, text, other)),
-} satisfies Record<string, (waiting: Waiting, to: ObjectFacts) => boolean>;
+} satisfies Record<
+  string,
+  (context: Context, held: Held, to: ObjectFacts, texts: readonly string[]) => boolean
+>;
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;
@@ -87,7 +82,7 @@ export function objectsAwaited(
 ): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
   const found = edges.flatMap((edge) =>
-    all.filter(({ object }) => EDGES[edge]({ context, held, texts }, object)),
+    all.filter(({ object }) => EDGES[edge](context, held, object, texts)),
   );
   return [...new Set(found.map(({ head }) => head))];
 }
@@ -102,18 +97,24 @@ export function idsAwaited(context: Context, held: Held, owner?: Actor): string[
       idsOfObject(context, object),
     ),
     ...idsOfPods(context, held),
-    ...told.flatMap((text) => finalizerAwaited(held, text)),
-    ...idsBehind(context, held, told),
+    ...idsTold(context, held, told),
   ];
 }
 
 /** Returns the ids of the findings about what a text names as awaited. */
 export function idsInText(context: Context, held: Held, text: string): string[] {
   if (!isWaitText(text)) return [];
+  const objects = objectsAwaited(context, held, ['told'], [text]);
+  return [...objects.flatMap(idsOfHeld), ...idsTold(context, held, [text])];
+}
+
+/** Returns the ids of other finalizers of the object, and of namespaces, that texts name. What is behind a namespace, `diagnose` fills in. */
+function idsTold(context: Context, held: Held, texts: readonly string[]): string[] {
   return [
-    ...objectsAwaited(context, held, ['told'], [text]).flatMap(idsOfHeld),
-    ...finalizerAwaited(held, text),
-    ...idsBehind(context, held, [text]),
+    ...texts.flatMap((text) => finalizerAwaited(held, text)),
+    ...namespacesAwaited(context, held, texts)
+      .filter(({ name }) => context.now.behind?.[name] !== undefined)
+      .map(({ name }) => behindId(name)),
   ];
 }
 
@@ -211,15 +212,9 @@ export function namespacesAwaited(
   return otherTerminating(context).filter(
     (namespace) =>
       texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
-      held.objects.some((object) => standsFor(context, held, object, namespace)),
+      isLabelled(held, namespace) ||
+      held.objects.some((object) => standsFor(context, object, namespace)),
   );
-}
-
-/** Returns the places of what these namespaces wait for, as far as it was read; `diagnose` fills them. */
-function idsBehind(context: Context, held: Held, texts: readonly string[]): string[] {
-  return namespacesAwaited(context, held, texts)
-    .filter(({ name }) => context.now.behind?.[name] !== undefined)
-    .map(({ name }) => behindId(name));
 }
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
@@ -228,39 +223,39 @@ function isNamespaceNamed(text: string, name: string): boolean {
   return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
 }
 
-/** Reports whether an object stands for a namespace: by a manifest, by its status, or by a label or annotation of the namespace. */
-function standsFor(
-  context: Context,
-  held: Held,
-  object: ObjectFacts,
-  namespace: NamespaceFacts,
-): boolean {
+/** Reports whether an object stands for a namespace: by a manifest, or by its status. */
+function standsFor(context: Context, object: ObjectFacts, { name }: NamespaceFacts): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
-  const isMade = references.some(
-    ({ kind, name, isMade: isManifest, field }) =>
-      kind === 'Namespace' &&
-      name === namespace.name &&
-      (isManifest || field.startsWith('status.')),
+  return (
+    !settings.includes('spec.deletionPolicy=Orphan') &&
+    references.some(
+      (one) =>
+        one.kind === 'Namespace' &&
+        one.name === name &&
+        (one.isMade || one.field.startsWith('status.')),
+    )
   );
-  if (!isMade) return isLabelled(held, object, namespace);
-  return !settings.includes('spec.deletionPolicy=Orphan');
 }
 
-/** Reports whether something else names a held object in a label or annotation of the object's project. */
+/** Reports whether a label or annotation of the held object's project names it. */
 function isLabelled(
-  { finalizer, type }: Held,
-  { uid, namespace, name }: ObjectFacts,
+  { finalizer, type, objects }: Held,
   other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
 ): boolean {
-  const names = [uid, name, `${namespace}/${name}`];
-  // A SubnamespaceAnchor has the name of its namespace, which names the parent.
-  if (name === other.name) names.push(namespace);
   const projects = [domainOf(finalizer), type.group];
   return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
     const [domain = '', ...rest] = key.split('/');
     const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
     const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
-    return isOwn && names.includes(value);
+    return (
+      isOwn &&
+      objects.some(
+        ({ uid, namespace, name }) =>
+          [uid, name, `${namespace}/${name}`].includes(value) ||
+          // A SubnamespaceAnchor has the name of its namespace, which names the parent.
+          (name === other.name && value === namespace),
+      )
+    );
   });
 }
 
@@ -287,16 +282,6 @@ function ownersAbove(context: Context, { ownerReferences }: ObjectFacts) {
     for (const owner of above) found.set(owner.uid, owner);
   }
   return [...found.values()];
-}
-
-/** Returns the owners of terminating pods, such as a ReplicaSet or a Job, which tell whose pods they are. */
-export function ownersOfPods(context: Context): Wanted['partners'] {
-  const pods = terminatingPods(context).slice(0, 20);
-  return pods.flatMap((pod) =>
-    ownersAbove(context, pod).flatMap((owner) =>
-      placesOf(servedType(context, owner), [pod.namespace], owner.name),
-    ),
-  );
 }
 
 /** Types that wait for no other object, and whose content is never read. */
@@ -358,8 +343,8 @@ function placesOf(
 }
 
 /**
- * Says why the chain was not followed behind a held object: the examination ended before the objects were read
- * that it names. What it waits for is then unknown, and its owner is no root cause.
+ * Says why the chain was not followed behind a held object: the examination ended before the objects were read that it
+ * names. What it waits for is then unknown, and its owner is no root cause.
  */
 export function chainCutText(context: Context, held: Held): string | undefined {
   const { now } = context;

@@ -60,7 +60,7 @@ import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { isInitializing } from './rules/types.ts';
-import { namedOutside, namespacesAwaited, ownersOfPods } from './waits.ts';
+import { namedOutside, namespacesAwaited } from './waits.ts';
 
 /** What one question needs. */
 type Part = Partial<Omit<Wanted, 'dependents'>>;
@@ -281,7 +281,6 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
     ...(forecast !== undefined
       ? held.map((one) => ({ partners: needsOf(context, one) }))
       : [
-          { partners: ownersOfPods(context) },
           ...held.map((one) => ({
             behind: namespacesAwaited(context, one),
           })),

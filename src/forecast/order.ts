@@ -17,7 +17,6 @@ import {
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
-import { keyOf, namedWholes } from '../diagnose/owner/partners.ts';
 import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
@@ -25,13 +24,7 @@ import { PROTECTION } from '../diagnose/waits.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
-import type {
-  ObjectFacts,
-  OwnerReference,
-  ResourceType,
-  Snapshot,
-  TypeContent,
-} from '../model/snapshot.ts';
+import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 /** Objects of one type that have to be deleted before the namespace. */
@@ -46,30 +39,22 @@ export interface OrderStep {
   /** Whether other objects may need these: their controller runs with them, or a finalizer protects them. */
   isLast?: boolean;
   why: string;
-  /** Position of the step. Steps with the same position are deleted together, lower ones first. */
+  /** Steps with the same position are deleted together, lower ones first. */
   place: number;
 }
 
-/** Why objects of a type are in the order. */
 type Reason = Omit<OrderStep, 'place'>;
-
-/** Objects whose finalizer cannot be removed once the namespace is being deleted. */
-type Dependent = Held & { why: string };
 
 /**
  * Returns the objects that need a running controller to be deleted, and would lose it with the namespace: their
- * controller runs in the namespace or needs something in it. Objects that created them, or would create them
- * again, are deleted before them.
+ * controller runs in the namespace or needs something in it. Objects that created them are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
   const { steps, left } = judgedSteps(now);
   return steps.filter(({ type }) => !left.has(typeName(type)));
 }
 
-/**
- * Returns the commands that an order leaves to a person: the deletion of objects whose controller deletes what it
- * deployed for them, in whatever namespace or cluster.
- */
+/** Returns the commands that an order leaves to a person, since a controller may then delete elsewhere as well. */
 export function commandsElsewhere(now: Snapshot): OrderEntry[] {
   const { steps, left } = judgedSteps(now);
   const why =
@@ -79,64 +64,69 @@ export function commandsElsewhere(now: Snapshot): OrderEntry[] {
     .map((step) => ({ why, command: orderCommand(now.namespace.name, step), isByHand: true }));
 }
 
+/** Returns all steps, and the names of the types that are left to a person. */
 function judgedSteps(now: Snapshot): { steps: OrderStep[]; left: ReadonlySet<string> } {
   const context = contextOf(predict(now));
   const present = (context.now.forecast?.present.content ?? []).filter(
     ({ read }) => read.ok && read.value.total > 0,
   );
-  const dependents = heldObjects(context).flatMap((held): Dependent[] => {
+  const counts = countsOf({ content: present });
+  const dependents = heldObjects(context).flatMap((held) => {
     const why = dependencyOnNamespace(context, held);
     return why === undefined ? [] : [{ ...held, why }];
   });
   const guarded = present.flatMap((content) => guardedType(context, content));
   if (guarded.length + dependents.length === 0) return { steps: [], left: new Set() };
-  const held = dependents.flatMap(({ objects }) => objects);
-  const known = countsOf({ content: present }).flatMap((count) => [
-    ...count.guarded.flatMap(({ examples }) => examples),
-    ...(count.sample ? [count.sample] : []),
-  ]);
-  const seen = [...held, ...known];
-  const gitOps = present.filter(({ type }) => isGitOps(type));
-  const steps = Map.groupBy(
-    [
-      ...gitOps.map(({ type }) => allOf(type, 'they would create again what is deleted')),
-      ...parentsOf(context, held, seen),
-      ...guarded,
-      ...dependents.map((dependent) => reasonOf(dependent, present)),
-    ],
-    ({ type }) => typeName(type),
+  const gitOps = present.map(({ type }) => type).filter(isGitOps);
+  const known = [
+    ...dependents.flatMap(({ objects }) => objects),
+    ...counts.flatMap((count) => count.guarded.flatMap(({ examples }) => examples)),
+    ...counts.flatMap(({ sample }) => sample ?? []),
+  ];
+  const held = dependents.map(({ type, finalizer, objects, count, why }): Reason => {
+    const all = counts.find((one) => typeName(one.type) === typeName(type))?.total ?? 0;
+    return {
+      ...{ type, why, names: objects.map(({ name }) => name) },
+      matches: ({ finalizers }) => finalizers.includes(finalizer),
+      isLast: isBuiltIn(type.group) || PROTECTION.test(finalizer),
+      // The other objects of a built-in type, such as Secrets, may be what the controller runs with.
+      isWhole: count >= all && !isBuiltIn(type.group),
+    };
+  });
+  const heldUids = new Set(dependents.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
+  const makers = ownersOf(known, heldUids).filter(
+    ({ controller, uid }) => controller && !heldUids.has(uid),
   );
-  const ordered = inDeletionOrder(context, Array.from(steps.values(), joined), seen);
+  const parents = [...Map.groupBy(makers, (maker) => servedType(context, maker))].flatMap(
+    ([type, owners]): Reason[] =>
+      type?.namespaced !== true
+        ? []
+        : [
+            {
+              ...{ type, names: owners.map(({ name }) => name), isWhole: false },
+              matches: ({ uid }) => owners.some((owner) => owner.uid === uid),
+              why: 'they created objects that are deleted first, and would create them again',
+            },
+          ],
+  );
+  const again = gitOps.map((type) => allOf(type, 'they would create again what is deleted'));
+  const reasons = Map.groupBy([...again, ...parents, ...guarded, ...held], ({ type }) =>
+    typeName(type),
+  );
   const reaching = dependents.filter((one) => reachesOut(context, one));
-  // An owner takes what it owns with it.
-  const owners = ownersOf(
-    reaching.flatMap(({ objects }) => objects),
-    seen,
-  );
+  const reachingUids = new Set(reaching.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
   const left = [
     ...reaching.map(({ type }) => type),
-    ...owners.flatMap((owner) => servedType(context, owner) ?? []),
-    ...(reaching.some(({ type }) => isGitOps(type)) ? gitOps.map(({ type }) => type) : []),
+    // An owner takes what it owns with it.
+    ...ownersOf(known, reachingUids).flatMap((owner) => servedType(context, owner) ?? []),
+    ...(reaching.some(({ type }) => isGitOps(type)) ? gitOps : []),
   ];
-  return { steps: ordered, left: new Set(left.map(typeName)) };
+  const steps = inDeletionOrder(context, Array.from(reasons.values(), joined), known);
+  return { steps, left: new Set(left.map(typeName)) };
 }
 
 function allOf(type: ResourceType, why: string): Reason {
   return { type, matches: () => true, names: [], isWhole: true, why };
-}
-
-function reasonOf(dependent: Dependent, present: readonly TypeContent[]): Reason {
-  const { type, finalizer, objects, count, why } = dependent;
-  const [{ total } = { total: 0 }] = countsOf({
-    content: present.filter((one) => typeName(one.type) === typeName(type)),
-  });
-  return {
-    ...{ type, why, names: objects.map(({ name }) => name) },
-    matches: ({ finalizers }) => finalizers.includes(finalizer),
-    isLast: FOUNDATIONS.has(typeName(type)) || PROTECTION.test(finalizer),
-    // The other objects of a built-in type, such as Secrets, may be what the controller runs with.
-    isWhole: count >= total && !isBuiltIn(type.group),
-  };
 }
 
 /** Joins the reasons of one type into a step. */
@@ -176,28 +166,15 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
 }
 
 /**
- * Types that every server and controller needs, and that Kubernetes creates again at once. If a webhook guards these, no
- * order helps.
- */
-const FOUNDATIONS: ReadonlySet<string> = new Set([
-  ...['pods', 'services', 'endpoints', 'secrets', 'configmaps', 'serviceaccounts', 'events'],
-  ...['deployments.apps', 'statefulsets.apps', 'daemonsets.apps', 'replicasets.apps'],
-  ...['controllerrevisions.apps', 'endpointslices.discovery.k8s.io', 'leases.coordination.k8s.io'],
-  ...['roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io'],
-  'events.events.k8s.io',
-]);
-
-/**
  * Returns a step for a type whose objects can no longer be deleted after a server in the namespace was deleted.
+ * Servers need objects of built-in types themselves: if a webhook guards those, no order helps.
  */
 function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
-  if (FOUNDATIONS.has(typeName(type))) return [];
-  const labels = (read.ok && read.value.sample?.labels) || {};
+  if (isBuiltIn(type.group) || !read.ok) return [];
+  const labels = read.value.sample?.labels ?? {};
   const calls = [
     ...closedWebhooks(context, 'DELETE', type, labels),
-    ...(read.ok && read.value.guarded.length > 0
-      ? closedWebhooks(context, 'UPDATE', type, labels)
-      : []),
+    ...(read.value.guarded.length > 0 ? closedWebhooks(context, 'UPDATE', type, labels) : []),
     ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
       ({ name, storedVersions }) =>
         name === typeName(type) && storedVersions.some((version) => version !== type.version),
@@ -211,85 +188,50 @@ function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
 }
 
 /** Returns the references to the owners of these objects, direct or through others that are known. */
-function ownersOf(
-  objects: readonly ObjectFacts[],
-  known: readonly ObjectFacts[],
-): OwnerReference[] {
-  const found = new Set(objects);
+function ownersOf(known: readonly ObjectFacts[], uids: ReadonlySet<string>) {
+  const found = new Set(known.filter(({ uid }) => uids.has(uid)));
+  // A Set also visits what is added meanwhile.
   for (const { ownerReferences } of found) {
-    for (const { uid } of ownerReferences) {
-      for (const one of known) if (one.uid === uid) found.add(one);
-    }
+    const above = known.filter(({ uid }) => ownerReferences.some((owner) => owner.uid === uid));
+    for (const one of above) found.add(one);
   }
   return [...found].flatMap(({ ownerReferences }) => ownerReferences);
 }
 
-/** Returns the objects of the namespace that created these objects, or their parents, and would create them again. */
-function parentsOf(
-  context: Context,
-  objects: readonly ObjectFacts[],
-  seen: readonly ObjectFacts[],
-): Reason[] {
-  const own = new Set(objects.map(({ uid }) => uid));
-  const makers = ownersOf(objects, seen).filter(
-    ({ controller, uid }) => controller && !own.has(uid),
-  );
-  const byType = Map.groupBy(makers, (maker) => servedType(context, maker));
-  return [...byType].flatMap(([type, parents]) =>
-    type?.namespaced !== true
-      ? []
-      : {
-          type,
-          matches: ({ uid }) => parents.some((parent) => parent.uid === uid),
-          names: parents.map(({ name }) => name),
-          isWhole: false,
-          why: 'they created objects that are deleted first, and would create them again',
-        },
-  );
-}
-
-/**
- * Assigns positions: parents before children, an object before those that it names, last what others may need. Types that
- * wait for each other have the same position.
- */
+/** Assigns positions: owners before what they own, last what others may need. Types that wait for each other share one. */
 function inDeletionOrder(
   context: Context,
   steps: readonly Reason[],
-  objects: readonly ObjectFacts[],
+  known: readonly ObjectFacts[],
 ): OrderStep[] {
-  const earlier = new Map(steps.map(({ type }) => [typeName(type), new Set<string>()]));
-  const precede = (first: ResourceType | undefined, second: ResourceType | undefined): void => {
-    if (first === undefined || second === undefined || first === second) return;
-    if (earlier.has(typeName(first))) earlier.get(typeName(second))?.add(typeName(first));
+  const nameOf = (one: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string => {
+    const type = servedType(context, one);
+    return type === undefined ? '' : typeName(type);
   };
-  const byKey = Map.groupBy(objects, ({ apiVersion, kind, name }) => keyOf(apiVersion, kind, name));
-  for (const object of objects) {
-    const own = servedType(context, object);
-    for (const parent of object.ownerReferences) precede(servedType(context, parent), own);
-    const owners = ownersOf([object], objects).map(({ uid }) => uid);
-    for (const other of namedWholes(context, object).flatMap((name) => byKey.get(name) ?? [])) {
-      if (!owners.includes(other.uid)) precede(own, servedType(context, other));
-    }
-  }
-  for (const { type: first, isLast: isFirstLast } of steps) {
-    for (const { type: second, isLast } of steps) {
-      const isBefore = isLast === true && isFirstLast !== true;
-      if (isBefore || rankOf(first) < rankOf(second)) precede(first, second);
-    }
-  }
-  const placeOf = (name: string, above: readonly string[] = []): number => {
-    const within = [...above, name];
-    const others = [...(earlier.get(name) ?? [])].filter((other) => !within.includes(other));
+  const owned = new Set(
+    known.flatMap((one) =>
+      one.ownerReferences.map((owner) => `${nameOf(owner)} owns ${nameOf(one)}`),
+    ),
+  );
+  const earlierThan = ({ type, isLast = false }: Reason): Reason[] =>
+    steps.filter(
+      (one) =>
+        one.type !== type &&
+        (owned.has(`${typeName(one.type)} owns ${typeName(type)}`) ||
+          (isLast && one.isLast !== true) ||
+          rankOf(one.type) < rankOf(type)),
+    );
+  const placeOf = (step: Reason, above: readonly Reason[] = []): number => {
+    const within = [...above, step];
+    const others = earlierThan(step).filter((other) => !within.includes(other));
     return Math.max(0, ...others.map((other) => placeOf(other, within) + 1));
   };
-  return steps
-    .map((step) => ({ ...step, place: placeOf(typeName(step.type)) }))
-    .sort((a, b) => a.place - b.place);
+  return steps.map((step) => ({ ...step, place: placeOf(step) })).sort((a, b) => a.place - b.place);
 }
 
 /**
- * Returns the deletions of cluster-scoped objects that no order of the namespace's own objects replaces. They affect the
- * whole cluster, so a person decides.
+ * Returns the deletions of cluster-scoped objects that no order of the namespace's own objects replaces. They affect
+ * the whole cluster, so a person decides.
  */
 export function commandsFirst(now: Snapshot, diagnosis: Diagnosis): OrderEntry[] {
   const codes = ['apiservice-unavailable'];

@@ -11,11 +11,10 @@ import { type Read, readOk, valueIn } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
- * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with
- * finalizers terminate, objects without are deleted, and pods end if their kubelet runs. Owners of finalizers
- * are found in the present state; the rules know that everything inside is deleted with the namespace
- * (`Snapshot.forecast`). A namespace that is already terminating does not change. `onlyPods`: only the deletion
- * of pods was requested yet.
+ * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with finalizers
+ * terminate, objects without are deleted, and pods end if their kubelet runs. Owners of finalizers are found in the
+ * present state; the rules know that everything inside is deleted with the namespace (`Snapshot.forecast`). A
+ * namespace that is already terminating does not change. `onlyPods`: only the deletion of pods was requested yet.
  */
 export function predict(now: Snapshot, onlyPods = false): Snapshot {
   if (now.forecast === undefined || now.namespace.deletionTimestamp !== undefined) return now;
@@ -79,8 +78,8 @@ function cannotEnd(context: Context, pod: PodFacts): boolean {
 }
 
 /**
- * Returns the diagnosis of a deletion. Since 1.33 pods are deleted first (KEP-5080): while one is held, the
- * deletion of other objects is not requested.
+ * Returns the diagnosis of a deletion. Since 1.33 pods are deleted first (KEP-5080): while one is held, the deletion
+ * of other objects is not requested.
  */
 export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
@@ -105,8 +104,8 @@ function afterDeletion(count: Read<ContentCount>, since: string): Read<ContentCo
 }
 
 /**
- * Returns the object as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so
- * earlier conditions are about another generation.
+ * Returns the object as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so earlier
+ * conditions are about another generation.
  */
 function terminated<T extends ObjectFacts>(
   object: T,

@@ -2,8 +2,8 @@ import { matchesGlob } from '../base/text.ts';
 import entries from './finalizers.json' with { type: 'json' };
 
 /**
- * A well-known finalizer: its owner and what it protects. Names and default-install workloads
- * are conventions: a starting point and a text, not proof that this owner wrote this finalizer.
+ * A well-known finalizer: its owner and what it protects. Names and default-install workloads are conventions: a
+ * starting point and a text, not proof that this owner wrote this finalizer.
  */
 export interface CatalogueEntry {
   /** `*` stands for any text. */
@@ -14,18 +14,19 @@ export interface CatalogueEntry {
   scope: 'namespaced' | 'cluster' | 'namespace';
   owner: string;
   /**
-   * The workload of a default installation; names may hold `*`. The namespace is a hint: it may run in
-   * any. Empty: not in the cluster, or unknown.
+   * The workload of a default installation; names may hold `*`. The namespace is a hint: it may run in any. Empty: not
+   * in the cluster, or unknown.
    */
   workload: { namespace: string; name: string }[];
   /**
    * No exact workload is known: controllers of several projects use the finalizer or the name, or the name of the
-   * workload is not fixed. A workload of such a name is the likely owner if RBAC names the type for it; nothing is proven.
+   * workload is not fixed. A workload of such a name is the likely owner if RBAC names the type for it; nothing is
+   * proven.
    */
   anyController?: true;
   /**
-   * Everything that the owner creates or reads in the namespace before it removes the finalizer; empty where it
-   * needs nothing. Absent where that is not known: the owner may then need anything that the held object names.
+   * Everything that the owner creates or reads in the namespace before it removes the finalizer; empty where it needs
+   * nothing. Absent where that is not known: the owner may then need anything that the held object names.
    */
   needs?: CleanupNeed[];
   /** The owner also removes the finalizer of an object that is paused or suspended. */
@@ -45,9 +46,9 @@ export interface CatalogueEntry {
 }
 
 /**
- * A type of object in the same namespace that the owner of a finalizer needs to clean up. `create`: the API
- * server refuses it while the namespace is terminating. `read`: it fails once the namespace controller has
- * deleted the object, which one of `field`, `via` and `name` identifies.
+ * A type of object in the same namespace that the owner of a finalizer needs to clean up. `create`: the API server
+ * refuses it while the namespace is terminating. `read`: it fails once the namespace controller has deleted the
+ * object, which one of `field`, `via` and `name` identifies.
  */
 export interface CleanupNeed {
   action: 'create' | 'read';

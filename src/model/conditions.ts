@@ -2,8 +2,8 @@ import type { Condition } from './facts/metadata.ts';
 
 /**
  * The conditions that the namespace controller writes while it deletes (kube-controller-manager
- * pkg/controller/namespace/deletion/status_condition_utils.go), taken apart. They are hints beside the objects that were
- * read: types that fail count as empty, and on 1.33 and later all are False while a pod remains.
+ * pkg/controller/namespace/deletion/status_condition_utils.go), taken apart. They are hints beside the objects that
+ * were read: types that fail count as empty, and on 1.33 and later all are False while a pod remains.
  */
 export interface NamespaceConditions {
   /** False when the namespace has none of them: it was not processed yet, or no controller processes it. */

@@ -1,7 +1,7 @@
 /**
- * The public codes of findings, used by README, outputs, reports and tests. They are ordered by what a person
- * has to fix first: causes that hold every namespace of the cluster, then pods (which are deleted before
- * anything else), then causes that hold single objects.
+ * The public codes of findings, used by README, outputs, reports and tests. They are ordered by what a person has to
+ * fix first: causes that hold every namespace of the cluster, then pods (which are deleted before anything else), then
+ * causes that hold single objects.
  */
 export const FINDING_CODES = [
   'namespace-controller-inactive',
@@ -42,8 +42,8 @@ export interface Subject {
 }
 
 /**
- * The role of a remedy. `now`: has to be done, with all others of this role, in order. `or`: replaces them if
- * they are impossible. `look`: shows more and changes nothing. `next`: prevents the hang the next time.
+ * The role of a remedy. `now`: has to be done, with all others of this role, in order. `or`: replaces them if they are
+ * impossible. `look`: shows more and changes nothing. `next`: prevents the hang the next time.
  */
 export type RemedyRole = 'now' | 'or' | 'look' | 'next';
 
@@ -66,13 +66,11 @@ export interface Finding {
   code: FindingCode;
   subject: Subject;
   finalizer?: string;
-  /**
-   * A predicate about the subject. It begins with its verb and has no full stop: "is held by finalizer x".
-   */
+  /** A predicate about the subject. It begins with its verb and has no full stop: "is held by finalizer x". */
   message: string;
   /**
-   * The message as a whole clause, for places where the subject and the finalizer were just named: "nothing in
-   * the cluster shows which controller should remove it". Not in report.json.
+   * The message as a whole clause, for places where the subject and the finalizer were just named: "nothing in the
+   * cluster shows which controller should remove it". Not in report.json.
    */
   continuation?: string;
   /**
@@ -80,10 +78,7 @@ export interface Finding {
    * report.json.
    */
   quote?: string;
-  /**
-   * Key of the missing or unknown owner. Findings with the same key are reported as one cause. Not in
-   * report.json.
-   */
+  /** Key of the missing or unknown owner. Findings with the same key are reported as one cause. Not in report.json. */
   cause?: string | undefined;
   evidence: string[];
   /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */

@@ -49,8 +49,8 @@ export function verdictOf(outcome: Outcome, { failOn, ifNotFound }: Policy): Ver
 }
 
 /**
- * Returns the worst outcome. `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a
- * hang that does not fail.
+ * Returns the worst outcome. `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a hang
+ * that does not fail.
  */
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
@@ -84,8 +84,8 @@ export function forecastOf(
 }
 
 /**
- * Reports whether the finding leaves open whether the owner will act: it is unknown, or it is most likely missing and may
- * run where it is not visible (a hosted control plane, k3s, a cloud), as the controller of a built-in type does.
+ * Reports whether the finding leaves open whether the owner will act: it is unknown, or it is most likely missing and
+ * may run where it is not visible (a hosted control plane, k3s, a cloud), as the controller of a built-in type does.
  */
 function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Finding): boolean {
   const { apiVersion, kind } = subject;
@@ -105,9 +105,8 @@ function isMoving({ movement: { kind } }: Diagnosis): boolean {
 }
 
 /**
- * Root causes that no retry of Kubernetes or of a controller heals: a person has to act. Other causes may heal:
- * a node may come back, a controller in back-off may finish, a group may be discovered again after a rolling
- * upgrade.
+ * Root causes that no retry of Kubernetes or of a controller heals: a person has to act. Other causes may heal: a node
+ * may come back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
  */
 const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
@@ -161,8 +160,8 @@ export function isActive(policy: ForcePolicy): policy is ActivePolicy {
 }
 
 /**
- * Returns why this namespace is never written to, whatever the inputs say, or `undefined` if it is not
- * protected. Both the plan and every single write check this.
+ * Returns why this namespace is never written to, whatever the inputs say, or `undefined` if it is not protected. Both
+ * the plan and every single write check this.
  */
 export function protectedBecause(name: string, ownNamespace?: string): string | undefined {
   if (name === '') return 'it has no name';

@@ -1,6 +1,6 @@
 /**
- * The result of a read that may fail. A failure is evidence ("not inspected"), never an empty list: callers must
- * check `ok` before they can use the value.
+ * The result of a read that may fail. A failure is evidence ("not inspected"), never an empty list: callers must check
+ * `ok` before they can use the value.
  */
 export type Read<T, F = ReadFailure> = { ok: true; value: T } | { ok: false; failure: F };
 

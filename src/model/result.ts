@@ -11,10 +11,7 @@ export interface RunResult {
    */
   kind: 'teardown' | 'forecast';
   gateVersion: string;
-  /**
-   * End of the run, ISO 8601, by the API server's clock, so that ages are right even if the runner's clock is
-   * wrong.
-   */
+  /** End of the run, ISO 8601, by the API server's clock, so that ages are right even if the runner's clock is wrong. */
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;

@@ -35,9 +35,7 @@ export interface Snapshot {
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
   /** Collections of single namespaces, by name: this namespace and those of controllers. */
   places: Record<string, Partial<{ [K in keyof NamespaceSources]: Read<NamespaceSources[K]> }>>;
-  /**
-   * Nodes by name. `undefined` inside a successful read: the API server says that the node does not exist.
-   */
+  /** Nodes by name. `undefined` inside a successful read: the API server says that the node does not exist. */
   nodes: Record<string, Read<NodeFacts | undefined>>;
   definitions: Record<string, Read<DefinitionDetail | undefined>>;
   /** Status, conditions and references of held objects, by UID. */
@@ -67,8 +65,8 @@ export interface Snapshot {
 export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
 
 /**
- * Facts that a forecast adds. The namespace still has all its objects: `content` and `pods` are what would be
- * left after a deletion.
+ * Facts that a forecast adds. The namespace still has all its objects: `content` and `pods` are what would be left
+ * after a deletion.
  */
 export interface Forecast {
   /** Deletions that were sent as dry runs, by the name of the type for kubectl. */
@@ -118,18 +116,13 @@ export interface ContentCount {
   queued: number;
   /** Terminating objects, grouped by their finalizers and who wrote them. */
   terminating: ObjectGroup[];
-  /**
-   * Queued objects that have finalizers, in the same groups: after a deletion request they would terminate.
-   */
+  /** Queued objects that have finalizers, in the same groups: after a deletion request they would terminate. */
   guarded: ObjectGroup[];
   /** A queued object, for a dry run of its deletion. */
   sample?: ObjectFacts;
 }
 
-/**
- * Objects of one type with the same finalizers by the same field managers. Ten thousand such objects are one
- * group.
- */
+/** Objects of one type with the same finalizers by the same field managers. Ten thousand such objects are one group. */
 export interface ObjectGroup {
   finalizers: string[];
   count: number;
@@ -201,8 +194,7 @@ export interface Wanted {
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;
     /**
-     * Webhooks and policies that the API server asks about it, where that is known: the same text means the same
-     * ones.
+     * Webhooks and policies that the API server asks about it, where that is known: the same text means the same ones.
      */
     admission?: string;
   }[];

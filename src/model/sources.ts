@@ -14,8 +14,8 @@ import { shape, text } from './facts/shape.ts';
 import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
 /**
- * The table of everything that is read besides the namespace's content. Reading, "not inspected" and the
- * permissions to ask for derive from it. Every source needs only `list` on its type.
+ * The table of everything that is read besides the namespace's content. Reading, "not inspected" and the permissions
+ * to ask for derive from it. Every source needs only `list` on its type.
  */
 export interface Source<T> {
   /** Name of the source in a sentence: "Deployments could not be read". */

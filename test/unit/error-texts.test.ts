@@ -57,11 +57,6 @@ describe('several errors in one message', () => {
     ]);
   });
 
-  test('the same text with commas, split by its repetition', () => {
-    const text = 'entries are protected, ask finance, or wait';
-    expect(classifyErrorText(failed(3, text, text, text))).toEqual([{ kind: 'other', text }]);
-  });
-
   test('members that contain a comma are not split', () => {
     const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
     const denied = 'admission webhook "a" denied the request: keep it, for ever, please';

@@ -6,7 +6,7 @@ import { orderRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { orderCommand, orderOf } from '../../src/forecast/order.ts';
 import { predict } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
-import type { ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
 import {
   FORECAST,
   readRecordedForecast,
@@ -100,63 +100,6 @@ test('a controller that deletes what it deployed elsewhere is not brought back a
   const others = reaching?.filter(({ text }) => /^(?:Install|Delete) /.test(text)) ?? [];
   expect(others.map(({ role }) => role).toSorted()).toEqual(['next', 'or']);
   expect(others.every(({ risk }) => risk?.includes('outside of this namespace'))).toBe(true);
-});
-
-/** A recorded forecast with a held Widget, whose operator is in the namespace, and what makes more of it. */
-function widgetWorld() {
-  const { now } = readRecordedForecast('S4');
-  const widgets = now.content.find(({ type }) => type.kind === 'Widget');
-  const [group] = widgets?.read.ok === true ? widgets.read.value.guarded : [];
-  const [widget] = group?.examples ?? [];
-  const detail = now.details[widget?.uid ?? ''];
-  if (!widgets?.read.ok || group === undefined || widget === undefined || !detail?.ok) {
-    throw new Error('nothing was recorded');
-  }
-  const { value } = widgets.read;
-  const typeOf = (given: Partial<ObjectFacts> & { kind: string; uid: string }) => {
-    const object = { ...widget, name: given.uid, ...given };
-    const [apiGroup = ''] = object.apiVersion.split('/');
-    const type = { ...widgets.type, group: apiGroup, kind: given.kind, resource: `${given.uid}s` };
-    const guarded = [{ ...group, finalizers: object.finalizers, examples: [object] }];
-    return { type, read: readOk({ ...value, guarded }) };
-  };
-  /** The types in the order of deletion; the object with this UID has the reference. */
-  const ordered = (
-    types: ReturnType<typeof typeOf>[],
-    uid: string,
-    reference: { group: string | undefined; kind: string; name: string },
-  ): string[] => {
-    const content = [...now.content, ...types];
-    const references = [{ ...reference, namespace: undefined, field: 'spec.widget' }];
-    const details = { ...now.details, [uid]: readOk({ ...detail.value, references }) };
-    const discovery = readOk({ types: content.map((one) => one.type), failedGroups: [] });
-    const forecast = { ...now.forecast, present: { ...now.forecast?.present, content } };
-    const changed = { ...now, content, discovery, details, forecast } as Snapshot;
-    return orderOf(changed).map((step) => step.type.resource);
-  };
-  return { widget, typeOf, ordered };
-}
-
-test('what an object made, and that names it, goes after it', () => {
-  // As Machines of Cluster API name their Cluster, which owns them through a set.
-  const { widget, typeOf, ordered } = widgetWorld();
-  const { apiVersion, kind, name, uid } = widget;
-  const ownedBy = (owner: { kind: string; name: string; uid: string }) => ({
-    ownerReferences: [{ apiVersion, ...owner, controller: true, blockOwnerDeletion: true }],
-  });
-  const set = typeOf({ kind: 'Set', uid: 'set' });
-  const madeSet = typeOf({ kind: 'Set', uid: 'set', ...ownedBy({ kind, name, uid }) });
-  const part = typeOf({
-    ...{ kind: 'Part', uid: 'part' },
-    ...ownedBy({ kind: 'Set', name: 'set', uid: 'set' }),
-  });
-
-  // By the key of a string, or by the kind of a reference.
-  for (const named of ['widget', 'Widget']) {
-    const reference = { group: undefined, kind: named, name };
-    expect(ordered([part, madeSet], 'part', reference)).toEqual(['widgets', 'sets', 'parts']);
-    expect(ordered([part, set], 'part', reference)).toEqual(['sets', 'parts', 'widgets']);
-  }
 });
 
 test('nothing is deleted first for a controller that is not there, and one that sleeps is started first', () => {

@@ -137,7 +137,7 @@ export function namedByConvention(
 }
 
 /** Returns keys of objects that the object names; see `keyOf`. */
-export function namedWholes(context: Context, part: ObjectFacts): string[] {
+function namedWholes(context: Context, part: ObjectFacts): string[] {
   const { references = [] } = detailOf(context, part) ?? {};
   return [
     ...references.map(({ group, kind, name }) =>
@@ -150,6 +150,6 @@ export function namedWholes(context: Context, part: ObjectFacts): string[] {
 }
 
 /** Returns a key of an object by its API group, kind and name. */
-export function keyOf(apiVersion: string, kind: string, name: string): string {
+function keyOf(apiVersion: string, kind: string, name: string): string {
   return `${groupOf(apiVersion)}/${kind.toLowerCase()}/${name}`;
 }

@@ -1,4 +1,5 @@
 import {
+  dictionary,
   isObject,
   type Json,
   type JsonObject,
@@ -83,53 +84,64 @@ interface Place {
   beside: Json | undefined;
 }
 
-type Lists = {
-  [K in keyof ObjectDetail]: NonNullable<ObjectDetail[K]> extends string[] ? K : never;
+/** The texts of each list, and how many are kept. */
+const MOST = {
+  ...{ texts: 10, errors: 10, sentences: 10, unhealthy: 10 },
+  ...{ settings: 200, protections: 10, templates: 10, nodes: 5 },
 };
+type Found = ObjectDetail & { lists: Record<keyof typeof MOST | 'failed', Set<string>> };
 
 const MAX_PLACES = 20_000;
 const MAX_NAMES = 500;
 const MAX_REFERENCES = 20;
-const MOST = { settings: 200, nodes: 5 } as Partial<Record<keyof ObjectDetail, number>>;
 
 export function objectDetail(object: JsonObject): ObjectDetail {
-  const detail: ObjectDetail = {
+  const own = recordAt(object, 'metadata');
+  const lists = dictionary([...Object.keys(MOST), 'failed'].map((list) => [list, new Set()]));
+  const found: Found = {
     conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
     texts: [],
     suspended: pauseField(object),
     references: [],
+    lists: lists as Found['lists'],
   };
   // A snapshot that is ready was taken at its creation.
   const taken = stringAt(object, 'status', 'creationTime');
-  if (valueAt(object, 'status', 'readyToUse') === true && taken) detail.endedAt = taken;
-  const own = recordAt(object, 'metadata');
+  if (valueAt(object, 'status', 'readyToUse') === true && taken) found.endedAt = taken;
   const names = new Map<string, NameIn>();
-  const failedStates: string[] = [];
   const places = ['spec', 'status'].flatMap((part) => placesIn(part, valueAt(object, part)));
   // The list grows while it is read: the fields of the upper levels come first.
   for (const place of places) {
     addName(names, place, own);
-    addReference(detail, place);
-    if (place.field.startsWith('spec.')) addSpec(detail, place, own['namespace']);
-    else addStatus(detail, place, object, failedStates);
+    addReference(found, place);
+    if (place.field.startsWith('spec.')) addSpec(found, place, own['namespace']);
+    else addStatus(found, place, stringAt(object, 'metadata', 'deletionTimestamp'));
     for (const inner of placesIn(place.field, place.value)) {
       if (places.length < MAX_PLACES) places.push(inner);
-      else detail.hasMoreNames = true;
+      else found.hasMoreNames = true;
     }
   }
   for (const [key, value] of shortAnnotations(object)) {
     const field = `metadata.annotations[${key}]`;
     addName(names, { field, key: '', value, beside: undefined }, own);
-    if (WORD.test(value)) addText(detail, 'settings', `${field}=${value}`);
+    if (WORD.test(value)) found.lists.settings.add(`${field}=${value}`);
   }
-  if (names.size > MAX_NAMES) detail.hasMoreNames = true;
-  if (names.size > 0) detail.names = [...names.values()].slice(0, MAX_NAMES);
+  if (names.size > MAX_NAMES) found.hasMoreNames = true;
+  if (names.size > 0) found.names = [...names.values()].slice(0, MAX_NAMES);
+  const {
+    lists: { failed, ...all },
+    ...detail
+  } = found;
   // Without a text, a state such as `phase: ReconcileFailed` is all that says that something failed.
-  const { conditions, texts, sentences = [] } = detail;
-  if (texts.length + sentences.length === 0 && conditions.every(({ message }) => message === '')) {
-    detail.texts = failedStates;
-    if (failedStates.length > 0) detail.errors = failedStates;
+  const isSilent = all.texts.size + all.sentences.size === 0;
+  if (isSilent && detail.conditions.every(({ message }) => message === '')) {
+    all.texts = failed;
+    all.errors = failed;
+  }
+  for (const [list, most] of Object.entries(MOST) as [keyof typeof MOST, number][]) {
+    const short = [...all[list]].map((text) => shorten(text, MAX_MESSAGE_CHARS)).filter(Boolean);
+    if (short.length > 0) detail[list] = [...new Set(short)].slice(0, most);
   }
   return detail;
 }
@@ -160,23 +172,18 @@ const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 /** A selector of objects that are neither pods nor where these run. */
 const SELECTOR = /^(?!(?:node|pod|namespace|topology|workload)Selector$)\w*[a-z]Selector$/;
 
-function addSpec(detail: ObjectDetail, place: Place, own: string | undefined): void {
-  const { field, key, value } = place;
-  if (SELECTOR.test(key)) {
-    const requirements = labelRequirements(value);
-    if (requirements.length > 0) {
-      detail.selectors = [...(detail.selectors ?? []), { field, requirements }];
-    }
-  }
-  if (isObject(value) && TASK_TEMPLATE.test(key)) addText(detail, 'templates', field);
+function addSpec(found: Found, { field, key, value }: Place, own: string | undefined): void {
+  const { lists, selectors = [] } = found;
+  const requirements = SELECTOR.test(key) ? labelRequirements(value) : [];
+  if (requirements.length > 0) found.selectors = [...selectors, { field, requirements }];
+  if (isObject(value) && TASK_TEMPLATE.test(key)) lists.templates.add(field);
   if (typeof value === 'object') return;
-  if (field.split('.').length <= 3 && (typeof value === 'boolean' || WORD.test(`${value}`))) {
-    addText(detail, 'settings', `${field}=${value}`);
-  }
-  if (forbidsDeletion(key, `${value}`)) addText(detail, 'protections', `${field}: ${value}`);
+  if (field.split('.').length <= 3 && (typeof value === 'boolean' || WORD.test(`${value}`)))
+    lists.settings.add(`${field}=${value}`);
+  if (forbidsDeletion(key, `${value}`)) lists.protections.add(`${field}: ${value}`);
   if (typeof value !== 'string') return;
-  if (NODE.test(key)) addText(detail, 'nodes', value);
-  addAddresses(detail, own, field, value);
+  if (NODE.test(key)) lists.nodes.add(value);
+  if (own !== undefined) addAddresses(found, own, field, value);
 }
 
 /** Fields that contain a state. */
@@ -192,45 +199,42 @@ const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timest
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
-const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
+const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*|)$/i;
 /** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
 const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
 /** At least three words, and no sign that only programs write. */
 const SENTENCE =
   /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
 
-function addStatus(
-  detail: ObjectDetail,
-  place: Place,
-  object: JsonObject,
-  failedStates: string[],
-): void {
+function addStatus(found: Found, place: Place, deletion: string | undefined): void {
+  const { lists } = found;
   const { field, key, value, beside } = place;
   if (typeof value !== 'string') return;
-  if (NODE.test(key)) addText(detail, 'nodes', value);
-  if (field === `status.${key}` && ENDED.test(key)) detail.endedAt = value;
+  if (NODE.test(key)) lists.nodes.add(value);
+  if (field === `status.${key}` && ENDED.test(key)) found.endedAt = value;
   if (/conditions/.test(field)) return;
   if (STATE.test(key) && !field.includes('[]')) {
     const text = stringAt(beside, 'message');
     const state = `${field.slice('status.'.length)}: ${value}${text ? ` (${text})` : ''}`;
-    if (UNHEALTHY.test(value)) addText(detail, 'unhealthy', state);
-    if (FAILED.test(value)) failedStates.push(`${key}: ${value}`);
+    if (UNHEALTHY.test(value)) lists.unhealthy.add(state);
+    if (FAILED.test(value)) lists.failed.add(`${key}: ${value}`);
   }
-  if (ERROR_FIELD.test(field) && NO_ERROR.test(value)) return;
-  if (isOutdated(object, place)) return;
+  const isErrorField = ERROR_FIELD.test(field);
+  if (isErrorField && NO_ERROR.test(value)) return;
+  if (isOutdated(place, deletion)) return;
   // The state `phase: DeleteFailed` is explained by the texts beside it.
   const states = Object.entries(recordAt(beside)).filter(([name]) => STATE.test(name));
   const [, failed] = states.find(([, is]) => FAILED.test(is)) ?? [];
-  const isError = failed !== undefined || ERROR_FIELD.test(field);
+  const isError = failed !== undefined || isErrorField;
   const isHealthy = states.some(([, is]) => HEALTHY.test(is));
   const isText = (STATUS_TEXT.test(key) && !isHealthy) || (isError && WORDS.test(value));
-  if (!isText && SENTENCE.test(value)) addText(detail, 'sentences', value);
+  if (!isText && SENTENCE.test(value)) lists.sentences.add(value);
   if (!isText || value === '') return;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = value.startsWith('{') ? stringAt(parseObject(value), 'message') : undefined;
   const text = [failed, said ?? value].filter((one) => one !== undefined).join(': ');
-  addText(detail, 'texts', text);
-  if (isError) addText(detail, 'errors', text);
+  lists.texts.add(text);
+  if (isError) lists.errors.add(text);
 }
 
 /** Fields that say when something happened, unless they only say when it began. */
@@ -240,26 +244,12 @@ const TIME =
 /** A terminating namespace accepts no Events: what was said last before the deletion may be all that a controller could say. */
 export const LAST_WORDS_MS = 60_000;
 
-/**
- * Reports whether a text is from long before the deletion by a time of its own: in the same part of the status, such as
- * `lastError: {message, time}`, or in a field such as `lastErrorTime` beside `lastError`.
- */
-function isOutdated({ metadata }: JsonObject, { field, key, beside }: Place): boolean {
-  const isPart = field !== `status.${key}`;
+/** Reports whether a time in the same part of the status, `lastError: {message, time}`, is from long before the deletion. */
+function isOutdated({ field, key, beside }: Place, deletion = ''): boolean {
   const times = Object.entries(recordAt(beside))
-    .filter(([name]) => isPart || (name.startsWith(key) && name !== key))
-    .flatMap(([name, value]) => (TIME.test(name) ? [Date.parse(value)] : []));
-  const deletion = stringAt(metadata, 'deletionTimestamp') ?? '';
+    .filter(([name]) => field !== `status.${key}` || (name.startsWith(key) && name !== key))
+    .flatMap(([name, value]) => (TIME.test(name) ? Date.parse(value) : []));
   return times.length > 0 && Math.max(...times) < Date.parse(deletion) - LAST_WORDS_MS;
-}
-
-/** Adds a text to a list, once, while there is room. */
-function addText(detail: ObjectDetail, list: NonNullable<Lists[keyof Lists]>, text: string): void {
-  const known = detail[list] ?? [];
-  const short = shorten(text, MAX_MESSAGE_CHARS);
-  if (short !== '' && known.length < (MOST[list] ?? 10) && !known.includes(short)) {
-    detail[list] = [...known, short];
-  }
 }
 
 /** The name of an object (RFC 1123 subdomain). */
@@ -295,18 +285,17 @@ const INPUT_KIND = /^(?:Secret|ConfigMap|ServiceAccount)$/;
 /**
  * Adds a reference to another object, by these conventions: an ObjectReference or a name under a key that ends in "Ref"
  * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
- * For `secretRef`, `secretKeyRef`, `secretName` and similar keys the name of the key contains the kind.
  */
 function addReference({ references }: ObjectDetail, { field, key, value }: Place): void {
-  if (references.length >= MAX_REFERENCES) return;
-  if (typeof value === 'string' && value !== '') {
-    const kind =
-      /^bound([A-Z]\w*)Name$/.exec(key)?.[1] ??
-      (field === 'spec.volumeName' ? 'PersistentVolume' : undefined) ??
-      (/(?:Name|Ref|Secret|ConfigMap)$/.test(key) ? kindNamedBy(key) : undefined) ??
-      kindOfKey(key);
-    if (kind === undefined) return;
-    references.push({ group: undefined, kind, namespace: undefined, name: value, field });
+  const add = (kind: string | undefined, name: string | undefined, more = {}): void => {
+    if (kind === undefined || !name || references.length >= MAX_REFERENCES) return;
+    references.push({ group: undefined, kind, namespace: undefined, name, field, ...more });
+  };
+  if (typeof value === 'string') {
+    const [, bound] = /^bound([A-Z]\w*)Name$/.exec(key) ?? [];
+    const claimed = field === 'spec.volumeName' ? 'PersistentVolume' : undefined;
+    const isNamed = /(?:Name|Ref|Secret|ConfigMap)$/.test(key);
+    add(bound ?? claimed ?? (isNamed ? kindOfKey(key) : undefined), value);
     return;
   }
   const made = valueAt(value, 'metadata');
@@ -314,7 +303,6 @@ function addReference({ references }: ObjectDetail, { field, key, value }: Place
   const isMade = apiVersion !== undefined && stringAt(made, 'name') !== undefined;
   // AWS controllers for Kubernetes write `vpcRef: {from: {name}}`.
   const named = isMade ? made : (valueAt(value, 'from') ?? value);
-  const [name, namespace] = [stringAt(named, 'name'), stringAt(named, 'namespace')];
   const source = stringAt(value, 'source') ?? '';
   const given = stringAt(value, 'kind') ?? (INPUT_KIND.test(source) ? source : undefined);
   const uid = stringAt(value, 'uid');
@@ -325,26 +313,22 @@ function addReference({ references }: ObjectDetail, { field, key, value }: Place
   if (!isMade && !isNamed && !REFERENCE.test(last)) return;
   // `tokenRef: {name, key}` selects a key of a Secret.
   const keyed = stringAt(value, 'key') === undefined ? undefined : 'Secret';
-  const kind =
-    given ?? stringAt(value, 'resource') ?? kindNamedBy(last) ?? keyed ?? kindOfKey(last);
-  if (kind === undefined || name === undefined) return;
-  const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
-  const more = { ...(uid !== undefined && { uid }), ...(isMade && { isMade }) };
-  references.push({ group, kind, namespace, name, field, ...more });
+  add(given ?? stringAt(value, 'resource') ?? kindOfKey(last, keyed), stringAt(named, 'name'), {
+    group: apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion),
+    namespace: stringAt(named, 'namespace'),
+    ...(uid !== undefined && { uid }),
+    ...(isMade && { isMade }),
+  });
 }
 
-/** Returns the kind that a key such as `providerConfigRef` names, if the server has such a kind. */
-function kindOfKey(key: string): string | undefined {
-  const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
-  return kind === undefined ? undefined : upperFirst(kind);
-}
-
-/** Returns the kind of object that a field such as `credentialsSecretName` names. */
-function kindNamedBy(key: string): string | undefined {
+/** Returns the kind of object that a key names: `credentialsSecretName`, or `providerConfigRef`, if the server has such a kind. */
+function kindOfKey(key: string, otherwise?: string): string | undefined {
   if (/secret/i.test(key)) return 'Secret';
   if (/configMap/i.test(key)) return 'ConfigMap';
+  if (/serviceAccount/i.test(key)) return 'ServiceAccount';
   if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
-  return /serviceAccount/i.test(key) ? 'ServiceAccount' : undefined;
+  const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
+  return otherwise ?? (kind === undefined ? undefined : upperFirst(kind));
 }
 
 const ADDRESS_FIELD =
@@ -354,13 +338,7 @@ const SHORT_HOST =
   /^(?<scheme>[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?(?<name>[a-z](?:[a-z0-9-]*[a-z0-9])?)(?:\.(?<namespace>[a-z0-9-]+))?(?::\d+)?(?:[/?].*)?$/;
 
 /** Adds references to the Services of the object's namespace that hosts in a text name. */
-function addAddresses(
-  { references }: ObjectDetail,
-  own: string | undefined,
-  field: string,
-  value: string,
-): void {
-  if (own === undefined) return;
+function addAddresses({ references }: Found, own: string, field: string, value: string): void {
   const short = value.split(/, ?/).flatMap((host) => {
     const { scheme, name, namespace = own } = SHORT_HOST.exec(host)?.groups ?? {};
     const isHost = scheme !== undefined || ADDRESS_FIELD.test(field);

@@ -184,8 +184,8 @@ export const namespaceFacts = shape({
   annotations: (object) => dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
   /**
-   * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time
-   * of their last check.
+   * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time of
+   * their last check.
    */
   statusWrittenAt: (object) =>
     statusWriters(object).findLast(({ manager }) => manager === 'kube-controller-manager')?.time,
@@ -268,8 +268,8 @@ const objectMetadata = shape({
 export type ObjectFacts = ReturnType<typeof objectFacts>;
 
 /**
- * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out
- * apiVersion and kind.
+ * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out apiVersion
+ * and kind.
  */
 export function objectFacts(
   object: JsonObject,
@@ -280,8 +280,8 @@ export function objectFacts(
 
 /**
  * Builds a patch that removes every occurrence of these finalizers from the list as it was read. It is one patch
- * because each removal moves the entries after it. If the object was replaced or its list has changed, a `test`
- * fails and the server answers 422 without a change.
+ * because each removal moves the entries after it. If the object was replaced or its list has changed, a `test` fails
+ * and the server answers 422 without a change.
  */
 export function removalPatch(
   { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,

@@ -150,8 +150,8 @@ const NOT_ALL = /^--(?:watch-)?all-namespaces$/;
 const IGNORES =
   /^(?:--)?(?:\w+-)?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)-namespaces?|namespaces?-(?:deny-?list|black-?list|exclude[ds]?))$/;
 /**
- * `--widget-class=blue`, `WATCH_NAMESPACE_SELECTOR`, `SHARD_ID`, and plurals that list namespaces, of the objects or of
- * something else: `ARGOCD_APPLICATION_NAMESPACES`.
+ * `--widget-class=blue`, `WATCH_NAMESPACE_SELECTOR`, `SHARD_ID`, and plurals that list namespaces, of the objects or
+ * of something else: `ARGOCD_APPLICATION_NAMESPACES`.
  */
 const SELECTS =
   /^(?:--(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)|[\w-]+-namespaces|(?:[\w-]+-)?(?:(?<!node-|pod-)selectors?|shard(?:-(?:id|index|name|number))?|controller-id))$/;

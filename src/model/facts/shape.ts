@@ -11,8 +11,8 @@ import {
 import { shorten } from '../../base/text.ts';
 
 /**
- * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing
- * here throws: a field of an unexpected type is left out.
+ * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing here
+ * throws: a field of an unexpected type is left out.
  */
 export type Field<T> = (object: Json | undefined) => T;
 type Fields = Record<string, Field<unknown>>;
