@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
-import { Agent, type buildConnector, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 import type { Environment } from '../base/process.ts';
 import { configError } from './kubeconfig.ts';
 
@@ -48,9 +48,6 @@ export function createDispatcher(
   const common = { allowH2: false, connections, headersTimeout: 0, bodyTimeout: 0 };
   const connect = { ...tls, signal: closing };
   if (proxy === undefined) return new Agent({ ...common, connect });
-  if (proxy.protocol === 'socks5:') {
-    return new Socks5ProxyAgent(proxy.href, { ...common, requestTls: connect });
-  }
   // Only the signal: the rest of the options is undici's.
   const proxyTls = { signal: closing } as TlsOptions;
   return new ProxyAgent({ ...common, uri: proxy.href, requestTls: connect, proxyTls });
@@ -64,12 +61,12 @@ export function createDispatcher(
 export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL | undefined {
   const text = proxyUrl || environmentProxy(url, env);
   if (text === '') return undefined;
-  const proxy = URL.parse(text);
-  const isUsable =
-    /^(?:https?|socks5):$/.test(proxy?.protocol ?? '') && !/%(?![\da-f]{2})/i.test(text);
+  // "proxy.example:3128" means an http proxy.
+  const proxy = URL.parse(text.includes('://') ? text : `http://${text}`);
+  const isUsable = /^https?:$/.test(proxy?.protocol ?? '') && !/%(?![\da-f]{2})/i.test(text);
   if (proxy !== null && isUsable) return proxy;
   const what = proxyUrl ? 'the "proxy-url" of the cluster' : 'the proxy in the environment';
-  throw configError(`${what} is not a valid URL that begins with http://, https:// or socks5://`);
+  throw configError(`${what} is not a valid URL that begins with http:// or https://`);
 }
 
 /**
@@ -78,12 +75,10 @@ export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL |
  */
 function environmentProxy(url: URL, env: Environment): string {
   const either = (name: string): string => env[name] || env[name.toLowerCase()] || '';
-  const text = either(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const direct = `localhost,127.0.0.0/8,::1,${either('NO_PROXY').toLowerCase()}`.split(',');
-  if (text === '' || direct.some((entry) => isBypassed(entry.trim(), host))) return '';
-  // "proxy.example:3128" means an http proxy.
-  return text.includes('://') ? text : `http://${text}`;
+  if (direct.some((entry) => isBypassed(entry.trim(), host))) return '';
+  return either(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
 }
 
 /** "example.com" stands for itself and its subdomains; a block without a prefix length is one address. */

@@ -38,11 +38,7 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
     if (kind === 'not-found' && !saysNotFound(said, path)) kind = 'unreadable';
   } else if (!isPlain || !PLAIN_TEXT_STATUSES.has(status)) {
     kind = 'unreadable';
-    // An API server answers so for an unknown API group (Go, net/http.NotFound), and so do gateways written in Go.
-    const isUnknownApi = more === '404 page not found' && path.startsWith('/apis/');
-    words = isUnknownApi
-      ? 'the server could not find the requested resource'
-      : notKubernetes(answer);
+    words = notKubernetes(answer);
   }
   const isBusy = status === 429 && !text.includes(BROKEN_CACHE);
   const isSaid = more === '' || words.endsWith(` ${more}`);
@@ -111,53 +107,34 @@ export const MAX_BODY_MIB = 64;
  * Clauses for the error codes of Node and undici. `end`: another attempt is useless, also for a server that was too slow
  * (`late`).
  */
-const CLAUSES: readonly { code: RegExp; clause: string; end?: 'for good' | 'late' }[] = [
-  { code: /^ECONNREFUSED$/, clause: 'connection refused' },
-  { code: /^(?:ECONNRESET|EPIPE)$/, clause: 'connection reset' },
-  {
-    code: /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|Z_BUF_ERROR)$/,
-    clause: 'the connection was closed before the answer was complete',
-  },
-  { code: /^(?:ENOTFOUND|EAI_AGAIN)$/, clause: 'host not found' },
-  { code: /^(?:UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, clause: 'connection timed out', end: 'late' },
-  { code: /^CERT_HAS_EXPIRED$/, clause: 'certificate has expired', end: 'for good' },
+const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good' | 'late'])[] = [
+  [/^ECONNREFUSED$/, 'connection refused'],
+  [/^(?:ECONNRESET|EPIPE)$/, 'connection reset'],
+  [
+    /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|Z_BUF_ERROR)$/,
+    'the connection was closed before the answer was complete',
+  ],
+  [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'host not found'],
+  [/^(?:UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'connection timed out', 'late'],
+  [/^CERT_HAS_EXPIRED$/, 'certificate has expired', 'for good'],
   // Node's own message lists every name in the certificate.
-  {
-    code: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    clause: 'certificate is not valid for this host',
-    end: 'for good',
-  },
-  {
-    code: /SELF_SIGNED|^UNABLE_TO_(?:GET|VERIFY)|^CERT_(?:SIGNATURE_FAILURE|UNTRUSTED)/,
-    clause: 'unknown certificate authority',
-    end: 'for good',
-  },
-  {
-    code: /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
-    clause: 'the server does not speak TLS (https) on this port',
-    end: 'for good',
-  },
-  {
-    code: /^ERR_SSL_.*ALERT_CERTIFICATE/,
-    clause: 'the server does not accept the client certificate',
-    end: 'for good',
-  },
-  { code: /^HPE_/, clause: 'the answer is not HTTP', end: 'for good' },
-  { code: /^Z_DATA_ERROR$/, clause: 'the answer is damaged (gzip)', end: 'for good' },
-  {
-    code: /^UND_ERR_RES_EXCEEDED_MAX_SIZE$/,
-    clause: `the answer is larger than ${MAX_BODY_MIB} MiB`,
-    end: 'for good',
-  },
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificate is not valid for this host', 'for good'],
+  [/SELF_SIGNED|^UNABLE_TO_|^CERT_/, 'unknown certificate authority', 'for good'],
+  [/^ERR_SSL_.*ALERT/, 'the server does not accept the client certificate', 'for good'],
+  [/^ERR_SSL_/, 'the server does not speak TLS (https) on this port', 'for good'],
+  [/^HPE_/, 'the answer is not HTTP', 'for good'],
+  [/^Z_DATA_ERROR$/, 'the answer is damaged (gzip)', 'for good'],
+  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, `the answer is larger than ${MAX_BODY_MIB} MiB`, 'for good'],
 ];
 
 /** Describes a request without an answer, or with half an answer. */
 export function networkFailure(error: unknown): TryFailure {
   const chain = causeChain(error);
-  const known = chain.flatMap(
-    (each) => CLAUSES.find(({ code }) => code.test(errorCode(each))) ?? [],
-  );
-  const { clause, end } = known.find((one) => one.end === 'for good') ?? known[0] ?? {};
+  const known = chain.flatMap((each) => {
+    const found = CLAUSES.find(([code]) => code.test(errorCode(each)));
+    return found === undefined ? [] : [found];
+  });
+  const [, clause, end] = known.find((one) => one[2] === 'for good') ?? known[0] ?? [];
   const proxy = chain.join(' ').match(/Proxy response \((\d+)\)/)?.[1];
   const refused = proxy && `the proxy answered ${proxy} when asked for a connection`;
   const isFinal = end !== undefined || Number(proxy) < 500;

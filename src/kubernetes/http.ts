@@ -23,7 +23,7 @@ import {
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
 import type { Credentials, Login, Session } from './login.ts';
 import { objectNameIn, withQuery } from './paths.ts';
-import { STOPPED_REQUEST, Throttle, type Try, type TryFailure, withRetries } from './retry.ts';
+import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 
 /**
  * Limit for concurrent requests and for connections. A request never waits for a connection, because its time
@@ -65,9 +65,9 @@ export function openHttp(
 
   /** Requests on the connections of an earlier login may still run; `close` ends them. */
   const dispatchersFor = ({ tls }: Login) => {
+    // Each watch occupies a connection: eight of them would leave none for other calls.
     const made = dispatchers.get(tls) ?? {
       calls: createDispatcher(tls, proxy, closing.signal, MAX_REQUESTS),
-      // Each watch occupies a connection: eight of them would leave none for other calls.
       watches: createDispatcher(tls, proxy, closing.signal),
     };
     dispatchers.set(tls, made);
@@ -117,41 +117,36 @@ export function openHttp(
     }
   };
 
-  const failureOf = (error: unknown, signal: AbortSignal | undefined): TryFailure => {
-    if (signal?.aborted || closing.signal.aborted) return STOPPED_REQUEST.failure;
-    // The plugin or the token file failed: no request was sent, and none could be authenticated.
-    if (error instanceof ActionError) return { kind: 'unauthorized', message: error.message };
-    const failure = networkFailure(error);
-    return { ...failure, message: failure.message + via };
+  /** Sends a request, and once more with other credentials after a 401. */
+  const sendAs = async <T>(call: Call<T>): Promise<Try<T>> => {
+    const { signal } = call.options;
+    try {
+      const login = await unlessAborted(credentials.current(), signal);
+      const result = await send(call, login);
+      if (result.ok || result.failure.status !== 401) return result;
+      const other = await unlessAborted(credentials.replaceRejected(login), signal);
+      return other === undefined ? result : await send(call, other);
+    } catch (error) {
+      if (signal?.aborted || closing.signal.aborted) return STOPPED_REQUEST;
+      // The plugin or the token file failed: no request was sent, and none could be authenticated.
+      if (error instanceof ActionError)
+        return readFailed({ kind: 'unauthorized', message: error.message });
+      const failure = networkFailure(error);
+      return readFailed({ ...failure, message: failure.message + via });
+    }
   };
 
   const attempt = async <T>(call: Call<T>): Promise<Try<T>> => {
-    const { method, options } = call;
-    let result: Try<T>;
-    try {
-      const login = await unlessAborted(credentials.current(), options.signal);
-      result = await send(call, login);
-      if (!result.ok && result.failure.status === 401) {
-        const other = await unlessAborted(credentials.replaceRejected(login), options.signal);
-        if (other !== undefined) result = await send(call, other);
-      }
-    } catch (error) {
-      result = readFailed(failureOf(error, options.signal));
-    }
-    const [path] = call.path.split('?');
-    if (result.ok) {
-      debug(`${method} ${path}: ok`);
-      return result;
-    }
-    const { again, ...failure } = result.failure;
+    const { method } = call;
+    const result = await sendAs(call);
     // Redaction comes before the cut: half a secret is not recognized any more.
-    const message = shortLine(redactor.redact(failure.message));
-    debug(`${method} ${path}: ${message}`);
-    return readFailed({
-      ...{ ...failure, message },
-      // The effect of a mutation without an answer is unknown: it is repeated only if the server refused to process it.
-      again: method === 'GET' || again === 'busy' ? again : undefined,
-    });
+    const message = result.ok ? 'ok' : shortLine(redactor.redact(result.failure.message));
+    debug(`${method} ${call.path.split('?')[0]}: ${message}`);
+    if (result.ok) return result;
+    const { again, ...failure } = result.failure;
+    // The effect of a mutation without an answer is unknown: it is repeated only if the server refused to process it.
+    const mayRepeat = method === 'GET' || again === 'busy';
+    return readFailed({ ...failure, message, again: mayRepeat ? again : undefined });
   };
 
   const run = <T>(call: Call<T>): Promise<Read<T>> => {
@@ -232,11 +227,9 @@ export function openHttp(
  */
 function isRequestedObject(answer: JsonObject, path: string): boolean {
   const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
-  const name = stringAt(answer, 'metadata', 'name');
-  return (
-    version === undefined ||
-    (stringAt(answer, 'apiVersion') === version && name === objectNameIn(path))
-  );
+  if (version === undefined) return true;
+  const isVersion = stringAt(answer, 'apiVersion') === version;
+  return isVersion && stringAt(answer, 'metadata', 'name') === objectNameIn(path);
 }
 
 /**

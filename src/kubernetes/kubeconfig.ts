@@ -3,7 +3,7 @@ import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
-import { arrayAt, isObject, type Json, type JsonObject, stringAt, valueAt } from '../base/json.ts';
+import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
 import { type Environment, NO_SUCH_FILE, readRegularFile } from '../base/process.ts';
 import { listNames } from '../base/text.ts';
 
@@ -48,8 +48,7 @@ export function findAccess(search: Search): Access {
   if (kubeconfig !== '') names = [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
   const files = [...new Set(names.map((name) => resolve(name)))];
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
-  const hasContexts = found.some(({ document }) => arrayAt(document, 'contexts').length > 0);
-  if (hasContexts) return chooseAccess(found, context);
+  if (found.some(({ config }) => config.contexts.length > 0)) return chooseAccess(found, context);
   // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the
   // run would pass.
   const mayBePod = named + context === '';
@@ -57,8 +56,7 @@ export function findAccess(search: Search): Access {
   const tried = files.map(
     (file) => `${shownPath(file)} ${existsSync(file) ? 'has no contexts' : 'does not exist'}`,
   );
-  if (mayBePod) tried.unshift('KUBECONFIG is not set');
-  if (mayBePod) tried.push('no service account of a pod was found');
+  if (mayBePod) tried.push('KUBECONFIG is not set', 'no service account of a pod was found');
   throw configError(
     `found no cluster to talk to: ${tried.join(', ')}`,
     'Give the path of a kubeconfig (input "kubeconfig" or --kubeconfig), or set KUBECONFIG',
@@ -70,160 +68,122 @@ export function findAccess(search: Search): Access {
  * of the runner. The message must not repeat it.
  */
 function refuseContent(value: string): void {
-  const isBase64 = value.length > 60 && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(value);
-  const text = isBase64 ? Buffer.from(value, 'base64').toString('utf8') : value;
-  if (!/(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/.test(text))
-    return;
+  const isContent = (text: string): boolean =>
+    /(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/.test(text);
+  const decode = isContent(value) ? '' : ' | base64 -d';
+  if (decode && !isContent(Buffer.from(value, 'base64').toString('utf8'))) return;
   throw configError(
     'the input "kubeconfig" or the variable KUBECONFIG holds the text of a kubeconfig; it must be the path of a file',
-    'Write it to a file in a step before, for example ' +
-      `printf '%s' "$KUBECONFIG_CONTENT"${isBase64 ? ' | base64 -d' : ''} > "$RUNNER_TEMP/kubeconfig" ` +
-      'with the secret in env, and give that path',
+    `Write it to a file in a step before, for example printf '%s' "$KUBECONFIG_CONTENT"${decode} > "$RUNNER_TEMP/kubeconfig" with the secret in env, and give that path`,
   );
 }
 
-/** Few secrets look like lower-case words, with a usual extension. */
-const NAME_OF_FILE = /^[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?$/;
-
 /**
- * Returns the path as messages show it. People put a token or a key in place of a path: what does not exist is
- * shown only if it looks like names of files.
+ * People put a token or a key in place of a path. Few secrets look like lower-case words, with a usual extension: what
+ * does not exist is shown only if it does.
  */
 function shownPath(file: string): string {
-  let path = file;
-  for (; !existsSync(path) && path !== dirname(path); path = dirname(path)) {
-    if (!NAME_OF_FILE.test(basename(path)))
-      return 'the file (its name is not shown, because it may be a secret)';
-  }
-  return file;
+  const isName = /^[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?$/;
+  const mayShow = (path: string): boolean =>
+    existsSync(path) || (isName.test(basename(path)) && mayShow(dirname(path)));
+  return mayShow(file) ? file : 'the file (its name is not shown, because it may be a secret)';
 }
 
-interface Found {
+/** A kubeconfig file. `document` has the fields that client-node does not know. */
+interface Kubeconfig {
   file: string;
   document: JsonObject;
-}
-
-/** A cluster, user or context of a kubeconfig. */
-interface Entry {
-  name: string;
-  fields: JsonObject;
-  /** Returns the text of a field; empty if there is none. */
-  text: (field: string) => string;
-  /** Returns the path in a field, which is relative to the folder of its file; empty if there is none. */
-  path: (field: string) => string;
-}
-
-function entryOf(item: Json, section: string, file: string): Entry {
-  const found = valueAt(item, section);
-  const fields = isObject(found) ? found : {};
-  const text = (field: string): string => stringAt(fields, field) ?? '';
-  // kubectl prefers data to a file; KubeConfig does not.
-  const path = (field: string): string =>
-    text(field) === '' || text(`${field}-data`) !== '' ? '' : resolve(dirname(file), text(field));
-  return { name: stringAt(item, 'name') ?? '', fields, text, path };
+  config: KubeConfig;
 }
 
 /**
  * Reads a kubeconfig, or returns undefined if the file does not exist. Parse errors are not quoted because they
  * contain the text.
  */
-function readKubeconfig(file: string): Found | undefined {
+function readKubeconfig(file: string): Kubeconfig | undefined {
   const read = readRegularFile(file);
-  const unreadable = (why: string): ActionError =>
-    configError(
-      `cannot read kubeconfig ${shownPath(file)}: ${why}`,
-      'Write the kubeconfig to a file in a step before, as YAML or JSON; base64 must be decoded first',
-    );
+  let problem = 'not valid YAML of a kubeconfig';
   if ('problem' in read) {
     if (read.problem === NO_SUCH_FILE) return undefined;
-    throw unreadable(read.problem);
+    problem = read.problem;
+  } else {
+    try {
+      const text = read.bytes.toString('utf8');
+      // A file without documents is a kubeconfig without entries.
+      const [document = {}] = loadAll(text);
+      const config = new KubeConfig();
+      const isEmpty = isObject(document) && Object.keys(document).length === 0;
+      config.loadFromString(isEmpty ? '{}' : text, { onInvalidEntry: 'filter' });
+      config.makePathsAbsolute(dirname(file));
+      if (isObject(document)) return { file, document, config };
+    } catch {}
   }
-  let document: unknown;
-  try {
-    // kubectl also reads only the first document. A file without documents is a kubeconfig without entries.
-    document = loadAll(read.bytes.toString('utf8'))[0] ?? {};
-  } catch (error) {
-    const mark = error instanceof Error && 'mark' in error ? error.mark : undefined;
-    const line = isObject(mark) ? mark['line'] : undefined;
-    throw unreadable(`not valid YAML${typeof line === 'number' ? ` (line ${line + 1})` : ''}`);
-  }
-  if (isObject(document)) return { file, document };
-  throw unreadable('it is not a kubeconfig');
+  throw configError(
+    `cannot read kubeconfig ${shownPath(file)}: ${problem}`,
+    'Write the kubeconfig to a file in a step before, as YAML or JSON; base64 must be decoded first',
+  );
 }
 
 /** Fields that client-node does not support, or no longer should. */
 const UNSUPPORTED = ['auth-provider', 'username', 'as-uid', 'as-groups', 'as-user-extra'];
 
-function chooseAccess(found: readonly Found[], asked: string): Access {
+/** Chooses among the entries of all files. The first that has a name wins, and entries are never mixed. */
+function chooseAccess(found: readonly Kubeconfig[], asked: string): Access {
   const source = found.map(({ file }) => file).join(', ');
-  const entries = (section: string): Entry[] =>
-    found.flatMap(({ file, document }) =>
-      arrayAt(document, `${section}s`).map((item) => entryOf(item, section, file)),
-    );
-  // The first file that has a name wins, and entries are never mixed.
-  const find = (section: string, name: string): Entry | undefined =>
-    entries(section).find((entry) => entry.name === name);
-
-  const current = found.map(({ document }) => stringAt(document, 'current-context'));
-  const name = asked || current.find(Boolean) || '';
-  const context = find('context', name);
+  const first = found.find(({ config }) => config.currentContext);
+  const name = asked || (first?.config.currentContext ?? '');
+  const contexts = found.flatMap(({ config }) => config.contexts);
+  const context = contexts.find((one) => one.name === name);
   if (context === undefined) {
     const missing = name === '' ? 'current-context' : `context "${name}"`;
-    const known = entries('context').map((each) => `"${each.name}"`);
+    const known = contexts.map((each) => `"${each.name}"`);
     throw configError(
       `${source} has no ${missing}; its contexts are ${listNames(known, 20)}`,
       'Name one with the input "context" (or --context)',
     );
   }
-  const [clusterName, userName] = [context.text('cluster'), context.text('user')];
-  const cluster = find('cluster', clusterName);
+  const clusters = found.flatMap(({ config }) => config.clusters);
+  const cluster = clusters.find((one) => one.name === context.cluster);
   // A context without a user sends no credentials.
-  const user = userName === '' ? entryOf({}, 'user', '') : find('user', userName);
+  const user = context.user ? findUser(found, context.user) : { name: '' };
   if (cluster === undefined || user === undefined) {
-    const missing = user === undefined ? `user "${userName}"` : `cluster "${clusterName}"`;
+    const missing = user === undefined ? `user "${context.user}"` : `cluster "${context.cluster}"`;
     throw configError(`context "${name}" names ${missing}, which is not in ${source}`);
   }
-  const wrong = UNSUPPORTED.find((field) => user.fields[field]);
-  if (wrong !== undefined) {
-    throw configError(
-      `user "${userName}" has "${wrong}", which is not supported`,
-      'Use an exec credential plugin (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google) or a token',
-    );
-  }
-  const server = safeUrl(cluster.text('server'), clusterName);
-  return {
-    ...{ source, context: name, server, proxyUrl: cluster.text('proxy-url'), user: userOf(user) },
-    cluster: {
-      ...{ name: clusterName, server, tlsServerName: cluster.text('tls-server-name') },
-      caData: cluster.text('certificate-authority-data'),
-      caFile: cluster.path('certificate-authority'),
-      skipTLSVerify: cluster.fields['insecure-skip-tls-verify'] === true,
-    },
-  };
+  const server = safeUrl(cluster.server, cluster.name);
+  // client-node would look for a proxy agent, which the bundle does not have.
+  const { proxyUrl = '', ...target } = cluster;
+  return { source, context: name, server, cluster: { ...target, server }, user, proxyUrl };
 }
 
-/** Returns the user with one way to log in: a token file, a token or a plugin, beside a client certificate. */
-function userOf({ name, fields: { exec }, text, path }: Entry): User {
-  const [tokenFile, token] = [path('tokenFile'), text('token')];
-  return {
-    ...{ name, certData: text('client-certificate-data'), keyData: text('client-key-data') },
-    ...{ certFile: path('client-certificate'), keyFile: path('client-key') },
-    ...(text('as') && { impersonateUser: text('as') }),
-    ...(tokenFile
-      ? { authProvider: { name: 'tokenFile', config: { tokenFile } } }
-      : token
-        ? { token }
-        : isObject(exec) && { exec }),
-  };
+/** Finds the user, and gives it one way to log in: a token file, a token or a plugin, beside a client certificate. */
+function findUser(found: readonly Kubeconfig[], name: string): User | undefined {
+  for (const { file, document, config } of found) {
+    const user = config.getUser(name);
+    if (user === null) continue;
+    const entry = arrayAt(document, 'users').find((one) => stringAt(one, 'name') === name);
+    const wrong = UNSUPPORTED.find((field) => valueAt(entry, 'user', field));
+    if (wrong !== undefined) {
+      throw configError(
+        `user "${name}" has "${wrong}", which is not supported`,
+        'Use an exec credential plugin (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google) or a token',
+      );
+    }
+    const { token, exec, ...other } = user;
+    const path = stringAt(entry, 'user', 'tokenFile');
+    const tokenFile = path && resolve(dirname(file), path);
+    if (tokenFile) return { ...other, authProvider: { name: 'file', config: { tokenFile } } };
+    return { ...other, ...(token ? { token } : exec && { exec }) };
+  }
+  return undefined;
 }
 
 /** Returns the URL if it is https, or http on loopback. kubectl would send a token without TLS. */
 function safeUrl(text: string, cluster: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
   const isLocal = /^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(url?.hostname ?? '');
-  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLocal)) {
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLocal))
     return url.origin + url.pathname.replace(/\/+$/, '');
-  }
   throw configError(
     `the server of cluster "${cluster}" is not an https URL: without TLS, credentials could be read on the way`,
     'http is only accepted for localhost (kubectl proxy)',
@@ -243,14 +203,8 @@ function podAccess({ root = '' }: Search): Access {
   const cluster = config.getCurrentCluster() as Cluster;
   const user = config.getCurrentUser() as User;
   const server = safeUrl(cluster.server, cluster.name);
-  return {
-    source: "the pod's service account",
-    context: 'in-cluster',
-    server,
-    cluster,
-    user,
-    proxyUrl: '',
-  };
+  const source = "the pod's service account";
+  return { source, context: 'in-cluster', server, cluster, user, proxyUrl: '' };
 }
 
 /**

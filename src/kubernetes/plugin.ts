@@ -42,6 +42,8 @@ export async function logInByPlugin(
   const plugin = `the credential plugin ${program} of user "${access.user.name}"`;
   const tooLate = AbortSignal.timeout(pluginTimeoutMs);
   const limits = AbortSignal.any([closing.signal, tooLate]);
+  const show = (text: string): string =>
+    shortQuote(plainText(redactor.redact(text)), MAX_SHOWN_CHARS);
   let child: ChildProcess | undefined;
   let stdout = '';
   let stderr = '';
@@ -75,11 +77,10 @@ export async function logInByPlugin(
   const error = await unlessAborted(run(), limits).catch((thrown: unknown) => thrown);
   if (limits.aborted && child !== undefined) killTree(child);
   else if (error !== undefined) {
-    const isMissing = errorCode(error) === 'ENOENT';
-    const hint = stringAt(exec, 'installHint') ?? `Install ${program} in a step before`;
+    const code = errorCode(error);
     throw configError(
-      `${plugin} ${isMissing ? 'is not installed' : `cannot be started (${errorCode(error)})`}`,
-      redactor.redact(shortQuote(plainText(hint), MAX_SHOWN_CHARS)),
+      `${plugin} ${code === 'ENOENT' ? 'is not installed' : `cannot be started (${code})`}`,
+      show(stringAt(exec, 'installHint') ?? `Install ${program} in a step before`),
     );
   }
   const credential = readCredential(stdout);
@@ -90,11 +91,10 @@ export async function logInByPlugin(
   if (tooLate.aborted)
     problem = `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
   if (closing.signal.aborted) problem = 'was stopped, because the run was';
-  const said = redactor.redact(maskSettings(stderr, exec, session.env));
-  const shown = shortQuote(plainText(said), MAX_SHOWN_CHARS);
+  const said = show(maskSettings(stderr, exec, session.env));
   throw new ActionError(
     'kube-unauthorized',
-    `${plugin} ${problem}${shown && `: ${shown}`}`,
+    `${plugin} ${problem}${said && `: ${said}`}`,
     'It may be waiting for an interactive login; configure a login that works without a person',
   );
 }
@@ -112,9 +112,10 @@ function readCredential(stdout: string): Credential | undefined {
 
 /** The variables that a kubeconfig sets for its plugin. */
 function variablesOf(exec: JsonObject): [string, string][] {
-  return arrayAt(exec, 'env')
-    .map((one): [string, string] => [stringAt(one, 'name') ?? '', stringAt(one, 'value') ?? ''])
-    .filter(([name]) => name !== '');
+  return arrayAt(exec, 'env').map((one) => [
+    stringAt(one, 'name') ?? '',
+    stringAt(one, 'value') ?? '',
+  ]);
 }
 
 /** Names of variables that contain a secret and not the path of one. */
@@ -122,21 +123,21 @@ const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
 
 /**
  * Masks in a message of the plugin what it was given: the settings of the kubeconfig, which may be secrets under any
- * name, and secrets of the environment. Names of flags and paths remain.
+ * name, and secrets of the environment. Names of flags and paths remain, and words without a digit in a script.
  */
 function maskSettings(message: string, exec: JsonObject, env: Session['env']): string {
   const settings = createRedactor();
-  const texts = [
+  const given = [
     ...stringsAt(exec, 'args').filter((arg) => !/^--[\w-]+$/.test(arg)),
     ...variablesOf(exec).map(([, value]) => value),
     ...Object.entries(env).flatMap(([name, value = '']) => (SECRET.test(name) ? [value] : [])),
   ];
-  for (const text of texts) {
-    const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
-    // Words of a shell script often occur in its messages; a secret usually contains a digit.
-    const words = value.split(/[\s"'`=;|&()<>]+/);
-    const secrets = words.length === 1 ? words : words.filter((word) => /\d/.test(word));
-    for (const secret of secrets) if (!/^[~.]{0,2}\//.test(secret)) settings.add(secret);
+  for (const text of given) {
+    const words = text.replace(/^(?:--?[\w-]+=|-\w)/, '').split(/[\s"'`=;|&()<>]+/);
+    for (const word of words) {
+      const isPath = /^[~.]{0,2}\//.test(word);
+      if (!isPath && (words.length === 1 || /\d/.test(word))) settings.add(word);
+    }
   }
   return settings.redact(message);
 }
@@ -161,22 +162,18 @@ function environment(
   { access, env }: Session,
 ): Record<string, string | undefined> {
   // `Cluster` of client.authentication.k8s.io/v1.
-  const cluster = {
+  const cluster = exec['provideClusterInfo'] === true && {
     server: access.server,
     'tls-server-name': access.cluster.tlsServerName || undefined,
     'insecure-skip-tls-verify': access.cluster.skipTLSVerify || undefined,
     'certificate-authority-data': ca && Buffer.from(ca).toString('base64'),
   };
-  const isAsked = exec['provideClusterInfo'] === true;
-  const info = {
-    kind: 'ExecCredential',
-    apiVersion: stringAt(exec, 'apiVersion'),
-    spec: { ...(isAsked ? { cluster } : {}), interactive: false },
-  };
+  const spec = { ...(cluster && { cluster }), interactive: false };
+  const info = { kind: 'ExecCredential', apiVersion: stringAt(exec, 'apiVersion'), spec };
   return {
     // The inputs of the action, among them a GitHub token, must not reach the plugin.
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('INPUT_'))),
-    ...Object.fromEntries(variablesOf(exec)),
+    ...Object.fromEntries(variablesOf(exec).filter(([name]) => name !== '')),
     KUBERNETES_EXEC_INFO: JSON.stringify(info),
   };
 }

@@ -27,15 +27,6 @@ describe('an unsuccessful answer', () => {
       return [result.kind, told, `${sent} requests`];
     }));
 
-  test('an unknown API group has the same message as in kubectl', async () => {
-    const server = await startServer(text(404, '404 page not found\n'));
-    const api = await connectTo(server.url);
-    expect(failureIn(await api.get('/apis/example.com/v1/widgets/a'))).toMatchObject({
-      kind: 'unreadable',
-      message: 'the server could not find the requested resource: 404 page not found',
-    });
-  });
-
   test('a redirect is reported, not followed, and its query is not shown', async () => {
     const login = 'https://login.example.com/start?state=abc123secret';
     const server = await startServer(text(302, '', 'text/html', { location: login }));

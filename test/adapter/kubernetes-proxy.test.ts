@@ -7,7 +7,6 @@ import { base64, createAuthority, issue, type KeyPair } from './servers/certific
 import { startConnectProxy } from './servers/connect-proxy.ts';
 import { type FakeServer, startServer } from './servers/http-server.ts';
 import { closedPort } from './servers/raw-server.ts';
-import { startSocksProxy } from './servers/socks-proxy.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 
@@ -90,13 +89,6 @@ describe('a proxy that fails', () => {
       `connection refused (through the proxy ${url})`,
     );
   });
-});
-
-test('a SOCKS5 proxy of the kubeconfig is used', async () => {
-  const proxy = await startSocksProxy();
-  const { api, server } = await through(proxy.url);
-  valueIn(await api.get(PATH));
-  expect(proxy.asked).toEqual([`127.0.0.1:${server.port}`]);
 });
 
 describe('the proxy of the environment', () => {

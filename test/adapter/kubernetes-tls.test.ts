@@ -65,12 +65,6 @@ describe('the certificate of the server', () => {
     valueIn(await api.get(PATH));
   });
 
-  test('is verified with the data, not the file, if both are given', async () => {
-    const server = await startServer(answer, serverPair);
-    const cluster = { ...trusting(authority), 'certificate-authority': '/no/such/file' };
-    valueIn(await (await connectTo(server.url, { cluster })).get(PATH));
-  });
-
   test('is refused without a certificate authority, unless a public one signed it', async () => {
     const server = await startServer(answer, serverPair);
     const result = failureIn(await (await connectTo(server.url)).get(PATH));
@@ -107,22 +101,6 @@ describe('the certificate of the server', () => {
 });
 
 describe('a client certificate', () => {
-  test('is sent from the data, not the files, if both are given', async () => {
-    const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
-    const client = await issue(authority, { commonName: 'ci-robot' });
-    const api = await connectTo(server.url, {
-      cluster: trusting(authority),
-      user: {
-        'client-certificate-data': base64(client.cert),
-        'client-certificate': '/no/such/file',
-        'client-key-data': base64(client.key),
-        'client-key': '/no/such/file',
-      },
-    });
-    valueIn(await api.get(PATH));
-    expect(server.requests[0]?.clientName).toBe('ci-robot');
-  });
-
   test('is sent from files beside the kubeconfig', async () => {
     const server = await startServer(answer, { ...serverPair, clientCa: authority.cert });
     const client = await issue(authority, { commonName: 'ci-robot' });

@@ -80,7 +80,7 @@ describe('kubeconfig.ts', () => {
     expect(config.getCurrentCluster()?.server).toBe('http://localhost:8080');
   });
 
-  test('userOf: tokenFile is not known', () => {
+  test('findUser: tokenFile is not known', () => {
     const file = write('a', kubeconfig('https://a', { tokenFile: 'token' }));
     const config = new KubeConfig();
     config.loadFromFile(file);
@@ -89,7 +89,7 @@ describe('kubeconfig.ts', () => {
 });
 
 describe('login.ts', () => {
-  test('userOf: a token wins over a token file', async () => {
+  test('findUser: a token wins over a token file', async () => {
     const authProvider = {
       name: 'tokenFile',
       config: { tokenFile: write('token', 'of-the-file') },
@@ -97,11 +97,6 @@ describe('login.ts', () => {
     expect(await headersOf({ token: 'written', authProvider })).toEqual({
       Authorization: 'Bearer written',
     });
-  });
-
-  test('entryOf: files win over data', async () => {
-    const pair = { certData: 'ZGF0YQ==', certFile: write('cert', 'file') };
-    expect(String((await wire(pair)).cert)).toBe('file');
   });
 
   test('logIn: a token file is sent as it is, and an empty one means no user', async () => {
