@@ -190,8 +190,8 @@ export function unknownOwner(
                   ? (outside ?? 'no clue points to a controller')
                   : `it belongs to ${productName(known) ?? known.owner}`
           }`;
-  const quote = said ? shortQuote(said.text) : warned && shortQuote(warned.message);
-  const source = said ? `${said.object.kind} ${said.object.name}` : warned?.what;
+  const quote = said ? shortQuote(said.text) : warned && shortQuote(warned.text);
+  const source = said ? `${said.object.kind} ${said.object.name}` : warned?.source;
   const told = quote === undefined ? reason : `${reason}; ${source} says: ${quote}`;
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
   const find = isAway ? installRemedy(held, undefined, '') : { text: searchText(held, suspects) };
@@ -201,7 +201,7 @@ export function unknownOwner(
     ...pauseRemedies(context, held),
     ...restrictions,
     ...(said === undefined ? [] : [statusRemedy(said.object, said.text)]),
-    ...(warned === undefined ? [] : [sayingRemedy(warned.what, warned.message)]),
+    ...(warned === undefined ? [] : [sayingRemedy(warned.source, warned.text)]),
   ];
   // The log of a controller that was ruled out does not name the object, and that of one outside cannot be read here.
   const isFound = restrictions.length > 0 && suspects.length === 0;
@@ -231,9 +231,7 @@ export function unknownOwner(
             `${paused.object.kind} ${paused.object.name} has ${paused.by}, so its controller may ignore it`,
           ]),
       ...statusEvidence(context, held),
-      ...warnings.map(
-        ({ what, component, at, message }) => `${what}, by ${component} at ${at}: ${message}`,
-      ),
+      ...warnings.map(({ source, at, words }) => `${source} at ${at}, ${words}`),
     ],
     scope: 'namespace',
     certainty: 'unknown',

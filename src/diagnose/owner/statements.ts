@@ -1,6 +1,5 @@
-import { parseObject, stringAt } from '../../base/json.ts';
 import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
-import type { Condition, ObjectDetail, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import type { Condition, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, detailOf, eventsAbout, isForeseen, typesOf } from '../context.ts';
@@ -9,14 +8,15 @@ import type { Held } from './held.ts';
 import { currentLogLines } from './logs.ts';
 import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
 
-// What the status of an object, its Events and the log of its owner say. This file alone decides whether a text is about the
-// removal, whether it reports a failure, and whether it is newer than the deletion.
+// Everything that is said about held objects is one list of dated texts, newest first; all exports are filters of it. This
+// file alone decides whether a text is about the removal, whether it reports a failure, and whether it is newer than the deletion.
 
-/** A text about an object. */
+/** A text about an object: of its status, of an Event, of its owner's log, or the answer to a dry run. */
 export interface Statement {
   object: ObjectFacts;
+  by: 'status' | 'Event' | 'log' | 'trial';
   text: string;
-  /** The text behind the reason of its condition in words, as `waiting for infrastructure deletion`. */
+  /** The text behind the reason of its condition in words, or behind who reported the Event. */
   words: string;
   /** "status condition Ready=False (Failed) of Widget db", "the log of ops/widget-operator-0/manager". */
   source: string;
@@ -28,7 +28,7 @@ export interface Statement {
   isFailure: boolean;
   /** It says that the whole object is not well, or the status itself calls it a failure. */
   isGeneral: boolean;
-  /** Only programs other than the owner wrote the status since the deletion, or ever. */
+  /** Only programs other than the owner wrote the status since the deletion, or ever; another one reported the Event. */
   isOfOthers: boolean;
 }
 
@@ -37,27 +37,35 @@ export interface Refusal extends Pick<Statement, 'source' | 'at'> {
   error: ContentError;
 }
 
-/**
- * Returns the current failures that the objects, their Events, the log of the owner and a dry run report, newest first, each
- * text once. Without an owner, those of kube-controller-manager.
- */
+/** Returns what the status of the objects and their Events say, newest first. Without an owner, nobody is another program. */
+function statementsAbout(
+  context: Context,
+  objects: readonly ObjectFacts[],
+  owner?: Actor,
+): Statement[] {
+  return newestFirst(
+    objects.flatMap((object) => [
+      ...statusOf(context, object, owner),
+      ...eventsOf(context, object, owner),
+    ]),
+  );
+}
+
+function newestFirst<T extends { at: string }>(all: readonly T[]): T[] {
+  return all.toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+}
+
+/** Returns the current failures that the objects, the log of the owner and a dry run report, newest first, each text once. */
 export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
-  const said = held.objects.flatMap((object) => [
-    ...statusOf(context, object, owner),
-    ...warningsOf(context, object, owner),
+  const said = newestFirst([
+    ...trialsOf(context, held),
+    ...(owner === undefined ? [] : logOf(context, held, owner)),
+    ...statementsAbout(context, held.objects, owner),
   ]);
-  if (owner !== undefined) said.push(...logStatements(context, held, owner));
-  const reported = said
+  const errors = said
     .filter((one) => one.isNew && one.isFailure && !one.isOfOthers)
     .flatMap(({ text, source, at }) => errorsIn(text).map((error) => ({ error, source, at })));
-  const tried = held.objects.flatMap((object) =>
-    invalidity(context, held, object).map((error) => ({
-      error,
-      source: `a dry run that removes the finalizer of ${object.kind} ${object.name}`,
-      at: context.now.takenAt,
-    })),
-  );
-  const unique = new Map([...reported, ...tried].toReversed().map((one) => [one.error.text, one]));
+  const unique = new Map(errors.toReversed().map((one) => [one.error.text, one]));
   return newestFirst([...unique.values()].reverse()).map((one) => ({
     ...one,
     error: asKubernetesError(context, one.error),
@@ -66,8 +74,8 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusa
 
 /** Returns the new texts of the status of the objects, also those that report no failure but a wait. */
 export function statusTexts(context: Context, held: Held, owner?: Actor): Statement[] {
-  return held.objects.flatMap((object) =>
-    statusOf(context, object, owner).filter(({ isNew, isOfOthers }) => isNew && !isOfOthers),
+  return statementsAbout(context, held.objects, owner).filter(
+    ({ by, isNew, isOfOthers }) => by === 'status' && isNew && !isOfOthers,
   );
 }
 
@@ -82,38 +90,29 @@ export function presentFailures(context: Context, object: ObjectFacts): Statemen
   );
 }
 
-/** Returns the newest failure from before the deletion, or of other programs: a Warning Event, or a text of the status. */
+/** Returns the newest failure from before the deletion, or in a status of other programs. */
 export function lastComplaint(context: Context, held: Held, owner: Actor): Statement | undefined {
-  const said = held.objects.flatMap((object) => [
-    ...warningsOf(context, object, owner),
-    ...statusOf(context, object, owner).filter(
-      ({ isFailure, isGeneral }) => isFailure || isGeneral,
-    ),
-  ]);
-  return newestFirst(said)[0];
+  return statementsAbout(context, held.objects, owner).find(
+    ({ by, isFailure, isGeneral, isOfOthers }) =>
+      (isFailure || isGeneral) && !(by === 'Event' && isOfOthers),
+  );
 }
 
 /** Returns the Warning Events about the objects since the deletion, newest first, whoever reported them. */
-export function lateWarnings(context: Context, held: Held) {
-  const all = held.objects.flatMap((object) =>
-    eventsOf(context, object, undefined)
-      .filter(({ type, at }) => type === 'Warning' && at >= (object.deletionTimestamp ?? ''))
-      .map((event) => ({ ...event, what: eventText(event, object) })),
+export function lateWarnings(context: Context, held: Held): Statement[] {
+  const late = statementsAbout(context, held.objects).filter(
+    ({ by, isFailure, isOfOthers, at, object }) =>
+      by === 'Event' && isFailure && !isOfOthers && at >= (object.deletionTimestamp ?? ''),
   );
-  // The baseline may have the same Event; the last of equal ones counts.
-  const unique = new Map(
-    newestFirst(all)
-      .reverse()
-      .map((one) => [one.what + one.message, one]),
-  );
+  // The baseline may have the same Event.
+  const unique = new Map(late.toReversed().map((one) => [one.source + one.text, one]));
   return [...unique.values()].reverse();
 }
 
 /** Returns what the status of the objects says, for a report that names no owner; texts from before the deletion with their time. */
 export function statusEvidence(context: Context, held: Held): string[] {
-  return held.objects
-    .flatMap((object) => statusOf(context, object))
-    .filter(({ isOfOthers }) => !isOfOthers)
+  return statementsAbout(context, held.objects)
+    .filter(({ by, isOfOthers }) => by === 'status' && !isOfOthers)
     .map((one) => `${one.source}${one.isNew ? '' : `, ${ageText(one)}`}: ${one.text}`);
 }
 
@@ -127,10 +126,8 @@ export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>
 export function recentWarnings(context: Context, held: Held, owner: Actor): string[] {
   return held.objects.flatMap((object) => {
     if (saysWell(detailOf(context, object)?.conditions)) return [];
-    const [last] = newestFirst(eventsOf(context, object, owner));
-    return last?.type === 'Warning' && FAILURE.test(last.message)
-      ? `${eventText(last, object)} says: ${last.message}`
-      : [];
+    const [last] = newestFirst(eventsOf(context, object, owner)).filter((one) => !one.isOfOthers);
+    return last?.isFailure && FAILURE.test(last.text) ? `${last.source} says: ${last.text}` : [];
   });
 }
 
@@ -193,91 +190,83 @@ export function typeOfResource(
 function statusOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
-  const isOfOthers = isStatusOfOthers(context, owner, object);
-  const written = { object, isOfOthers };
-  const make = (text: string, words: string, source: string, isStated: boolean, about: string) => ({
-    ...{ text, words, source, ...written },
-    isFailure: !isAboutOtherWork(detail, about) && (isStated || isFailureText(text)),
-  });
+  const common = {
+    ...{ object, by: 'status' as const },
+    isOfOthers: isStatusOfOthers(context, owner, object),
+  };
+  const reports = (text: string, isStated: boolean, about = text): boolean =>
+    (isStated || isFailureText(text)) &&
+    (ABOUT_REMOVAL.test(about.replace(NAMESPACE_ENDS, '')) ||
+      (detail.endedAt === undefined && !OTHER_WORK.test(about)));
   const conditions = detail.conditions.flatMap((condition): Statement[] => {
-    const { type, status, reason, lastTransitionTime } = condition;
-    const message = condition.message || reason;
-    const words = `${kebab(reason).replaceAll('-', ' ')}: ${message}`;
-    const date = dateOf(context, object, lastTransitionTime, condition, message);
+    const { type, status, reason, lastTransitionTime: since } = condition;
+    const text = condition.message || reason;
+    const words = `${reason.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()}: ${text}`;
     // A condition that is well counts if it has changed since the deletion and says what it waits for: `InUse=True`.
-    if (
-      !isAgainstIt(condition) &&
-      !(isWaitText(words) && isLater(context, object, lastTransitionTime))
-    ) {
-      return [];
-    }
+    const isMeant =
+      isAgainstIt(condition) || (isWaitText(words) && isLater(context, object, since));
+    if (!isMeant) return [];
     const is = `${type}${status === '' ? '' : `=${status}`}${reason === '' ? '' : ` (${reason})`}`;
-    const source = `status condition ${is} of ${object.kind} ${object.name}`;
     const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
-    const isGeneral = isStated || (status === 'False' && WELL.test(type));
     return [
       {
-        ...make(message, words, source, isStated, `${type} ${reason} ${message}`),
-        ...date,
-        isGeneral,
+        ...{ ...common, text, words, ...dateOf(context, object, condition, text, since) },
+        source: `status condition ${is} of ${object.kind} ${object.name}`,
+        isFailure: reports(text, isStated, `${type} ${reason} ${text}`),
+        isGeneral: isStated || (status === 'False' && WELL.test(type)),
       },
     ];
   });
-  const source = `the status of ${object.kind} ${object.name}`;
-  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((raw) => {
-    // Some write the whole answer of a server: `{"type": …, "message": …}`.
-    const text = stringAt(parseObject(raw), 'message') ?? raw;
-    const isStated = detail.errors?.includes(raw) === true;
-    const isSentence = !detail.texts.includes(raw);
-    const made = make(text, text, source, isStated, text);
-    const date = dateOf(context, object, undefined, detail, text);
+  const texts = [...detail.texts, ...(detail.sentences ?? [])].map((text): Statement => {
+    const date = dateOf(context, object, detail, text);
     // Of sentences in other fields, only what was written since the deletion may be about the removal.
-    const isMeant =
-      /^(?:error|fail|cannot|could not|unable)/i.test(text) || ABOUT_REMOVAL.test(text);
-    const isFailure = made.isFailure && (!isSentence || (date.isNew && isMeant));
-    return { ...made, ...date, isGeneral: false, isFailure };
+    const isMeant = detail.texts.includes(text) || (date.isNew && OF_A_REMOVAL.test(text));
+    return {
+      ...{ ...common, text, words: text, ...date, isGeneral: false },
+      source: `the status of ${object.kind} ${object.name}`,
+      isFailure: isMeant && reports(text, detail.errors?.includes(text) === true),
+    };
   });
   return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
 }
 
-/** Returns the Warning Events about the object that no program other than the owner is known to have reported. */
-function warningsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
+/** Returns the Events about an object, without noise; a Warning is a failure. */
+function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
-  return eventsOf(context, object, owner)
-    .filter(({ type }) => type === 'Warning')
-    .map((event) => {
-      const { message: text, at } = event;
-      const isNew = Date.parse(at) >= began || DURING_DELETION.test(text);
-      const flags = { isNew, isFailure: true, isGeneral: true, isOfOthers: false };
-      return { object, text, words: text, source: eventText(event, object), at, ...flags };
+  return eventsAbout(context, { objects: [object] })
+    .filter(({ at, message }) => at !== undefined && !NOISE.test(message))
+    .map(({ at = '', component, instance, message: text, reason, type }) => {
+      const isFailure = type === 'Warning';
+      return {
+        ...{ object, by: 'Event', text, words: `by ${component}: ${text}`, at },
+        ...{ isFailure, isGeneral: isFailure },
+        source: `Event ${reason} about ${object.kind} ${object.name}`,
+        isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
+        isOfOthers: isOfAnother(context, owner, component, instance),
+      };
     });
 }
+
+const NEW_FAILURE = { isNew: true, isFailure: true, isGeneral: true, isOfOthers: false };
 
 /** Returns the errors about these objects in the owner's log. */
-function logStatements(context: Context, held: Held, owner: Actor): Statement[] {
+function logOf(context: Context, held: Held, owner: Actor): Statement[] {
   return currentLogLines(context, held, owner)
     .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .map(({ text, pod, at, object }) => {
-      const flags = { isNew: true, isFailure: true, isGeneral: true, isOfOthers: false };
-      return { object, text, words: text, source: `the log of ${pod}`, at, ...flags };
-    });
+    .map(({ text, pod, at, object }) => ({
+      ...{ object, by: 'log', text, words: text, source: `the log of ${pod}`, at },
+      ...NEW_FAILURE,
+    }));
 }
 
-/** Returns the Events about an object that no program other than the owner is known to have reported, without noise. */
-function eventsOf(context: Context, object: ObjectFacts, owner: Actor | undefined) {
-  return eventsAbout(context, { objects: [object] }).flatMap((event) => {
-    const { at, component, instance, message } = event;
-    if (at === undefined || NOISE.test(message)) return [];
-    return isOfAnother(context, owner, component, instance) ? [] : [{ ...event, at }];
-  });
-}
-
-function eventText({ reason }: { reason: string }, { kind, name }: ObjectFacts): string {
-  return `Event ${reason} about ${kind} ${name}`;
-}
-
-function newestFirst<T extends { at: string }>(all: readonly T[]): T[] {
-  return all.toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+/** Returns the refusals of a dry run that no other request can escape. */
+function trialsOf(context: Context, held: Held): Statement[] {
+  return held.objects.flatMap((object) =>
+    invalidity(context, held, object).map(({ text }) => ({
+      ...{ object, by: 'trial', text, words: text, at: context.now.takenAt, ...NEW_FAILURE },
+      source: `a dry run that removes the finalizer of ${object.kind} ${object.name}`,
+    })),
+  );
 }
 
 /** Returns the errors in the text of a failure. A terminating namespace accepts no new Events, and no clean-up needs them. */
@@ -300,19 +289,17 @@ function isFailureText(text: string): boolean {
  * systems refuse with similar texts. Client libraries write the kind in lower case: `issuer.cert-manager.io "x" not found`.
  */
 function asKubernetesError(context: Context, error: ContentError): ContentError {
-  const isOurs = (): boolean => {
-    if (error.kind === 'forbidden') return error.user !== undefined;
-    if (error.kind !== 'not-found') return true;
-    return typesOf(context).some(
-      ({ group, resource, kind }) =>
-        [resource, kind].includes(error.resource) ||
-        `${kind.toLowerCase()}.${group}` === `${error.resource}.${error.group}`,
-    );
-  };
-  return isOurs() ? error : { kind: 'other', text: error.text };
+  const foreign: ContentError = { kind: 'other', text: error.text };
+  if (error.kind === 'forbidden') return error.user === undefined ? foreign : error;
+  if (error.kind !== 'not-found') return error;
+  const type = typeOfResource(context, error);
+  const isOurs =
+    type !== undefined &&
+    ([type.resource, type.kind].includes(error.resource) || type.group === error.group);
+  return isOurs ? error : foreign;
 }
 
-/** Reports whether the error is of another program than the owner: many programs report about one object. */
+/** Reports whether a text is of another program than the owner: many programs report about one object. */
 function isOfAnother(
   context: Context,
   owner: Actor | undefined,
@@ -325,14 +312,13 @@ function isOfAnother(
   return KUBERNETES_CONTROLLERS.test(component) || actorsOf(context).some(isOf);
 }
 
-/** Reports whether only other programs wrote the status since the deletion, or ever. */
 function isStatusOfOthers(
   context: Context,
   owner: Actor | undefined,
-  { deletionTimestamp, statusWriters }: ObjectFacts,
+  { deletionTimestamp = '', statusWriters }: ObjectFacts,
 ): boolean {
   const late = statusWriters.filter(
-    ({ time }) => Date.parse(time ?? '') >= Date.parse(deletionTimestamp ?? ''),
+    ({ time = '' }) => Date.parse(time) >= Date.parse(deletionTimestamp),
   );
   const writers = late.length > 0 ? late : statusWriters;
   return writers.length > 0 && writers.every(({ manager }) => isOfAnother(context, owner, manager));
@@ -345,58 +331,50 @@ function isLater(
   time = '',
 ): boolean {
   if (isForeseen(context, { since })) return false;
-  const whole = context.now.namespace;
-  const isAfterWhole =
-    namespace === whole.name && Date.parse(time) > Date.parse(whole.deletionTimestamp ?? '');
+  const { name, deletionTimestamp: whole = '' } = context.now.namespace;
+  const isAfterWhole = namespace === name && Date.parse(time) > Date.parse(whole);
   return isAfterWhole || Date.parse(time) >= Date.parse(since);
 }
 
 /**
- * Dates a text of a status: by its own transition, by the last write of the status, and by the generation that its
- * writer has seen, which a deletion raises. A transition alone does not make a text old: the message may have changed since.
- * Words that only make sense during a deletion are new, whatever the dates.
+ * Dates a text of a status: by its own transition, by the last write of the status (of the writer that has been silent
+ * longest), and by the generation that its writer has seen, which a deletion raises. Words that only make sense during a
+ * deletion are new, whatever the dates.
  */
 function dateOf(
   context: Context,
   object: ObjectFacts,
-  transition: string | undefined,
-  { observedGeneration }: { observedGeneration?: number | undefined },
+  { observedGeneration: seen }: { observedGeneration?: number | undefined },
   text: string,
+  transition?: string,
 ): Pick<Statement, 'at' | 'isNew'> {
-  const { generation = 0, deletionTimestamp: since = '' } = object;
-  const dates = [transition, lastStatusWrite(object)].flatMap((date) => date ?? []);
+  const { generation = 0, deletionTimestamp: since = '', statusWriters } = object;
+  const writes = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
+  const [written] = [...writes.values()].flatMap((time) => time ?? []).sort();
+  const dates = [transition, written].flatMap((date) => date ?? []);
   const isLate = dates.some((date) => isLater(context, object, date));
-  const hasSeen =
-    observedGeneration === undefined ? dates.length === 0 : observedGeneration >= generation;
-  // A condition with a generation of its own was not judged again by a later write of another part of the status. A
-  // controller may report a generation that its cache has outdated, so a transition since the deletion counts more.
+  const hasSeen = seen === undefined ? dates.length === 0 : seen >= generation;
+  const isOfDeletion = DURING_DELETION.test(text) && !isForeseen(context, { since });
+  // A condition of an older generation was not judged again by a later write of another part of the status.
   const isBehind =
     transition !== undefined &&
     !isLater(context, object, transition) &&
-    (observedGeneration ?? generation) < generation;
-  const at = isBehind ? transition : dates.toSorted().at(-1);
-  const isOfDeletion = DURING_DELETION.test(text) && !isForeseen(context, { since });
-  return { at: at ?? '', isNew: isOfDeletion || (!isBehind && (isLate || hasSeen)) };
+    (seen ?? generation) < generation;
+  const isNew = isOfDeletion || (!isBehind && (isLate || hasSeen));
+  return { at: isBehind ? transition : (dates.toSorted().at(-1) ?? ''), isNew };
 }
 
 /** Words that only make sense while an object or its namespace is being deleted. */
 const DURING_DELETION =
   /because it is being terminated|\bdeletion (?:is )?blocked|\bblock(?:s|ing|ed)? (?:the |its )?deletion|\b(?:wait\w*|pending) (?:for|until|on)\b.{0,150}\b(?:deletion|(?:be|is|are) (?:deleted|removed|gone|finalized))\b/i;
 
-/** Returns the last write of the writer that has been silent longest: no text of the status is surely newer. */
-function lastStatusWrite({ statusWriters }: ObjectFacts): string | undefined {
-  const last = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
-  return [...last.values()].flatMap((time) => time ?? []).sort()[0];
-}
-
 /** Conditions that say whether an object as a whole is well. */
 const WELL = /^(?:Healthy|Available|Synced|Reconciled|Valid|Connected|\w*Ready)$/;
+const SURELY_WELL = /^(?:Ready|Healthy|Available|Synced)$/;
 
 function saysWell(conditions: readonly Condition[] = []): boolean {
   return conditions.some(({ type, status }) => status === 'True' && SURELY_WELL.test(type));
 }
-
-const SURELY_WELL = /^(?:Ready|Healthy|Available|Synced)$/;
 
 /**
  * Types with "abnormal-true" and "normal-true" polarity (Kubernetes API conventions, "Typical status
@@ -405,11 +383,12 @@ const SURELY_WELL = /^(?:Ready|Healthy|Available|Synced)$/;
 const ABNORMAL =
   /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
 
-/**
- * Types of conditions about the removal itself: True while it goes on, well or badly, so that only the text
- * decides.
- */
+/** Conditions about the removal itself are True while it goes on, well or badly: only the text decides. */
 const ABOUT_REMOVAL = /delet|terminat|finali[sz]|clean/i;
+const OF_A_REMOVAL = /^(?:error|fail|cannot|could not|unable)|delet|terminat|finali[sz]|clean/i;
+
+/** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
+const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
 
 /** Reports whether a condition says that something is not well, by its type and status, or else by its reason. */
 function isAgainstIt({ type, status, reason }: Condition): boolean {
@@ -418,18 +397,6 @@ function isAgainstIt({ type, status, reason }: Condition): boolean {
   return ABNORMAL.test(type)
     ? isTrue
     : !isTrue || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
-}
-
-/** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
-const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
-
-/**
- * Reports whether a text is about other work than the removal: work that has ended (a failed backup can
- * still be deleted), or no clean-up.
- */
-function isAboutOtherWork({ endedAt }: ObjectDetail, words: string): boolean {
-  const isOther = endedAt !== undefined || OTHER_WORK.test(words);
-  return isOther && !ABOUT_REMOVAL.test(words.replace(NAMESPACE_ENDS, ''));
 }
 
 /**
@@ -444,7 +411,3 @@ const NAMESPACE_ENDS = /because it is being terminated/;
 /** Errors that a repeated request heals. */
 const NOISE =
   /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
-
-export function kebab(kind: string): string {
-  return kind.replace(/(?<=[a-z])(?=[A-Z])/g, '-').toLowerCase();
-}
