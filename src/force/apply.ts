@@ -67,13 +67,12 @@ export async function carryOut(plan: ForcePlan, deps: ForceDeps) {
     line: (text) => deps.log.line(`${name}: ${text}`),
     group: (title, lines) => deps.log.group(`${name}: ${title}`, lines),
   };
-  const forced = recordPlan(plan);
   const run: ForceRun = {
-    ...{ ...deps, log, plan, forced, unread: [], timeline: [], tried: new Map() },
-    hasWritten: false,
+    ...{ ...deps, log, plan, forced: recordPlan(plan), unread: [], timeline: [] },
+    ...{ tried: new Map(), hasWritten: false },
   };
   const outcome = plan.mode === 'plan' ? undefined : await force(run);
-  const { hasWritten, timeline, unread } = run;
+  const { forced, hasWritten, timeline, unread } = run;
   return { outcome, hasWritten, forced, timeline, unread };
 }
 
@@ -166,7 +165,7 @@ async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Ou
 interface Done {
   name: string;
   uid: string;
-  reached: boolean;
+  reached?: true;
   result: string;
 }
 
@@ -175,34 +174,35 @@ interface Done {
  * results. Returns whether anything was changed.
  */
 async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
-  const { target, finalizer } = action;
+  const { target, finalizer, leaves } = action;
   const listed = await readTargets(run, action);
-  const uids = run.tried.get(action) ?? new Set();
-  const todo = listed.ok ? listed.value.filter(({ uid }) => !uids.has(uid)) : [];
-  if (!listed.ok && !run.tried.has(action))
-    note(run, target, `not done: ${listed.failure.message}`, finalizer);
-  if (listed.ok && todo.length === 0) return false;
-  run.tried.set(action, new Set([...uids, ...todo.map(({ uid }) => uid)]));
+  const tried = run.tried.get(action);
+  if (!listed.ok) {
+    if (tried === undefined) note(run, target, `not done: ${listed.failure.message}`, finalizer);
+    run.tried.set(action, tried ?? new Set());
+    return false;
+  }
+  const todo = listed.value.filter(({ uid }) => !tried?.has(uid));
+  if (todo.length === 0) return false;
+  run.tried.set(action, new Set([...(tried ?? []), ...todo.map(({ uid }) => uid)]));
   const done = await inParallel(todo, (object) => write(run, action, object));
-  const again = done.some(({ reached }) => reached) ? await readTargets(run, action) : undefined;
-  const results = done.map(({ name, uid, reached, result }) => {
-    if (!reached || again === undefined) return { name, result };
-    const leaves = action.leaves === undefined ? '' : `; may be left behind: ${action.leaves}`;
-    if (!again.ok)
-      return { name, result: `${result}; not read back: ${again.failure.message}${leaves}` };
+  const hasChanged = done.some(({ reached }) => reached);
+  const again = hasChanged ? await readTargets(run, action) : listed;
+  const leak = leaves === undefined ? '' : `; may be left behind: ${leaves}`;
+  const resultOf = ({ uid, reached, result }: Done): string => {
+    if (!reached) return result;
+    if (!again.ok) return `${result}; not read back: ${again.failure.message}${leak}`;
     const now = again.value.find((other) => other.uid === uid);
-    if (now === undefined) return { name, result: `${result}${leaves}` };
+    if (now === undefined) return `${result}${leak}`;
     const writer = now.writers.find((one) => one.finalizer === finalizer)?.manager;
-    const by = writer === undefined ? 'an unknown manager' : `manager ${writer}`;
-    return { name, result: `${result}, and added again by ${by}` };
-  });
-  const type = isOnNamespace(action) ? 'namespaces' : typeName(action.type);
-  for (const [result, group] of Map.groupBy(results, (one) => one.result)) {
+    return `${result}, and added again by ${writer ? `manager ${writer}` : 'an unknown manager'}`;
+  };
+  for (const [result, group] of Map.groupBy(done, resultOf)) {
     const names = group.map(({ name }) => name);
     const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
-    for (const row of rows) note(run, manyTarget(type, row), result, finalizer);
+    for (const row of rows) note(run, manyTarget(typeOf(action), row), result, finalizer);
   }
-  return again !== undefined;
+  return hasChanged;
 }
 
 /** Failures after which the write may have been made. */
@@ -219,23 +219,17 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
   const isPod = action.step === 'overdue-pods';
   const doing = isPod ? 'deleting with grace period 0:' : `removing ${action.finalizer} from`;
   const done = isPod ? 'deleted with grace period 0' : 'removed';
-  const type = isOnNamespace(action) ? 'namespaces' : typeName(action.type);
   const reached = (result: string): Done => {
     run.hasWritten = true;
     return { name, uid, reached: true, result };
   };
-  const notDone = (why: string): Done => ({
-    name,
-    uid,
-    reached: false,
-    result: `not done: ${why}`,
-  });
+  const notDone = (why: string): Done => ({ name, uid, result: `not done: ${why}` });
   let object = first;
   for (let tries = 1; ; tries++) {
     const reason = (await guard(run)) ?? (await forbiddenBecause(run, action, object));
     if (reason !== undefined) return notDone(reason);
     // The log has the write before it is sent, in case this process is killed now.
-    log.line(`${doing} ${type}/${name} (UID ${uid})`);
+    log.line(`${doing} ${typeOf(action)}/${name} (UID ${uid})`);
     // Only a busy server, which has not begun the write, is asked again without another look.
     const sent = await api.send(writeOf(run, action, object), { signal });
     if (sent.ok) return reached(done);
@@ -254,11 +248,15 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
   }
 }
 
+function typeOf(action: ForceAction): string {
+  return isOnNamespace(action) ? 'namespaces' : typeName(action.type);
+}
+
 /** Returns why no write to the namespace may begin now. */
 async function guard(run: ForceRun): Promise<string | undefined> {
   const stop = run.stopReason();
   if (stop !== undefined) return stop;
   const now = await checkNamespace(run);
-  const gone = now.ok && now.value === undefined ? 'the namespace was deleted' : undefined;
-  return run.stopReason() ?? (now.ok ? gone : now.failure.message);
+  if (!now.ok) return run.stopReason() ?? now.failure.message;
+  return run.stopReason() ?? (now.value === undefined ? 'the namespace was deleted' : undefined);
 }

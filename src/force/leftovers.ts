@@ -71,17 +71,14 @@ export async function listLeftovers(
  * behind is accepted, the log has it before the write that orphans it, in case this process ends now.
  */
 export function refusedBecause({ log, plan }: Writing, left: Leftovers): string | undefined {
-  const names = left.objects.map(
-    ({ kind, name, finalizers }) =>
-      `${kind} ${name}${finalizers.length === 0 ? '' : ` (${finalizers.join(', ')})`}`,
-  );
+  const names = left.objects.map(({ kind, name, finalizers }) => {
+    return `${kind} ${name}${finalizers.length > 0 ? ` (${finalizers.join(', ')})` : ''}`;
+  });
   const unread = left.unread.map(({ what, reason }) => `${what} (${reason})`);
   const remains = [
-    names.length > 0 && `content remains: ${listNames(names, MAX_NAMES)}`,
-    unread.length > 0 && `not everything could be read: ${listNames(unread, MAX_NAMES)}`,
-  ]
-    .filter(Boolean)
-    .join('; ');
+    ...(names.length > 0 ? [`content remains: ${listNames(names, MAX_NAMES)}`] : []),
+    ...(unread.length > 0 ? [`not everything could be read: ${listNames(unread, MAX_NAMES)}`] : []),
+  ].join('; ');
   if (remains === '') return undefined;
   if (plan.orphans === 'refuse') return orphanRefusal(remains);
   const lines = left.objects.map(({ uid }, index) => `${names[index]} uid ${uid}`);

@@ -69,10 +69,9 @@ export function planForce(input: PlanInput): ForcePlan {
   const { name } = snapshot.namespace;
   const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
   const reasons = namespaceRefusals(input);
+  const own = [...reasons, ...patternRefusals(input)];
   const refused = [
-    ...[...reasons, ...patternRefusals(input)].map((reason) => ({
-      ...{ target: namespaceTarget(name), reason },
-    })),
+    ...own.map((reason) => ({ target: namespaceTarget(name), reason })),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
   ];
   const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
@@ -149,12 +148,9 @@ function patternRefusals({ policy, snapshot }: PlanInput): string[] {
   const groups = snapshot.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
   const all = [...groups.flatMap((group) => group.finalizers), ...finalizers, ...specFinalizers];
   const meant = all.filter((name) => patterns.some((pattern) => matchesGlob(pattern, name)));
-  const instead =
-    meant.length > 0
-      ? `write instead: ${listNames([...new Set(meant)], MAX_NAMES)}`
-      : 'it matches nothing here';
+  const names = listNames([...new Set(meant)], MAX_NAMES);
   return [
-    `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${instead}`,
+    `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${names ? `write instead: ${names}` : 'it matches nothing here'}`,
   ];
 }
 
@@ -269,28 +265,27 @@ export function nodeState(
 function ownCandidates(input: PlanInput): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
   const { name, finalizers, specFinalizers } = snapshot.namespace;
-  const entry = (finalizer: string, isInSpec: boolean): Candidate => ({
-    ...{ step: isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer', finalizer, node: '' },
-    ...{ type: isInSpec ? FINALIZE : NAMESPACE_TYPE, target: namespaceTarget(name) },
-    text: `if it is still there: remove ${finalizer} from the namespace's ${isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers'}`,
-  });
+  const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
+  const entry = (finalizer: string, isInSpec: boolean): Candidate => {
+    const type = isInSpec ? FINALIZE : NAMESPACE_TYPE;
+    const step = isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer';
+    const where = isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers';
+    const text = `if it is still there: remove ${finalizer} from the namespace's ${where}`;
+    const own = { step, finalizer, node: '', type, target: namespaceTarget(name), text } as const;
+    if (isLastEntry(own)) return own;
+    const known = knownAbout(input, finalizer);
+    const reason =
+      policy.mode === 'objects'
+        ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
+        : notNamed(input, finalizer, known);
+    return { ...own, known, leaves: leakOf(finalizer, NAMESPACE_TYPE), reason };
+  };
   const all = [
     ...finalizers.map((one) => entry(one, false)),
     ...specFinalizers.map((one) => entry(one, true)),
   ];
-  const foreign = all
-    .filter((one) => !isLastEntry(one))
-    .map((one): Candidate => {
-      const { finalizer } = one;
-      const known = knownAbout(input, finalizer);
-      const reason =
-        policy.mode === 'objects'
-          ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
-          : notNamed(input, finalizer, known);
-      return { ...one, known, leaves: leakOf(finalizer, NAMESPACE_TYPE), reason };
-    });
+  const foreign = all.filter((one) => !isLastEntry(one));
   if (policy.mode === 'objects') return foreign;
-  const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
   const moving = isNamed ? undefined : movingReason(diagnosis);
   const reason = foreign.every(isAllowed)
     ? moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`
@@ -299,22 +294,28 @@ function ownCandidates(input: PlanInput): Candidate[] {
 }
 
 /** Writes the plan for the log, before the first write: one line per action or refusal. */
-export function renderPlan(plan: ForcePlan): string[] {
-  const { name, uid } = plan.namespace;
-  const lines = [`Force plan for namespace ${name} (UID ${uid}), force-finalize: ${plan.mode}`];
-  if (plan.actions.length === 0) lines.push('  nothing will be changed');
-  plan.actions.forEach((action, index) => {
+export function renderPlan({
+  actions,
+  mode,
+  namespace: { name, uid },
+  refused,
+}: ForcePlan): string[] {
+  const lines = actions.flatMap((action, index) => {
     const { text, known, leaves } = action;
     const needs = isOnNamespace(action) ? 'namespace' : 'objects';
-    const mode = plan.mode === 'plan' ? ` [force-finalize: ${needs}]` : '';
-    lines.push(`  ${index + 1}. ${text}${mode}`);
-    if (known !== undefined) lines.push(`     it waits for: ${known}`);
-    if (leaves !== undefined) lines.push(`     may be left behind: ${leaves}`);
+    return [
+      `  ${index + 1}. ${text}${mode === 'plan' ? ` [force-finalize: ${needs}]` : ''}`,
+      ...(known ? [`     it waits for: ${known}`] : []),
+      ...(leaves ? [`     may be left behind: ${leaves}`] : []),
+    ];
   });
-  if (plan.refused.length > 0) lines.push('  refused:');
-  for (const { target, reason } of plan.refused) lines.push(`  - ${target}: ${reason}`);
-  if (plan.mode === 'plan') lines.push('  This is the plan only; nothing is changed.');
-  return lines;
+  return [
+    `Force plan for namespace ${name} (UID ${uid}), force-finalize: ${mode}`,
+    ...(actions.length > 0 ? lines : ['  nothing will be changed']),
+    ...(refused.length > 0 ? ['  refused:'] : []),
+    ...refused.map(({ target, reason }) => `  - ${target}: ${reason}`),
+    ...(mode === 'plan' ? ['  This is the plan only; nothing is changed.'] : []),
+  ];
 }
 
 /** Writes the plan for a report: all that mode `plan` says, and that of another mode before its first write. */

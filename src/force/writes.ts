@@ -49,12 +49,11 @@ export async function readTargets(
 ): Promise<Read<Target[]>> {
   const { api, signal, plan } = run;
   const { type, step } = action;
-  const isNeedy = (one: Target): boolean => needsWrite(run, action, one);
   if (isOnNamespace(action)) {
     const now = await checkNamespace(run);
     // Another namespace has the name: the intended one was deleted.
     if (!now.ok) return now.failure.kind === 'not-found' ? readOk([]) : now;
-    return readOk(now.value === undefined ? [] : [now.value].filter(isNeedy));
+    return readOk([now.value ?? []].flat().filter((one) => needsWrite(run, action, one)));
   }
   const place = plan.namespace.name;
   const parse = (object: JsonObject): Target => ({ ...objectFacts(object, type), object });
@@ -69,11 +68,9 @@ export async function readTargets(
   }
   // An extension API server may ignore the namespace and the selector, or list what no path can name.
   const isReal = (one: Target): boolean =>
-    one.namespace === place &&
-    one.uid !== '' &&
-    isPathSegment(one.name) &&
-    (name ?? one.name) === one.name;
-  return readOk(listed.value.kept.filter(isReal).filter(isNeedy));
+    one.namespace === place && one.uid !== '' && isPathSegment(one.name);
+  const meant = listed.value.kept.filter((one) => isReal(one) && (name ?? one.name) === one.name);
+  return readOk(meant.filter((one) => needsWrite(run, action, one)));
 }
 
 function needsWrite(run: Writing, { step, finalizer, node }: ForceAction, target: Target): boolean {

@@ -2,7 +2,6 @@ import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
 import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
-import type { Snapshot } from '../model/snapshot.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
@@ -20,12 +19,6 @@ interface Forced extends Waited {
   waited: NonNullable<Waited['waited']>;
 }
 
-interface Planned extends Forced {
-  plan: ForcePlan;
-}
-
-type Done = Awaited<ReturnType<typeof carryOut>>;
-
 /**
  * Forces all namespaces at the same time, within one budget. All plans are fresh, and made, logged and reported before
  * the first change. Returns the results of all namespaces.
@@ -35,10 +28,10 @@ export async function forceAll(
   run: Run,
   conclude: (results: NamespaceResult[]) => RunResult,
 ): Promise<NamespaceResult[]> {
-  const { clock, log, signal: cancelled } = run;
+  const { clock, inputs, log, signal: cancelled } = run;
   const results = all.map(({ result }) => result);
   const open = all.filter(isOpen);
-  if (!isActive(run.inputs.force) || open.length === 0 || cancelled.aborted) return results;
+  if (!isActive(inputs.force) || open.length === 0 || cancelled.aborted) return results;
   const startedAt = clock.now();
   const isDone = new AbortController();
   const isOver = new AbortController();
@@ -52,30 +45,30 @@ export async function forceAll(
   };
   const replaced = (changed: readonly NamespaceResult[]): NamespaceResult[] =>
     results.map((result) => changed.find(({ name }) => name === result.name) ?? result);
+  const forceOne = async (one: Forced, plan: ForcePlan): Promise<NamespaceResult> => {
+    const { follower } = one.waited;
+    const isDeletedBy = async (untilMs: number): Promise<boolean> => {
+      const until = AbortSignal.any([signal, follower.over]);
+      await clock.sleep(Math.max(0, untilMs - clock.now()), until);
+      return isGone(follower);
+    };
+    const done = await carryOut(plan, { ...bounded, startedAt, stopReason, isDeletedBy });
+    const hasChanged = done.hasWritten && done.outcome === undefined && !follower.ended;
+    // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
+    const [seen] = hasChanged && !signal.aborted ? await lookAgain([one], false, bounded) : [];
+    return resultAfter(one, done, signal.aborted ? undefined : seen, run);
+  };
   try {
-    const planned = await planAll(open, bounded);
-    for (const { plan } of planned) for (const line of renderPlan(plan)) log.line(line);
-    if (run.inputs.force.mode !== 'plan' && !signal.aborted) {
-      const told = planned.map(({ result, plan }) => ({ ...result, forced: recordPlan(plan) }));
+    const plans = await planAll(open, bounded);
+    for (const plan of plans) for (const line of renderPlan(plan)) log.line(line);
+    if (inputs.force.mode !== 'plan' && !signal.aborted) {
+      const told = plans.map((plan, at) => {
+        return { ...(open[at] as Forced).result, forced: recordPlan(plan) };
+      });
       await run.announce?.(conclude(replaced(told)));
     }
-    const done = await Promise.all(
-      planned.map(async ({ plan, waited: { follower } }) => {
-        const isDeletedBy = (untilMs: number) => isDeleted(follower, untilMs, bounded);
-        return carryOut(plan, { ...bounded, startedAt, stopReason, isDeletedBy });
-      }),
-    );
-    // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
-    const changed = planned.filter(({ waited: { follower } }, index) => {
-      const { hasWritten, outcome } = done[index] as Done;
-      return hasWritten && outcome === undefined && !follower.over.aborted;
-    });
-    const seen = signal.aborted ? [] : await lookAgain(changed, () => undefined, bounded);
-    const ended = planned.map((one, index) => {
-      const again = signal.aborted ? undefined : seen[changed.indexOf(one)];
-      return resultAfter(one, done[index] as Done, again, run);
-    });
-    return replaced(await Promise.all(ended));
+    const done = plans.map((plan, at) => forceOne(open[at] as Forced, plan));
+    return replaced(await Promise.all(done));
   } finally {
     isDone.abort();
   }
@@ -83,33 +76,31 @@ export async function forceAll(
 
 /** Without credentials, or an examination, nothing can be written. */
 function isOpen(one: Waited): one is Forced {
-  return (
-    one.waited?.follower.over.aborted === false &&
-    ['stuck', 'inconclusive', 'progressing'].includes(one.result.outcome) &&
-    one.waited.examinations.length > 0
-  );
+  const { result, waited } = one;
+  const isThere = ['stuck', 'inconclusive', 'progressing'].includes(result.outcome);
+  return isThere && waited?.follower.ended === undefined && !!waited?.examinations.length;
 }
 
-async function lookAgain(
-  some: readonly Forced[],
-  beforeOf: (one: Forced) => Snapshot | undefined,
-  run: Run,
-): Promise<Examination[]> {
-  const examined = some.map((one) => {
-    const { follower, target } = one.waited;
-    return { namespace: follower.last, before: beforeOf(one), baseline: target.baseline };
-  });
-  return some.length === 0 ? [] : examine(examined, EXAMINE_LIMIT_MS, run);
+function lastOf({ waited }: Forced): Examination {
+  return waited.examinations.at(-1) as Examination;
+}
+
+function lookAgain(some: readonly Forced[], isCompared: boolean, run: Run): Promise<Examination[]> {
+  const examined = some.map((one) => ({
+    namespace: one.waited.follower.last,
+    before: isCompared ? lastOf(one).snapshot : undefined,
+    baseline: one.waited.target.baseline,
+  }));
+  return examine(examined, EXAMINE_LIMIT_MS, run);
 }
 
 /**
  * Plans from fresh facts. A single examination does not show whether content is still being deleted; then the
  * namespace itself would not be finalized.
  */
-async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
+async function planAll(open: readonly Forced[], run: Run): Promise<ForcePlan[]> {
   const { api, clock, inputs, log, signal } = run;
   const policy = inputs.force as ActivePolicy;
-  const lastOf = ({ waited }: Forced) => waited.examinations.at(-1) as Examination;
   const last = open.map(lastOf);
   const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
   const isUnsure =
@@ -120,48 +111,38 @@ async function planAll(open: readonly Forced[], run: Run): Promise<Planned[]> {
     await clock.sleep(Math.max(0, readAt + COMPARE_MS - clock.now()), signal);
   }
   const isFresh = !isUnsure && clock.now() - readAt <= FRESH_MS;
-  const again = isFresh ? [] : await lookAgain(open, (one) => lastOf(one).snapshot, run);
+  const again = isFresh ? [] : await lookAgain(open, true, run);
   const { ownNamespace } = api.target;
-  return open.map((one, index) => {
-    const { snapshot, diagnosis } =
-      (signal.aborted ? undefined : again[index]) ?? (last[index] as Examination);
-    const startUid = one.result.uid;
-    return { ...one, plan: planForce({ snapshot, diagnosis, startUid, ownNamespace, policy }) };
+  return open.map(({ result }, index) => {
+    const seen = signal.aborted ? undefined : again[index];
+    const { snapshot, diagnosis } = seen ?? (last[index] as Examination);
+    return planForce({ snapshot, diagnosis, startUid: result.uid, ownNamespace, policy });
   });
 }
 
-/** Waits until this time without writing, and reports whether the namespace was deleted meanwhile. */
-async function isDeleted(
-  { ended, over }: Follower,
-  untilMs: number,
-  { clock, signal }: Run,
-): Promise<boolean> {
-  await clock.sleep(Math.max(0, untilMs - clock.now()), AbortSignal.any([signal, over]));
-  return over.aborted && 'event' in (await ended);
+function isGone({ ended }: Follower): boolean {
+  return ended !== undefined && 'event' in ended;
 }
 
-async function resultAfter(
-  { result, waited: { follower } }: Planned,
-  done: Done,
+function resultAfter(
+  { result, waited: { follower } }: Forced,
+  done: Awaited<ReturnType<typeof carryOut>>,
   seen: Examination | undefined,
   { clock, inputs, signal, startedAt }: Run,
-): Promise<NamespaceResult> {
-  const ended = follower.over.aborted ? await follower.ended : undefined;
+): NamespaceResult {
   // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
-  const isGone = done.outcome !== undefined || (done.hasWritten && ended && 'event' in ended);
-  const diagnosis = isGone ? result.diagnosis : (seen?.diagnosis ?? result.diagnosis);
+  const hasEnded = done.outcome !== undefined || (done.hasWritten && isGone(follower));
+  const diagnosis = hasEnded ? result.diagnosis : (seen?.diagnosis ?? result.diagnosis);
   const unchanged = signal.aborted ? 'cancelled' : diagnosis && outcomeOf(diagnosis);
-  const outcome = done.outcome ?? (isGone ? 'forced' : (unchanged ?? result.outcome));
+  const outcome = done.outcome ?? (hasEnded ? 'forced' : (unchanged ?? result.outcome));
+  const notInspected = [...(diagnosis?.notInspected ?? []), ...done.unread];
   return {
     ...result,
     outcome,
     verdict: verdictOf(outcome, inputs.policy),
-    elapsedMs: (ended?.at ?? clock.now()) - startedAt,
+    elapsedMs: (follower.ended?.at ?? clock.now()) - startedAt,
     conditions: follower.last.conditions,
-    diagnosis: diagnosis && {
-      ...diagnosis,
-      notInspected: [...diagnosis.notInspected, ...done.unread],
-    },
+    diagnosis: diagnosis && { ...diagnosis, notInspected },
     timeline: [...result.timeline, ...done.timeline].sort((a, b) => a.at.localeCompare(b.at)),
     forced: done.forced,
   };

@@ -5,7 +5,7 @@ import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.t
 import { apiVersionOf, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { ADMISSION } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
-import type { NamespaceFacts, ObjectFacts } from '../model/snapshot.ts';
+import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { MISTAKE } from '../observe/observe.ts';
@@ -15,17 +15,6 @@ import { causeText } from './progress.ts';
 import type { Existing, Run, Target } from './run.ts';
 
 const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
-
-/** The run, and the state of an ordered deletion in one namespace. */
-interface OrderedRun extends Run {
-  namespace: NamespaceFacts;
-  /** Deletions by the UID of the object. */
-  deletions: Map<string, Deletion>;
-  /** Logs an event and records it, once. */
-  note(event: string): void;
-  /** Returns the time until the deadline, in milliseconds; 0 if the run was cancelled. */
-  timeLeft(): number;
-}
 
 /**
  * Deletes the objects that need a running controller, inside these namespaces only: one group after the other, each until
@@ -42,151 +31,147 @@ export async function deleteInOrder(targets: readonly Existing[], run: Run): Pro
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
-  const timeLeft = (): number => (signal.aborted ? 0 : Math.max(0, deadline - clock.now()));
   return inParallel([...targets.entries()], ([index, target]) =>
-    deleteIn(target, seen[index] as Examination, timeLeft, run),
+    new OrderedDeletion(target, deadline, run).perform(seen[index] as Examination),
   );
 }
 
-async function deleteIn(
-  target: Existing,
-  { snapshot, diagnosis }: Examination,
-  timeLeft: () => number,
-  run: Run,
-): Promise<Target> {
-  const { namespace } = snapshot;
-  const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
-  if (mistake !== undefined) {
-    const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
-    return { ...target, refusal };
-  }
-  const timeline: TimelineEntry[] = [];
-  const deletions = new Map<string, Deletion>();
-  const note = (event: string): void => {
-    if (timeline.some((entry) => entry.event === event)) return;
-    run.log.line(`${namespace.name}: ${event}`);
-    timeline.push({ at: serverTimestamp(run), event });
-  };
-  for (const { command, why } of commandsFirst(snapshot, diagnosis))
-    note(`not done, because it is cluster-scoped: ${command} (${why})`);
-  for (const { command, why } of commandsElsewhere(snapshot))
-    note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
-  const steps = orderOf(snapshot);
-  if (steps.length === 0) note('no object in it has to be deleted first');
-  const ordered = { ...run, namespace, deletions, note, timeLeft };
-  for (const group of Map.groupBy(steps, (step) => step.place).values())
-    if (!(await deleteGroup(group, ordered))) break;
-  return { ...target, timeline, deletions: [...deletions.values()] };
+interface Listed {
+  type: ResourceType;
+  object: ObjectFacts;
 }
 
-/**
- * Requests the deletion of the objects of these steps until none is left, and reports whether the next group may follow.
- * A refused request is repeated, because a webhook may be restarting.
- */
-async function deleteGroup(steps: readonly OrderStep[], run: OrderedRun): Promise<boolean> {
-  const { clock, namespace, note, signal, timeLeft } = run;
-  const known = new Set<string>();
-  for (let pause = POLL_MS.first; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
-    const now = await readNamespace(namespace.name, run);
-    // Objects of a new namespace with this name must not be deleted.
-    if (now.ok && now.value?.uid !== namespace.uid) {
-      note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
-      return false;
+/** The ordered deletion inside one namespace. */
+class OrderedDeletion {
+  /** By the UID of the object. */
+  private readonly deletions = new Map<string, Deletion>();
+  private readonly timeline: TimelineEntry[] = [];
+  private readonly target: Existing;
+  private readonly deadline: number;
+  private readonly run: Run;
+
+  constructor(target: Existing, deadline: number, run: Run) {
+    this.target = target;
+    this.deadline = deadline;
+    this.run = run;
+  }
+
+  async perform({ snapshot, diagnosis }: Examination): Promise<Target> {
+    const { target, timeline } = this;
+    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
+    if (mistake !== undefined) {
+      const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
+      return { ...target, refusal };
     }
-    const left: ObjectFacts[] = [];
-    let forbidden = 0;
-    let isKnown = now.ok;
-    for (const step of steps) {
-      const there = await listObjects(step, run);
-      isKnown &&= there !== undefined;
-      const mine = (there ?? []).filter((one) => known.has(one.uid) || step.matches(one));
-      const fresh = mine.filter(({ uid }) => !known.has(uid));
-      const what = `${fresh.length} ${typeName(step.type)}`;
-      if (fresh.length > 0)
-        note(
-          known.size === 0
-            ? `first ${what}, because ${step.why}`
-            : `${what} were created again, and are deleted again: delete what creates them first`,
+    for (const { command, why } of commandsFirst(snapshot, diagnosis))
+      this.note(`not done, because it is cluster-scoped: ${command} (${why})`);
+    for (const { command, why } of commandsElsewhere(snapshot))
+      this.note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
+    const steps = orderOf(snapshot);
+    if (steps.length === 0) this.note('no object in it has to be deleted first');
+    for (const group of Map.groupBy(steps, (step) => step.place).values())
+      if (!(await this.deleteGroup(group))) break;
+    return { ...target, timeline, deletions: [...this.deletions.values()] };
+  }
+
+  /** Logs an event and records it, once. */
+  private note(event: string): void {
+    if (this.timeline.some((entry) => entry.event === event)) return;
+    this.run.log.line(`${this.target.name}: ${event}`);
+    this.timeline.push({ at: serverTimestamp(this.run), event });
+  }
+
+  /**
+   * Requests the deletion of the objects of these steps until none is left, and reports whether the next group may follow.
+   * A refused request is repeated, because a webhook may be restarting.
+   */
+  private async deleteGroup(steps: readonly OrderStep[]): Promise<boolean> {
+    const { clock, signal } = this.run;
+    let pause = POLL_MS.first;
+    for (let hadAny = false; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
+      const now = await readNamespace(this.target.name, this.run);
+      // Objects of a new namespace with this name must not be deleted.
+      if (now.ok && now.value?.uid !== this.target.first.uid) {
+        this.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
+        return false;
+      }
+      const looks = await inParallel(steps, (step) => this.list(step));
+      const left = looks.flatMap((look) => look ?? []);
+      const isRead = now.ok && looks.every((look) => look !== undefined);
+      if (left.length === 0 && (isRead || !hadAny)) {
+        if (hadAny) this.note('they were deleted');
+        return true;
+      }
+      for (const [index, { type, why }] of steps.entries()) {
+        const many = looks[index]?.length ?? 0;
+        if (!hadAny && many > 0) this.note(`first ${many} ${typeName(type)}, because ${why}`);
+      }
+      hadAny ||= left.length > 0;
+      const timeLeft = signal.aborted ? 0 : Math.max(0, this.deadline - clock.now());
+      if (timeLeft === 0) {
+        await this.explainRemaining(left.map(({ object }) => object));
+        return false;
+      }
+      const asked = left.filter(({ object }) => now.ok && object.deletionTimestamp === undefined);
+      const forbidden = await inParallel(asked, (one) => this.requestDeletion(one));
+      if (left.length > 0 && forbidden.filter(Boolean).length === left.length) {
+        this.note(
+          'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
         );
-      left.push(...mine);
-      const asked = mine.filter(({ deletionTimestamp }) => deletionTimestamp === undefined);
-      const isForbidden = (object: ObjectFacts) => requestObjectDeletion(object, step, run);
-      if (now.ok && timeLeft() > 0)
-        forbidden += (await inParallel(asked, isForbidden)).filter(Boolean).length;
+        return true;
+      }
+      await clock.sleep(Math.min(pause, timeLeft), signal);
     }
-    for (const { uid } of left) known.add(uid);
-    if (left.length === 0 && (isKnown || known.size === 0)) {
-      if (known.size > 0) note('they were deleted');
-      return true;
-    }
-    if (forbidden > 0 && forbidden === left.length) {
-      note(
-        'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
-      );
-      return true;
-    }
-    if (timeLeft() === 0) {
-      await explainRemaining(left, run);
-      return false;
-    }
-    await clock.sleep(Math.min(pause, timeLeft()), signal);
   }
-}
 
-/** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
-async function listObjects(
-  { type }: OrderStep,
-  { api, namespace, note, signal }: OrderedRun,
-): Promise<ObjectFacts[] | undefined> {
-  const path = collectionPath(type, namespace.name);
-  const begin = collectItems((item) => objectFacts(item, type));
-  const listed = await api.list(path, begin, { signal, metadataOnly: true });
-  if (listed.ok) return listed.value.kept;
-  if (!signal.aborted) note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
-  return undefined;
-}
-
-/** Requests the deletion of one object, and reports whether this identity lacks the permission. */
-async function requestObjectDeletion(
-  { name, uid }: ObjectFacts,
-  { type }: OrderStep,
-  { api, deletions, log, namespace, note, signal }: OrderedRun,
-): Promise<boolean> {
-  if (signal.aborted) return false;
-  const { kind } = type;
-  // The log has the deletion before it is sent, because the run may end before the answer arrives.
-  log.line(`${namespace.name}: deleting ${kind} ${name} (UID ${uid})`);
-  const entry = { apiVersion: apiVersionOf(type), kind, name, uid };
-  deletions.set(uid, { ...entry, result: 'deletion requested, without an answer' });
-  const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-  const path = objectPath(type, namespace.name, name);
-  // The next look repeats a deletion that failed.
-  const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
-  if (sent.ok) deletions.set(uid, { ...entry, result: 'deletion requested' });
-  else if (isDeletedOrReplaced(sent.failure)) deletions.set(uid, { ...entry, result: 'deleted' });
-  else if (!signal.aborted) {
-    const { kind: failure, message } = sent.failure;
-    deletions.set(uid, { ...entry, result: message });
-    note(`${kind} ${name} cannot be deleted: ${message}`);
-    // A webhook may accept a second request; a missing permission does not change.
-    return failure === 'forbidden' && !ADMISSION.test(message);
+  /** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
+  private async list({ type, matches }: OrderStep): Promise<Listed[] | undefined> {
+    const { api, signal } = this.run;
+    const begin = collectItems((item) => objectFacts(item, type));
+    const path = collectionPath(type, this.target.name);
+    const listed = await api.list(path, begin, { signal, metadataOnly: true });
+    if (listed.ok) return listed.value.kept.filter(matches).map((object) => ({ type, object }));
+    if (!signal.aborted)
+      this.note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
+    return undefined;
   }
-  return false;
-}
 
-/** Logs why objects remain, while their controller still runs and its log can be read. */
-async function explainRemaining(
-  [first, ...others]: readonly ObjectFacts[],
-  run: OrderedRun,
-): Promise<void> {
-  if (run.signal.aborted) return;
-  const more = others.length > 0 ? ` and ${others.length} more` : '';
-  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-  // The deletion of the namespace was not requested yet. The diagnosis treats it as requested, because it is
-  // about the objects.
-  const namespace = { ...run.namespace, deletionTimestamp: serverTimestamp(run) };
-  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, run);
-  const cause = seen && causeText(seen.diagnosis);
-  const why = cause === undefined ? '' : `: ${cause}`;
-  run.note(`${which} could not be deleted in time${why}; the teardown continues`);
+  /** Requests the deletion of one object, and reports whether this identity lacks the permission. */
+  private async requestDeletion({ type, object: { name, uid } }: Listed): Promise<boolean> {
+    const { api, log, signal } = this.run;
+    if (signal.aborted) return false;
+    const { kind } = type;
+    const answered = (result: string) =>
+      this.deletions.set(uid, { apiVersion: apiVersionOf(type), kind, name, uid, result });
+    // The log has the deletion before it is sent, because the run may end before the answer arrives.
+    log.line(`${this.target.name}: deleting ${kind} ${name} (UID ${uid})`);
+    answered('deletion requested, without an answer');
+    const options = { preconditions: { uid }, propagationPolicy: 'Background' };
+    const path = objectPath(type, this.target.name, name);
+    // The next look repeats a deletion that failed.
+    const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
+    if (sent.ok) answered('deletion requested');
+    else if (isDeletedOrReplaced(sent.failure)) answered('deleted');
+    else if (!signal.aborted) {
+      const { kind: failure, message } = sent.failure;
+      answered(message);
+      this.note(`${kind} ${name} cannot be deleted: ${message}`);
+      // A webhook may accept a second request; a missing permission does not change.
+      return failure === 'forbidden' && !ADMISSION.test(message);
+    }
+    return false;
+  }
+
+  /** Logs why objects remain, while their controller still runs and its log can be read. */
+  private async explainRemaining([first, ...others]: readonly ObjectFacts[]): Promise<void> {
+    if (this.run.signal.aborted) return;
+    const more = others.length > 0 ? ` and ${others.length} more` : '';
+    const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+    // Its deletion was not requested yet. The diagnosis treats it as requested, because it is about the objects.
+    const namespace = { ...this.target.first, deletionTimestamp: serverTimestamp(this.run) };
+    const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, this.run);
+    const cause = seen && causeText(seen.diagnosis);
+    const why = cause === undefined ? '' : `: ${cause}`;
+    this.note(`${which} could not be deleted in time${why}; the teardown continues`);
+  }
 }

@@ -3,8 +3,8 @@ import { type Clocks, formatClock, serverTimestamp, type TimelineEntry } from '.
 import { namespaceConditions } from '../model/conditions.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
-import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
+import type { Follower } from './follow.ts';
 
 /** Limit for the timeline, so that the report remains readable when a namespace changes often. */
 const MAX_TIMELINE = 50;
@@ -32,7 +32,15 @@ export function startProgress(
     log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${start.name}: ${text}`);
     record(text);
   };
-  const changed = (last: NamespaceFacts, trouble: ReadFailure | undefined): void => {
+  const changed = ({
+    ended,
+    last,
+    trouble,
+  }: Pick<Follower, 'ended' | 'last' | 'trouble'>): void => {
+    if (ended !== undefined) {
+      if ('event' in ended) note(ended.event);
+      return;
+    }
     const text =
       trouble === undefined
         ? describeRemaining(last)
@@ -42,7 +50,7 @@ export function startProgress(
     note(text);
   };
   record(describeStart(start));
-  changed(start, undefined);
+  changed({ last: start });
   return {
     changed,
     note,

@@ -61,16 +61,10 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
 }
 
 /** Logs what the gate works on. A gate that cannot start says only why. */
-export function logStart({
-  anchor,
-  api: { target },
-  cluster,
-  gateVersion,
-  log,
-  signal,
-}: Run): void {
+export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run): void {
+  const { context, server } = api.target;
   log.line(
-    `namespace-teardown-gate ${gateVersion} · ${target.server} (Kubernetes ${cluster.version}), context ${target.context}`,
+    `namespace-teardown-gate ${gateVersion} · ${server} (Kubernetes ${cluster.version}), context ${context}`,
   );
   if (anchor !== undefined || signal.aborted) return;
   log.warning(
@@ -103,40 +97,28 @@ export function resultOf(
   };
 }
 
-/** `leftOut`: namespaces that a limit excludes from the run. */
+/** `leftOut`: namespaces that a limit excludes from the run; they are not among the outcomes. */
 export function runResult(
   namespaces: NamespaceResult[],
   leftOut: NotInspected[],
   run: Run,
 ): RunResult {
-  const { clock, cluster, gateVersion, inputs, startedAt } = run;
-  const outcome = worstOfRun(namespaces, leftOut, run);
+  const { clock, cluster, gateVersion, inputs, signal, startedAt } = run;
+  const { forecast, policy, selector, terminating, timeoutMs } = inputs;
+  const outcomes = namespaces.map((one) => one.outcome);
+  if (leftOut.length > 0) outcomes.push('inconclusive');
+  // A selector without a match may be a typo, and it is unknown whether anything was deleted.
+  const isWholeCluster = terminating?.forMs === 0 && selector === '';
+  const none = signal.aborted ? 'cancelled' : isWholeCluster ? 'deleted' : 'not-found';
+  const outcome = outcomes.length > 0 ? worstOutcome(outcomes, policy) : none;
   // Leftovers may fail a run although all namespaces were deleted.
-  const isFailed = namespaces.some((one) => one.verdict === 'fail');
+  const isFailed = namespaces.some(({ verdict }) => verdict === 'fail');
   return {
-    kind: inputs.forecast ? 'forecast' : 'teardown',
-    ...{ gateVersion, cluster, outcome, namespaces },
+    kind: forecast ? 'forecast' : 'teardown',
+    ...{ gateVersion, cluster, outcome, namespaces, timeoutMs },
     finishedAt: serverTimestamp(run),
     elapsedMs: clock.now() - startedAt,
-    timeoutMs: inputs.timeoutMs,
-    verdict: isFailed ? 'fail' : verdictOf(outcome, inputs.policy),
-    ...(leftOut.length === 0 ? {} : { leftOut }),
+    verdict: isFailed ? 'fail' : verdictOf(outcome, policy),
+    ...(leftOut.length > 0 && { leftOut }),
   };
-}
-
-/** Returns the worst outcome. Namespaces that a limit excluded are not among the outcomes. */
-function worstOfRun(
-  namespaces: readonly NamespaceResult[],
-  leftOut: readonly NotInspected[],
-  { inputs, signal }: Run,
-): Outcome {
-  if (namespaces.length > 0) {
-    const outcomes = namespaces.map(({ outcome }) => outcome);
-    const unseen = leftOut.length > 0 ? ['inconclusive' as const] : [];
-    return worstOutcome([...outcomes, ...unseen], inputs.policy);
-  }
-  if (signal.aborted) return 'cancelled';
-  // A selector without a match may be a typo, and it is unknown whether anything was deleted.
-  const isWholeCluster = inputs.terminating?.forMs === 0 && inputs.selector === '';
-  return isWholeCluster ? 'deleted' : 'not-found';
 }

@@ -11,7 +11,7 @@ import {
   examine,
   isProvenPermanent,
 } from './examine.ts';
-import { allOver, type Follower, follow } from './follow.ts';
+import { type Follower, Following } from './follow.ts';
 import { causeText, describeStart, type Progress, startProgress } from './progress.ts';
 import { type Existing, type Run, resultOf, type Target } from './run.ts';
 
@@ -34,8 +34,8 @@ export interface Waited {
 const LATE_MS = 5_000;
 
 /**
- * Waits for all namespaces at the same time and examines them together. A namespace that is deleted gets its
- * result without the others. Those that remain are followed further, until the signal aborts.
+ * Waits for all namespaces at the same time and examines them together. Those that remain are followed further, until
+ * the signal aborts.
  */
 export async function waitForAll(
   targets: readonly Target[],
@@ -44,16 +44,13 @@ export async function waitForAll(
 ): Promise<Waited[]> {
   const settled = new Map(targets.map((target) => [target, settledResult(target, run)]));
   const open = targets.filter((target) => settled.get(target) === undefined) as Existing[];
-  const cases = startFollowing(open, run, signal);
-  if (cases.length > 0) await waitFor(cases, run);
-  const waits = new Map(cases.map((one) => [one.target.name, one]));
-  return Promise.all(
-    targets.map(async (target): Promise<Waited> => {
-      const waited = waits.get(target.name);
-      const result = settled.get(target) ?? (await resultAfter(waited as Case, run));
-      return waited === undefined ? { target, result } : { target: waited.target, result, waited };
-    }),
-  );
+  const waits = open.length === 0 ? [] : await waitFor(open, run, signal);
+  return targets.map((target): Waited => {
+    const result = settled.get(target);
+    if (result !== undefined) return { target, result };
+    const waited = waits[open.indexOf(target as Existing)] as Case;
+    return { target: waited.target, result: resultAfter(waited, run), waited };
+  });
 }
 
 /** Returns the result if it is already known. */
@@ -67,40 +64,41 @@ function settledResult(target: Target, run: Run): NamespaceResult | undefined {
   return settled('not-terminating', `it exists and its deletion ${why}`);
 }
 
-function startFollowing(targets: readonly Existing[], run: Run, signal: AbortSignal): Case[] {
-  const { inputs, log } = run;
-  const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
-  const started = targets.map((target) => {
-    const { name, first, timeline } = target;
-    log.line(`${name}: ${describeStart(first)}${wait}`);
-    const progress = startProgress(first, run, timeline);
-    return { target, first, progress, onChange: progress.changed };
-  });
-  const idle = inputs.timeoutMs === 0 && !isActive(inputs.force);
-  const followers = follow(started, { ...run, signal, idle });
-  return started.map(({ target, progress }, index) => {
-    const follower = followers[index] as Follower;
-    void follower.ended.then((ended) => 'event' in ended && progress.note(ended.event));
-    return { target, follower, progress, examinations: [] };
-  });
-}
-
 /** Waits until all are deleted or the timeout is over, and examines meanwhile. */
-async function waitFor(cases: readonly Case[], run: Run): Promise<void> {
-  const { clock, inputs, startedAt } = run;
-  const over = allOver(cases.map(({ follower }) => follower));
+async function waitFor(
+  targets: readonly Existing[],
+  run: Run,
+  signal: AbortSignal,
+): Promise<Case[]> {
+  const { clock, inputs, log, startedAt } = run;
+  const wait = inputs.timeoutMs === 0 ? '' : `, waiting up to ${formatDuration(inputs.timeoutMs)}`;
+  const progress = new Map(
+    targets.map(({ name, first, timeline }) => {
+      log.line(`${name}: ${describeStart(first)}${wait}`);
+      return [name, startProgress(first, run, timeline)];
+    }),
+  );
+  const idle = inputs.timeoutMs === 0 && !isActive(inputs.force);
+  const onChange = (one: Follower): void => progress.get(one.name)?.changed(one);
+  const firsts = targets.map(({ first }) => first);
+  const following = new Following(firsts, { ...run, signal, idle, onChange });
+  const { over } = following;
+  const cases = targets.map((target, index): Case => {
+    const follower = following.followers[index] as Follower;
+    return { target, follower, progress: progress.get(target.name) as Progress, examinations: [] };
+  });
   const early = readEarlyBaselines(cases, run, over);
   const deadline = startedAt + inputs.timeoutMs;
   const permanent = new Set<Case>();
   for (const at of [...examinationTimes(inputs, startedAt), deadline]) {
     await clock.sleep(Math.max(0, at - clock.now()), over);
-    const open = cases.filter((one) => !permanent.has(one) && !one.follower.over.aborted);
-    if (open.length === 0) return;
+    const open = cases.filter((one) => !permanent.has(one) && one.follower.ended === undefined);
+    if (open.length === 0) break;
     await early;
     const untilMs = at === deadline ? Number.POSITIVE_INFINITY : deadline + LATE_MS;
     const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
     if (limitMs > 0) await examineAll(open, limitMs, over, run);
-    if (at === deadline) return;
+    if (at === deadline) break;
     for (const one of open) {
       const last = one.examinations.at(-1);
       const cause = last && causeText(last.diagnosis);
@@ -110,6 +108,8 @@ async function waitFor(cases: readonly Case[], run: Run): Promise<void> {
       permanent.add(one);
     }
   }
+  await following.confirm();
+  return cases;
 }
 
 /** Age up to which a deletion may still have its workloads. */
@@ -150,7 +150,7 @@ async function examineAll(
   );
   open.forEach(({ follower, examinations }, index) => {
     // The namespace was deleted during the reads, so the snapshot is a mixture of two states.
-    if (!follower.over.aborted) examinations.push(found[index] as Examination);
+    if (follower.ended === undefined) examinations.push(found[index] as Examination);
   });
 }
 
@@ -173,35 +173,26 @@ function lastSeen(
 }
 
 /** Builds the result of a namespace from what was observed. */
-async function resultAfter(one: Case, run: Run): Promise<NamespaceResult> {
-  const { target, follower, progress, examinations } = one;
-  if (!follower.over.aborted) await follower.confirm();
-  const ended = follower.over.aborted ? await follower.ended : undefined;
-  const { trouble: failure } = follower;
-  const last = failure === undefined ? examinations.at(-1) : lastSeen(examinations, failure);
-  const finish = (outcome: Outcome, event: string): NamespaceResult => ({
-    ...resultOf(target, follower.last, outcome, event, run),
+function resultAfter(
+  { target, follower, progress, examinations }: Case,
+  run: Run,
+): NamespaceResult {
+  const { ended, last: facts, trouble } = follower;
+  const last = trouble === undefined ? examinations.at(-1) : lastSeen(examinations, trouble);
+  const finish = (outcome: Outcome, event: string, seen = last): NamespaceResult => ({
+    ...resultOf(target, facts, outcome, event, run),
     elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,
     timeline: progress.end(event),
-    ...(last === undefined || outcome === 'deleted' || outcome === 'recreated'
-      ? {}
-      : { diagnosis: last.diagnosis, examination: last.cost }),
+    ...(seen && { diagnosis: seen.diagnosis, examination: seen.cost }),
   });
-  switch (ended?.how) {
-    case 'refused':
-    case undefined: {
-      if (failure?.kind === 'unauthorized') {
-        const why = `its credentials ended, so the gate could read nothing more: ${failure.message}`;
-        return finish('inconclusive', why);
-      }
-      if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
-      const outcome = outcomeOf(last.diagnosis);
-      return finish(outcome, `still there: ${outcome}`);
-    }
-    case 'deleted':
-    case 'recreated':
-      return finish(ended.how, ended.event);
-    case 'stopped':
-      return finish('cancelled', 'the run was cancelled');
+  if (ended?.how === 'stopped') return finish('cancelled', 'the run was cancelled');
+  if (ended !== undefined && 'event' in ended)
+    return { ...finish(ended.how, ended.event), diagnosis: undefined, examination: undefined };
+  if (trouble?.kind === 'unauthorized') {
+    const why = `its credentials ended, so the gate could read nothing more: ${trouble.message}`;
+    return finish('inconclusive', why);
   }
+  if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
+  const outcome = outcomeOf(last.diagnosis);
+  return finish(outcome, `still there: ${outcome}`);
 }

@@ -188,7 +188,8 @@ export class FakeCluster implements KubernetesApi {
     if (this.watchMode !== 'fed') return;
     for (const { onEvent, fieldSelector } of [...this.#watchers]) {
       const name = stringAt(event.object, 'metadata', 'name');
-      if (fieldSelector === `metadata.name=${name}`) onEvent(structuredClone(event));
+      if ([undefined, `metadata.name=${name}`].includes(fieldSelector))
+        onEvent(structuredClone(event));
     }
   }
 

@@ -103,9 +103,9 @@ test.each([
 describe('Progress', () => {
   test('has one line per change, with the time since the start', () => {
     const { lines, at } = watch();
-    at(5_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
-    at(6_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
-    at(65_000).changed(left(remaining('pods. has 1 resource instances')), undefined);
+    at(5_000).changed({ last: left(remaining('pods. has 2 resource instances')) });
+    at(6_000).changed({ last: left(remaining('pods. has 2 resource instances')) });
+    at(65_000).changed({ last: left(remaining('pods. has 1 resource instances')) });
     expect(lines).toEqual([
       '   0:05  preview-7: 2 objects left (2 pods)',
       '   1:05  preview-7: 1 object left (1 pods)',
@@ -115,9 +115,9 @@ describe('Progress', () => {
   test('reports a read failure once, and continues after it', () => {
     const { lines, at } = watch();
     const trouble = failureOf({ kind: 'network', message: 'connection refused' });
-    at(1_000).changed(namespaceFacts(), trouble);
-    at(2_000).changed(namespaceFacts(), trouble);
-    at(3_000).changed(left(remaining('pods. has 2 resource instances')), undefined);
+    at(1_000).changed({ last: namespaceFacts(), trouble });
+    at(2_000).changed({ last: namespaceFacts(), trouble });
+    at(3_000).changed({ last: left(remaining('pods. has 2 resource instances')) });
     expect(lines).toEqual([
       expect.stringContaining('which does not mean that it was deleted: connection refused'),
       expect.stringContaining('2 objects left'),
