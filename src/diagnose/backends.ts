@@ -1,14 +1,14 @@
 import { upperFirst } from '../base/text.ts';
-import { OUT_OF_MEMORY } from '../model/facts/workloads.ts';
-import type { Remedy, Subject } from '../model/finding.ts';
+import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
-import { type Actor, actorsOf, actorText, isEndingNamespace, WORKLOAD_SOURCES } from './actors.ts';
+import { type Actor, actorsOf, actorText, isEndingNamespace } from './actors.ts';
 import {
   kubectl,
   lookRemedy,
   objectArgs,
+  podRemedies,
   preventionRemedies,
-  showObjectRemedy,
+  scaleUpRemedy,
   withRole,
 } from './commands.ts';
 import {
@@ -22,18 +22,16 @@ import {
   willBeDeleted,
 } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
-import { identifiesProgram } from './owner/names.ts';
 
 /** The backend of a Service that the API server calls: for a webhook, a conversion or an extension API. */
 export interface Backend {
-  service: ServiceRef;
   /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
   isDead: boolean | undefined;
   /** The way in which a call fails, if an error or the objects that were read show it. */
   failure: CallFailure;
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
-  actor: Actor | undefined;
+  actor?: Actor;
   /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
   isLost: boolean;
   /** Its namespace does not exist: what names the Service was left behind. */
@@ -42,57 +40,44 @@ export interface Backend {
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. */
 export function backendOf(context: Context, service: ServiceRef, said?: CallFailure): Backend {
+  const { cluster, places } = context.now;
   const { namespace } = service;
-  const state = stateOf(context, service, said);
-  const isHere = isInside(context, namespace);
-  const isEnding = !isHere && isEndingNamespace(context, namespace) && state.isDead !== false;
-  return {
-    ...{ service, actor: undefined, failure: state.isDead === false ? 'other' : 'no-endpoints' },
-    ...state,
-    ...(said && { failure: said }),
-    text: isEnding ? `${state.text}, and whose namespace is being deleted` : state.text,
-    isLost: isHere || isEnding || willBeDeleted(context, namespace),
-  };
-}
-
-function stateOf(
-  context: Context,
-  service: ServiceRef,
-  said: CallFailure = 'other',
-): Pick<Backend, 'isDead' | 'text'> & Partial<Backend> {
-  const { now } = context;
-  const { namespace } = service;
-  const unread = { isDead: undefined, text: `which ${SAYS[said]}` };
+  const isHere = isInside(context, namespace) || willBeDeleted(context, namespace);
+  const isEnding = !isHere && isEndingNamespace(context, namespace);
+  const dead = (text: string, failure: CallFailure, more: Partial<Backend> = {}): Backend => ({
+    isDead: true,
+    text: isEnding ? `${text}, and whose namespace is being deleted` : text,
+    failure: said ?? failure,
+    isLost: isHere || isEnding,
+    ...more,
+  });
+  const unread = dead(`which ${SAYS[said ?? 'other']}`, 'no-endpoints', { isDead: undefined });
   if (willBeDeleted(context, namespace)) {
-    return { isDead: true, text: `which ${fateText(context, namespace)}` };
+    return dead(`which ${fateText(context, namespace)}`, 'no-endpoints');
   }
-  if (now.places[namespace]?.services?.ok !== true) return unread;
+  const { services, pods } = places[namespace] ?? {};
+  if (services?.ok !== true) return unread;
   const selector = selectorOf(context, service);
   if (selector === undefined) {
-    const gone = { isDead: true, failure: 'service-not-found' } as const;
-    const all = now.cluster.namespaces;
-    const isLeftOver = all?.ok === true && all.value.every(({ name }) => name !== namespace);
-    return isLeftOver
-      ? { ...gone, text: 'whose namespace does not exist', isLeftOver }
-      : { ...gone, text: `which ${SAYS[gone.failure]}` };
+    const all = cluster.namespaces;
+    return all?.ok === true && all.value.every(({ name }) => name !== namespace)
+      ? dead('whose namespace does not exist', 'service-not-found', { isLeftOver: true })
+      : dead(`which ${SAYS['service-not-found']}`, 'service-not-found');
   }
   if (Object.keys(selector).length === 0) return unread;
   const actors = actorsBehind(context, service);
-  if (actors.some(({ ready }) => ready > 0)) return { ...unread, isDead: false };
-  if (now.places[namespace]?.pods?.ok !== true) return unread;
-  const actor = actors.find(({ isGone }) => !isGone);
-  if (actor === undefined) {
-    const isKnown = WORKLOAD_SOURCES.every(
-      (key) => now.cluster[key]?.ok ?? key === 'otherWorkloads',
-    );
-    const none = isKnown ? ', and no workload creates the pods that it selects' : '';
-    return { isDead: true, text: `which has no ready endpoints${none}` };
+  if (actors.some(({ ready }) => ready > 0)) {
+    const text = `which ${SAYS[said ?? 'other']}`;
+    return { isDead: false, text, failure: said ?? 'other', isLost: isHere };
   }
+  if (pods?.ok !== true) return unread;
+  const actor = actors.find(({ isGone }) => !isGone);
+  if (actor === undefined) return dead(`which ${SAYS['no-endpoints']}`, 'no-endpoints');
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
   const why = trouble === undefined ? '' : ` (${shortQuote(trouble)})`;
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
-  return { isDead: true, text: `whose ${actorText(actor)} ${state}`, actor };
+  return dead(`whose ${actorText(actor)} ${state}`, 'no-endpoints', { actor });
 }
 
 function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
@@ -110,7 +95,7 @@ export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
 }
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
-export const HEALS = 'waiting namespaces are then deleted within 90 s';
+const HEALS = 'waiting namespaces are then deleted within 90 s';
 
 /** What the fault of a call shows about the server. */
 const SAYS: Record<CallFailure, string> = {
@@ -127,28 +112,24 @@ const SAYS: Record<CallFailure, string> = {
   other: 'does not respond as expected',
 };
 
-/** The object that tells the API server which server to call. */
-export interface Endpoint {
-  object: Pick<Subject, 'kind' | 'name'>;
-  /** The field with the CA: "spec.caBundle of APIService v1.a". */
-  caBundle: string;
-  /** The annotation by which cert-manager's cainjector writes that field, as `KEY=VALUE`. */
-  caInjection?: string | undefined;
-}
+/** The fix, where "respond as the API server expects" says too little. */
+const FIXES: Partial<Record<CallFailure, string>> = {
+  certificate: 'have a certificate that a CA of the caBundle signed, or put its CA there',
+  'certificate-expired': 'have a certificate that is valid now',
+  timeout:
+    'answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection',
+};
 
 /** A call of the API server to a server of somebody else: an extension API, a conversion, a webhook. */
-interface Call {
+interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
   /** Undefined: a server at a URL, or none. */
   service: ServiceRef | undefined;
   failure?: CallFailure | undefined;
-  endpoint: Endpoint;
   /** Writes the message of the finding. */
   says: (server: string) => string;
-  /** Ends the calls: next time `before` the namespace is deleted, `late` in this deletion, or at any time. */
+  /** Ends the calls; `text` begins in lower case. */
   stop: {
-    before: string;
-    late: string;
-    end: string;
+    text: string;
     command: string;
     risk: string;
     /** The command changes how stored objects are read. Software that was lost is then better installed again. */
@@ -161,140 +142,61 @@ interface Call {
 }
 
 /**
- * Returns the finding that a server does not answer the API server. It is tied to the namespace of the backend, which
- * stays until the backend answers, and to the workload that would serve it.
+ * Returns the finding that a server does not answer the API server. A backend in a namespace that is being deleted cannot be
+ * restored: the calls have to end.
  */
-export function unansweredCall(
-  context: Context,
-  call: Call & Omit<RuleResult, 'message' | 'remedies'>,
-): RuleResult {
-  const { service, failure, endpoint, says, stop, fix, or, ...finding } = call;
-  const backend = service === undefined ? undefined : backendOf(context, service, failure);
-  const server =
-    backend === undefined
-      ? `a server that ${SAYS[failure ?? 'other']}`
-      : `${serviceText(backend.service)}, ${backend.text}`;
-  const isHere = backend?.isLost === true && isInside(context, backend.service.namespace);
+export function unansweredCall(context: Context, call: Call): RuleResult {
+  const { service, failure, says, stop, fix, or = [], ...finding } = call;
+  const { text, changesObjects = false, ...how } = stop;
+  const backend = service && backendOf(context, service, failure);
+  const server = backend
+    ? `${serviceText(service)}, ${backend.text}`
+    : `a server that ${SAYS[failure ?? 'other']}`;
+  const end = withRole('now', { text: upperFirst(text), ...how });
+  const remedies = backend?.isLost
+    ? preventionRemedies(context, `${text} before the namespace that serves it`, how, [end, ...or])
+    : backend?.isLeftOver && !changesObjects
+      ? [end, ...or]
+      : [
+          ...(fix ?? backendRemedies(context, service, failure)),
+          ...or,
+          { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
+        ];
   return {
     ...finding,
     message: says(server),
     servedBy: backend?.actor && actorText(backend.actor),
-    waitsForNamespace: isHere,
-    remedies: remediesOf(context, call, backend),
+    waitsForNamespace: isInside(context, service?.namespace),
+    remedies,
   };
-}
-
-/**
- * A backend inside the namespace cannot be restored, nor one in another namespace that is being deleted or does not exist:
- * the calls have to end.
- */
-function remediesOf(
-  context: Context,
-  { failure, endpoint, stop, fix, or = [] }: Call,
-  backend: Backend | undefined,
-): Remedy[] {
-  const { before, late, end, changesObjects = false, ...how } = stop;
-  if (backend?.isLost === true) {
-    const now = withRole('now', { text: late, ...how });
-    return preventionRemedies(context, before, how, [now, ...or]);
-  }
-  if (backend?.isLeftOver === true && !changesObjects) {
-    const install = withRole('or', { text: 'If this software is still needed, install it again' });
-    return [withRole('now', { text: upperFirst(end), ...how }), ...or, install];
-  }
-  return [
-    ...(fix ?? backendRemedies(context, backend, endpoint, failure)),
-    ...or,
-    withRole('or', { text: `If this software was removed for good, ${end}`, ...how }),
-  ];
-}
-
-/** Returns who may undo a change of the replicas: the controller of the workload, or the program that has set them. */
-export function undoneText({ owner, scaledBy }: Actor): string {
-  const manager = scaledBy?.manager ?? '';
-  const scaler = owner
-    ? `${owner.kind} ${owner.name} controls it`
-    : manager !== '' &&
-      identifiesProgram(manager) &&
-      `field manager "${manager}" has set its replicas`;
-  return scaler
-    ? `. ${upperFirst(scaler)} and may set that back: then change the replicas there, for example in Git`
-    : '';
 }
 
 /** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
 export function backendRemedies(
   context: Context,
-  backend: Backend | undefined,
-  endpoint: Endpoint,
-  failure: CallFailure = backend?.failure ?? 'other',
+  service: ServiceRef | undefined,
+  said?: CallFailure,
 ): Remedy[] {
-  const { actor, isDead, isLeftOver, service } = backend ?? {};
-  const place = service && serviceText(service);
-  if (actor !== undefined) return startRemedies(actor, `, which is behind ${place}`);
-  if (service !== undefined && isDead) {
-    const see = kubectl('get', 'all', '-n', service.namespace);
-    const look = lookRemedy(`See what is left in namespace ${service.namespace}`, see);
-    const install = `Install the software behind ${place} again; ${HEALS}`;
-    return [withRole('now', { text: install }), ...(isLeftOver ? [] : [look])];
+  const {
+    actor,
+    isDead,
+    failure = said ?? 'other',
+  } = (service && backendOf(context, service, said)) ?? {};
+  const place = service ? `the backend of ${serviceText(service)}` : 'that server';
+  if (actor !== undefined) {
+    const then = `it is ${place}, and ${HEALS}`;
+    return actor.wanted === 0
+      ? [scaleUpRemedy(actor, then)]
+      : podRemedies(actor, actorText(actor), then);
   }
-  const { caBundle, caInjection } = endpoint;
-  const injector = actorsOf(context).find(
-    ({ isGone, ready, programs }) =>
-      !isGone && ready === 0 && programs.some((name) => CA_INJECTOR.test(name)),
-  );
-  if (failure === 'certificate' && caInjection !== undefined && injector !== undefined) {
-    const writes = `annotation ${caInjection} makes it write the CA into ${caBundle}`;
-    return startRemedies(injector, `: ${writes}`);
-  }
-  const server = place === undefined ? 'that server' : `the backend of ${place}`;
-  const { kind, name } = endpoint.object;
-  if (failure === 'certificate') {
-    const write =
-      caInjection === undefined
-        ? `Put the CA that signed the certificate of ${server} into ${caBundle}`
-        : `Find out why cert-manager's cainjector has not written the right CA into ${caBundle}, which annotation ${caInjection} asks for`;
-    return [
-      withRole('now', { text: `${write}; ${HEALS}` }),
-      showObjectRemedy(`See the caBundle in ${kind} ${name}`, endpoint.object),
-    ];
-  }
-  const fixes: Partial<Record<CallFailure, string>> = {
-    'certificate-expired': `Renew the certificate of ${server}`,
-    timeout: `Let ${server} answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection`,
-  };
-  const text = `${fixes[failure] ?? `Let ${server} respond as the API server expects`}; ${HEALS}`;
-  if (service === undefined) return [withRole('now', { text })];
-  const see = kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
-  return [withRole('now', { text }), lookRemedy(`See the ports and endpoints of ${place}`, see)];
-}
-
-const CA_INJECTOR = /^(?:[\w-]+-)?cainjector$/;
-
-/** Returns what makes a workload run again; `why` follows its name. */
-function startRemedies(actor: Actor, why: string): Remedy[] {
-  const who = actorText(actor);
-  if (actor.wanted === 0 && isScalable(actor)) {
-    const text = `Scale ${who} up${why}; ${HEALS}${undoneText(actor)}`;
-    return [
-      withRole('now', { text, command: kubectl('scale', ...objectArgs(actor), '--replicas=1') }),
-    ];
-  }
-  const fix = memoryFix(actor, who) ?? `Make ${who} ready`;
-  const see = kubectl('describe', ...objectArgs(actor));
-  return [
-    withRole('now', { text: `${fix}${why}; ${HEALS}` }),
-    lookRemedy(`See what keeps ${who} from being ready`, see),
-  ];
-}
-
-/** Returns the fix for a workload whose containers exceed their memory limit; undefined if none did. */
-export function memoryFix({ pods }: Pick<Actor, 'pods'>, who: string): string | undefined {
-  const troubles = pods.flatMap((pod) => pod.troubles);
-  const isKilled = troubles.some((trouble) => trouble.includes(OUT_OF_MEMORY));
-  return isKilled ? `Raise the memory limit of ${who}` : undefined;
-}
-
-function isScalable({ kind }: Actor): boolean {
-  return ['Deployment', 'StatefulSet', 'ReplicaSet'].includes(kind);
+  const text =
+    service && isDead
+      ? `Install the software behind ${serviceText(service)} again`
+      : `Let ${place} ${FIXES[failure] ?? 'respond as the API server expects'}`;
+  const fix = withRole('now', { text: `${text}; ${HEALS}` });
+  if (service === undefined) return [fix];
+  const see = isDead
+    ? kubectl('get', 'all', '-n', service.namespace)
+    : kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
+  return [fix, lookRemedy(`See what is behind ${serviceText(service)}`, see)];
 }

@@ -1,7 +1,10 @@
 import { shellQuote, upperFirst } from '../base/text.ts';
+import { OUT_OF_MEMORY } from '../model/facts/workloads.ts';
 import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
+import { type Actor, actorText } from './actors.ts';
 import type { Context } from './context.ts';
+import { identifiesProgram } from './owner/names.ts';
 
 /** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */
 export function kubectl(...words: string[]): string {
@@ -85,12 +88,8 @@ export function permissionRemedy(
 }
 
 /** Returns the remedy that shows the whole object. */
-export function showObjectRemedy(
-  text: string,
-  object: Parameters<typeof objectArgs>[0],
-  type?: string,
-): Remedy {
-  return lookRemedy(text, kubectl('get', ...objectArgs(object, type), '-o', 'yaml'));
+export function showObjectRemedy(text: string, object: Parameters<typeof objectArgs>[0]): Remedy {
+  return lookRemedy(text, kubectl('get', ...objectArgs(object), '-o', 'yaml'));
 }
 
 /**
@@ -107,4 +106,62 @@ export function preventionRemedies(
   if (forecast !== undefined) return [withRole('now', remedy)];
   // The same command twice would fail the second time.
   return [withRole('next', late.length === 0 ? remedy : { text: remedy.text }), ...late];
+}
+
+/** Returns the remedy that gives a workload without pods its pods back. `then`: what happens next. */
+export function scaleUpRemedy(actor: Actor, then: string): Remedy {
+  const { apiVersion, kind, nodeSelector, owner, scaledBy } = actor;
+  const who = actorText(actor);
+  const target = objectArgs(actor);
+  if (kind === 'Job' || kind === 'CronJob') {
+    const command = patchCommand(target, [{ op: 'replace', path: '/spec/suspend', value: false }]);
+    return withRole('now', { text: `Resume ${who}; ${then}`, command });
+  }
+  if (kind === 'DaemonSet') {
+    const patch = { op: 'remove', path: '/spec/template/spec/nodeSelector' };
+    return withRole('now', {
+      text: `Let nodes take the pods of ${who} again; ${then}`,
+      ...(Object.keys(nodeSelector).length > 0 && {
+        command: patchCommand(target, [patch]),
+        risk: 'its pods start on every node that its tolerations allow',
+      }),
+    });
+  }
+  const { manager = '' } = scaledBy ?? {};
+  const scaler = owner
+    ? `${owner.kind} ${owner.name}`
+    : identifiesProgram(manager) && `Field manager "${manager}"`;
+  const undone = scaler
+    ? `. ${scaler} may set that back: then change the replicas there, for example in Git`
+    : '';
+  const [group] = apiVersion.split('/');
+  const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
+  const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
+  return withRole('now', { text: `Scale ${who} up; ${then}${undone}`, command });
+}
+
+/** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */
+export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
+  const { namespace, pods } = actor;
+  const has = (reason: string): boolean =>
+    pods.some(({ troubles }) => troubles.some((text) => text.includes(reason)));
+  const fix = has(OUT_OF_MEMORY)
+    ? `Raise the memory limit of ${who}`
+    : has('Image')
+      ? `Correct the image of ${who}, or the Secret by which it is pulled`
+      : `Fix what keeps ${who} from being ready`;
+  const crashed = has('CrashLoopBackOff') ? pods.find(({ ready }) => !ready) : undefined;
+  const log = ['--previous', '--all-containers', '--tail=50'];
+  return [
+    withRole('now', { text: `${fix}; ${then}` }),
+    crashed
+      ? lookRemedy(
+          `Read why ${who} crashed`,
+          kubectl('logs', `pod/${crashed.name}`, ...namespaceArgs(namespace), ...log),
+        )
+      : lookRemedy(
+          `See the state of ${actorText(actor)}`,
+          kubectl('describe', ...objectArgs(actor)),
+        ),
+  ];
 }

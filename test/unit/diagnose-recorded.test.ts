@@ -189,7 +189,7 @@ test('the controller of the owner may undo changes by hand, and is named', () =>
   const remedies = diagnose(now, before).findings.flatMap((finding) => finding.remedies);
 
   const wake = remedies.find(({ text }) => text.startsWith('Scale Deployment'));
-  expect(wake?.text).toMatch(/\. Subscription widgets controls it and may set that back/);
+  expect(wake?.text).toMatch(/\. Subscription widgets may set that back/);
 });
 
 test('a Lease with another name belongs to the program that wrote it', () => {

@@ -41,15 +41,6 @@ test('no command deletes all objects of a type outside of the namespace', () => 
   expect(count).toBeGreaterThan(100);
 });
 
-test('instead of a cluster-scoped object, the object of the namespace that leads to it is deleted', () => {
-  const now = rewound(readRecordedLook('S83'));
-  const { name } = now.namespace;
-  expect(commandsFor(now).filter((one) => one.includes('volumesnapshot'))).toContain(
-    `kubectl delete volumesnapshots.snapshot.storage.k8s.io --all -n ${name} --wait`,
-  );
-  expect(commandsFor(now).filter((one) => one.includes('volumesnapshotcontents'))).toEqual([]);
-});
-
 test('what a controller may run with is deleted by name, and after the objects of that controller', () => {
   const { now } = readRecordedForecast('S4');
   const [widgets] = now.content.filter(({ type }) => type.kind === 'Widget');

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
+import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
-import { escapeRemedies, restartCommands } from '../../src/diagnose/owner/remedies.ts';
+import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
 import { lostAgent } from '../../src/diagnose/owner/states.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
@@ -414,18 +414,6 @@ test('long texts of a status are cut where they are read', () => {
   const detail = objectDetail({ status: { message: long, lastError: long, conditions } });
   expect(detail.texts).toHaveLength(1);
   expect(JSON.stringify(detail).length).toBeLessThan(20_000);
-});
-
-test.each([
-  ['Deployment', 1],
-  ['StatefulSet', 1],
-  ['DaemonSet', 1],
-  ['CronJob', 0],
-  ['ReplicaSet', 0],
-])('kubectl can restart a %s: %i', (kind, count) => {
-  const { kind: _, ...one } = workloadFacts('apps/v1', 'Deployment')({ metadata: { name: 'a' } });
-  const actor = { ...one, kind, pods: [] } as unknown as Actor;
-  expect(restartCommands(contextOf(snapshot({})), actor)).toHaveLength(count);
 });
 
 test.each([

@@ -1,4 +1,3 @@
-import { upperFirst } from '../../base/text.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { Candidate, ObjectFacts, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
@@ -104,18 +103,12 @@ function unreachableWebhook(
   const ignoring = { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' };
   const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
   const quote = answer === undefined ? undefined : shortQuote(answer);
-  const end = `delete ${what}`;
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
     ...{ subject, quote },
     // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
-    endpoint: {
-      object: subject,
-      caBundle: `webhooks[${webhook?.index}].clientConfig.caBundle of ${what}`,
-      caInjection: webhook?.configuration.caInjection,
-    },
     says: (server) =>
       `cannot be called for ${request}: its webhook ${name} is served by ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [text, ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy}`] : [])],
@@ -127,9 +120,7 @@ function unreachableWebhook(
       }),
     ],
     stop: {
-      before: `${end} before the namespace that serves it`,
-      late: `${upperFirst(end)}: its Service is being deleted with its namespace, so it can no longer be called`,
-      end,
+      text: `delete ${what}`,
       command: kubectl('delete', ...objectArgs(subject)),
       risk: 'all its webhooks stop for the whole cluster',
     },

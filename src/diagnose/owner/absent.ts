@@ -2,7 +2,7 @@ import { lowerFirst } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, isAlive } from '../actors.ts';
-import { withoutPeriod, withRole } from '../commands.ts';
+import { scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
@@ -36,8 +36,6 @@ import {
   orderRemedies,
   resumeRemedy,
   sayingRemedy,
-  scaleUpRemedy,
-  statusRemedy,
 } from './remedies.ts';
 import { restrictionText } from './restrictions.ts';
 import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
@@ -200,7 +198,9 @@ export function unknownOwner(
   const facing = [
     ...pauseRemedies(context, held),
     ...restrictions,
-    ...(said === undefined ? [] : [statusRemedy(said.object, said.text)]),
+    ...(said === undefined
+      ? []
+      : [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]),
     ...(warned === undefined ? [] : [sayingRemedy(warned.source, warned.text)]),
   ];
   // The log of a controller that was ruled out does not name the object, and that of one outside cannot be read here.
@@ -250,7 +250,7 @@ export function unknownOwner(
 function wakeRemedies({ suspects, unread }: Ownership): Remedy[] {
   const [only, ...others] = suspects.filter(workloadExists);
   if (others.length > 0 || unread.length > 0 || only?.actor?.wanted !== 0) return [];
-  const { text, ...wake } = scaleUpRemedy(only.actor);
+  const { text, ...wake } = scaleUpRemedy(only.actor, 'it then removes the finalizer');
   return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${lowerFirst(text)}` }];
 }
 

@@ -5,7 +5,14 @@ import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult } from '../admission/refusals.ts';
-import { kubectl, objectArgs, showObjectRemedy, withRole } from '../commands.ts';
+import {
+  kubectl,
+  objectArgs,
+  podRemedies,
+  scaleUpRemedy,
+  showObjectRemedy,
+  withRole,
+} from '../commands.ts';
 import {
   type Context,
   definitionsOf,
@@ -46,12 +53,10 @@ import {
   installRemedy,
   logRemedies,
   orderRemedies,
-  podRemedies,
   removalAsFirstStep,
   restartRemedies,
   resumeRemedy,
-  scaleUpRemedy,
-  statusRemedy,
+  sayingRemedy,
 } from './remedies.ts';
 import { untriedAdmission } from './removal.ts';
 import { restrictionText } from './restrictions.ts';
@@ -233,7 +238,7 @@ function scaledToZero(owner: Signs): Found | undefined {
   const at = scaledBy?.time === undefined ? '' : ` at ${scaledBy.time}`;
   const by =
     scaledBy && `field manager "${scaledBy.manager}" set its replicas${at} (managedFields)`;
-  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor);
+  const wake = isGoing ? returnRemedy(owner) : scaleUpRemedy(actor, REMOVES);
   return {
     says: `${scaledToZeroText(actor)}${isGoing ? ', and is being deleted itself' : ''}`,
     remedies: isLost
@@ -355,8 +360,9 @@ function failing(owner: Signs): Found {
   const isTold = causes.length > 0 && (first === undefined || isAdmissionError(first.error));
   const quote = first && shortQuote(first.error.text);
   const escapes = escapeRemedies(held);
-  // What nobody here can resolve, as a refusal of a cloud.
-  const byHand = first?.error.kind === 'other' && !isTold ? removal : [];
+  // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
+  const isOutside = first?.error.kind === 'other' || first?.error.kind === 'not-found';
+  const byHand = isOutside && !isTold ? removal : [];
   const isOfLog = first?.source.startsWith('the log of ');
   // A text that quotes no answer of the API server need not be about a request.
   const fails =
@@ -691,7 +697,7 @@ function showsNoReason(owner: Signs): Found {
   const fix = isPart
     ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
     : said !== undefined && !goesOn(said.text)
-      ? [statusRemedy(said.object, said.text)]
+      ? [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]
       : limit !== undefined
         ? now(`Find out whether this keeps ${who} from acting: ${limit}`)
         : open !== undefined

@@ -1,6 +1,6 @@
 import type { Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
-import { type Endpoint, HEALS, unansweredCall } from '../backends.ts';
+import { unansweredCall } from '../backends.ts';
 import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
 import {
   apiVersionOf,
@@ -86,7 +86,7 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   return unansweredCall(context, {
-    ...{ ...common, failure, quote, service: api.service, endpoint: endpointOf(api) },
+    ...{ ...common, failure, quote, service: api.service },
     code: isDown ? 'apiservice-unavailable' : 'discovery-failed',
     says: (server) =>
       `${state}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
@@ -98,15 +98,6 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
 
 function apiServiceSubject(name: string): Subject {
   return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
-}
-
-/** Returns what an APIService tells the API server about its backend. */
-export function endpointOf({ name, caInjection }: ApiServiceFacts): Endpoint {
-  return {
-    object: { kind: 'APIService', name },
-    caBundle: `spec.caBundle of APIService ${name}`,
-    caInjection,
-  };
 }
 
 /** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
@@ -124,9 +115,7 @@ function failureOf({ available }: ApiServiceFacts): CallFailure {
 
 function removalOf({ group, name, version }: ApiServiceFacts) {
   return {
-    before: `delete APIService ${name} before its backend, or install the backend in a namespace that stays`,
-    late: `Delete APIService ${name}: its backend is being deleted with its namespace; ${HEALS}`,
-    end: `delete APIService ${name}; ${HEALS}`,
+    text: `delete APIService ${name}`,
     command: kubectl('delete', ...nameArgs('apiservice', name)),
     risk: `the API ${group}/${version} disappears for the whole cluster`,
   };

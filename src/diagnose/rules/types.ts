@@ -1,4 +1,3 @@
-import { upperFirst } from '../../base/text.ts';
 import { FINALIZE } from '../../model/facts/metadata.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
@@ -50,7 +49,6 @@ import {
 } from '../error-texts.ts';
 import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
-import { endpointOf } from './apis.ts';
 
 /**
  * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and types that the gate
@@ -196,8 +194,8 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
 function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group);
-  const backend = server && backendOf(context, server.service);
-  const served = backend ? `; its API is served by ${serviceText(backend.service)}` : '';
+  const place = server && serviceText(server.service);
+  const served = place === undefined ? '' : `; its API is served by ${place}`;
   const fix = `Fix the API of ${name}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
@@ -208,7 +206,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
     remedies: [
       ...(server === undefined
         ? [withRole('now', { text: fix })]
-        : backendRemedies(context, backend, endpointOf(server), callFailure(text))),
+        : backendRemedies(context, server.service, callFailure(text))),
       rawRemedy(
         `${name} now`,
         `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`,
@@ -256,25 +254,17 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   const { group, objectKind: kind, text } = error;
   const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
   const name = type === undefined ? `${kind}.${group}` : typeName(type);
-  const { caInjection, conversionService } = valueIn(context.now.definitions[name]) ?? {};
+  const { conversionService } = valueIn(context.now.definitions[name]) ?? {};
   const object = definitionSubject(name);
-  const end = `let the API server do without the conversion webhook of ${name}`;
   const none = { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } };
   return unansweredCall(context, {
     ...{ code: 'conversion-webhook-failing', subject: object, evidence: [text] },
     service: error.service ?? conversionService,
     failure: error.cause,
-    endpoint: {
-      object,
-      caBundle: `spec.conversion.webhook.clientConfig.caBundle of CRD ${name}`,
-      caInjection,
-    },
     says: (server) =>
       `has objects that cannot be read or deleted: they need conversion by ${server}`,
     stop: {
-      before: `${end}, or delete its objects and the CRD before the namespace of the webhook`,
-      late: `${upperFirst(end)}: its Service is being deleted with its namespace`,
-      end,
+      text: `let the API server do without the conversion webhook of ${name}`,
       changesObjects: true,
       command: patchCommand(nameArgs('crd', name), [none]),
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',

@@ -1,6 +1,5 @@
 import { arrayAt, type JsonObject, stringAt } from '../../base/json.ts';
 import { serviceInUrl, serviceRef } from './apis.ts';
-import { caInjection } from './metadata.ts';
 import {
   each,
   type Field,
@@ -58,7 +57,7 @@ const webhook = shape({
   ...dependencies('matchConditions'),
 });
 
-const registration = shape({ ...NAME, uid: text('metadata.uid'), caInjection });
+const registration = shape({ ...NAME, uid: text('metadata.uid') });
 
 export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
 /** Reads the webhooks of a configuration; `index` is the position of each. */

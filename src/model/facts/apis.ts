@@ -1,4 +1,4 @@
-import { caInjection, conditionsOf, INSTALLED } from './metadata.ts';
+import { conditionsOf, INSTALLED } from './metadata.ts';
 import { ifAny, NAME, shape, text, textIfAny, texts } from './shape.ts';
 
 export type ServiceRef = ReturnType<typeof serviceRef>;
@@ -33,7 +33,6 @@ export const definitionDetail = shape({
   storedVersions: texts('status.storedVersions'),
   conditions: conditionsOf,
   conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
-  caInjection,
 });
 
 export type ApiServiceFacts = ReturnType<typeof apiServiceFacts>;
@@ -43,7 +42,6 @@ export const apiServiceFacts = shape({
   version: text('spec.version'),
   /** Backend Service. Absent for built-in and CRD groups, which the API server serves itself. */
   service: ifAny('spec.service', serviceRef),
-  caInjection,
   /** The `Available` condition; undefined if it was never evaluated. */
   available: (object) =>
     conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>

@@ -9,7 +9,6 @@ import {
   stringsAt,
   valueAt,
 } from '../../base/json.ts';
-import { shorten } from '../../base/text.ts';
 import {
   each,
   type Field,
@@ -126,15 +125,6 @@ export const MAX_ANNOTATION_CHARS = 200;
 export const shortAnnotations = fieldAt('metadata.annotations', (all) =>
   Object.entries(recordAt(all)).filter(([, value]) => value.length <= MAX_ANNOTATION_CHARS),
 );
-
-/**
- * Returns the annotation by which cert-manager's cainjector writes the caBundle of an object (cert-manager
- * pkg/apis/certmanager/v1/types.go).
- */
-export const caInjection: Field<string | undefined> = (object) =>
-  Object.entries(recordAt(object, 'metadata', 'annotations'))
-    .filter(([key]) => /^cert-manager\.io\/inject-(?:ca-from(?:-secret)?|apiserver-ca)$/.test(key))
-    .map(([key, value]) => `${key}=${shorten(value, MAX_ANNOTATION_CHARS)}`)[0];
 
 /** Annotations that show the installer (Helm, OLM, Argo CD), that pause a controller, or that name a class (`ingress.class`). */
 const USEFUL_ANNOTATIONS =

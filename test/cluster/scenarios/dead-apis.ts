@@ -168,7 +168,7 @@ const going: Scenario = {
         code: 'apiservice-unavailable',
         subject: apiServiceRef('metrics.example.com', 'v1beta1'),
         says: [/whose namespace is being deleted/],
-        advises: [/Delete APIService v1beta1\.metrics\.example\.com: its backend/],
+        advises: [/^Delete APIService v1beta1\.metrics\.example\.com/m],
       },
     ]),
     scope: 'cluster',

@@ -1,4 +1,4 @@
-import { apiServiceRef, configMap, deployment } from '../objects.ts';
+import { apiServiceRef, configMap } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import {
   available,
@@ -20,7 +20,6 @@ import {
   resourceType,
   stuck,
 } from './links.ts';
-import { advisesNot } from './situation.ts';
 
 /** Extension APIs with a live backend that does not do its duty. */
 
@@ -200,42 +199,13 @@ const untrusted: Scenario = {
         code: 'apiservice-unavailable',
         subject: apiServiceRef(GROUP, EXTENSION_VERSION),
         says: [/certificate that no CA of the caBundle has signed/],
-        advises: [/^Put the CA that signed the certificate .* into spec\.caBundle of APIService/m],
+        advises: [
+          /^Let the backend of Service .* have a certificate that a CA of the caBundle signed/m,
+        ],
       },
     ]),
     scope: 'cluster',
     notInspected: [GROUP],
-  }),
-};
-
-/** Another program writes the CA, by an annotation: nobody is asked to write it by hand. */
-const uninjected: Scenario = {
-  ...untrusted,
-  id: 'api-uninjected',
-  title: 'the same, and cainjector, which should write the caBundle, is scaled to zero',
-  setUp: async (world) => {
-    const place = 'cert-manager';
-    await world.createNamespace(place);
-    await world.create(deployment(place, 'cert-manager-cainjector', { replicas: 0 }));
-    await untrusted.setUp(world);
-    const annotations = { [`${place}.io/inject-ca-from`]: `${BACKEND}/serving` };
-    const registration = apiServiceRef(GROUP, EXTENSION_VERSION);
-    await world.client.patch(registration, { metadata: { annotations } });
-  },
-  mayChange: () => [{ kind: 'Deployment', name: 'cert-manager-cainjector' }],
-  beyondCommands: 'no pod of cainjector runs here, and writes the CA',
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'apiservice-unavailable',
-        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-        says: [/certificate that no CA of the caBundle has signed/],
-        advises: [/^Scale Deployment cert-manager\/cert-manager-cainjector up: /m],
-      },
-    ]),
-    scope: 'cluster',
-    notInspected: [GROUP],
-    also: advisesNot(/endpointslices|Put the CA/),
   }),
 };
 
@@ -269,14 +239,4 @@ const seed3e: Scenario = {
 };
 const comeBack = new WeakMap<World, () => Promise<void>>();
 
-export const extensionApis = [
-  s11,
-  s11Hangs,
-  uninjected,
-  seed3e,
-  seed4d500,
-  seed5f,
-  garbage,
-  slow,
-  untrusted,
-];
+export const extensionApis = [s11, s11Hangs, seed3e, seed4d500, seed5f, garbage, slow, untrusted];

@@ -150,7 +150,7 @@ const reasons: Scenario[] = [
               certainty: ['likely'],
               says: [/can never succeed: .*Secret pulsar-token does not/],
             },
-            advises: [/remove it from the 2 objects/],
+            advises: [/^Let this gate remove .* from the 2 objects/m],
           }),
         ],
         [
