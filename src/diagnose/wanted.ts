@@ -329,8 +329,7 @@ function serversOfPods(context: Context): Wanted['places'] {
 function detailsOf({ now }: Context, { type, objects }: Held): Wanted['details'] {
   if (WITHOUT_STATUS.has(typeName(type))) return [];
   const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
-  const count = countsOf(now).find((one) => typeName(one.type) === typeName(type));
-  return inside.map((object) => ({ type, object, total: count?.total ?? inside.length }));
+  return inside.map((object) => ({ type, object }));
 }
 
 /** Returns the objects that a clean-up may need: those that a held object names, and those that these name. */
@@ -340,13 +339,9 @@ function needsOf(context: Context, held: Held): Wanted['partners'] {
   return [...named, ...objectsNamedBy(context, between), ...parametersFor(context, held)];
 }
 
-/** Returns removals to try as a dry run: one for each group of objects and guard, if admission applies any guard. */
+/** Returns a removal to try as a dry run. */
 function trialsOf(context: Context, { finalizer, objects, type }: Held): Wanted['trials'] {
   // Only the aggregated server itself knows whether it honours dry runs.
   if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, type)) return [];
-  return objects.slice(0, 1).map((object) => {
-    const asked = guardsAsked(context, 'UPDATE', type, object);
-    const admission = asked && { admission: asked.map(({ text }) => text).join(' ') };
-    return { type, object, finalizer, ...admission };
-  });
+  return objects.slice(0, 1).map((object) => ({ type, object, finalizer }));
 }

@@ -2,7 +2,23 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 import type { Environment } from '../base/process.ts';
-import { configError } from './kubeconfig.ts';
+import type { Redactor } from '../base/redact.ts';
+import type { Clock } from '../base/time.ts';
+import { type Access, configError } from './kubeconfig.ts';
+
+/** State that the parts of one connection share. */
+export interface Session {
+  access: Access;
+  env: Environment;
+  redactor: Redactor;
+  debug: (line: string) => void;
+  userAgent: string;
+  clock: Clock;
+  random: () => number;
+  pluginTimeoutMs: number;
+  /** Ends plugins, and connections that are still being opened. */
+  closing: AbortController;
+}
 
 /** Options for undici about the other end of a TLS connection. */
 export type TlsOptions = buildConnector.BuildOptions;

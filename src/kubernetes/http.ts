@@ -7,7 +7,7 @@ import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
-import { createDispatcher, type TlsOptions } from './connections.ts';
+import { createDispatcher, type Session, type TlsOptions } from './connections.ts';
 import { discoverTypes } from './discovery.ts';
 import {
   type Answer,
@@ -21,7 +21,7 @@ import {
   unreadableAnswer,
 } from './failures.ts';
 import { listPages, PLAIN_JSON, readEvents, watchPath } from './list-and-watch.ts';
-import type { Credentials, Login, Session } from './login.ts';
+import type { Credentials, Login } from './login.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 

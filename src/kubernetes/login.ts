@@ -2,11 +2,8 @@ import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
 import { describeError, errorCode } from '../base/errors.ts';
-import type { Environment } from '../base/process.ts';
-import type { Redactor } from '../base/redact.ts';
-import type { Clock } from '../base/time.ts';
-import { type TlsOptions, tlsOptions } from './connections.ts';
-import { type Access, configError } from './kubeconfig.ts';
+import { type Session, type TlsOptions, tlsOptions } from './connections.ts';
+import { configError } from './kubeconfig.ts';
 import { logInByPlugin } from './plugin.ts';
 
 /**
@@ -18,20 +15,6 @@ const READ_AGAIN_MS = 60_000;
 const RENEW_BEFORE_MS = 60_000;
 /** Time until the next attempt while the current credentials still work. */
 const TRY_AGAIN_MS = 10_000;
-
-/** State that the parts of one connection share. */
-export interface Session {
-  access: Access;
-  env: Environment;
-  redactor: Redactor;
-  debug: (line: string) => void;
-  userAgent: string;
-  clock: Clock;
-  random: () => number;
-  pluginTimeoutMs: number;
-  /** Ends plugins, and connections that are still being opened. */
-  closing: AbortController;
-}
 
 /** Credentials that are ready to be sent. */
 export interface Login {

@@ -5,8 +5,8 @@ import { arrayAt, type JsonObject, parseObject, stringAt, stringsAt } from '../b
 import { createRedactor } from '../base/redact.ts';
 import { plainText, shortQuote } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
+import type { Session } from './connections.ts';
 import { configError } from './kubeconfig.ts';
-import type { Session } from './login.ts';
 
 /** Limit for the output. A credential has a few kilobytes. */
 const MAX_OUTPUT_CHARS = 1024 * 1024;

@@ -180,8 +180,8 @@ export interface Wanted {
   nodes: string[];
   /** CRDs by name. */
   definitions: string[];
-  /** Held objects whose status may contain the reason, with the number of objects of their type. */
-  details: { type: ResourceType; object: ObjectFacts; total: number }[];
+  /** Held objects whose status may contain the reason. */
+  details: { type: ResourceType; object: ObjectFacts }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
   /** Terminating namespaces that held objects wait for. */
   behind: NamespaceFacts[];
@@ -193,10 +193,6 @@ export interface Wanted {
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;
-    /**
-     * Webhooks and policies that the API server asks about it, where that is known: the same text means the same ones.
-     */
-    admission?: string;
   }[];
   /** Objects to look for in a forecast: those that an owner may need. */
   samples?: {

@@ -8,7 +8,6 @@ import {
   type ResourceType,
   typeName,
 } from '../model/facts/metadata.ts';
-import type { NotInspected } from '../model/finding.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import { partnerKey, type SampleFound, type Wanted } from '../model/snapshot.ts';
 import {
@@ -24,22 +23,16 @@ import {
  * that permission anyway, and `get` on everything includes pods/exec and nodes/proxy.
  */
 
-/** Limit for reading all objects of a type in a namespace. Beyond it, the wanted ones are read by name. */
-const MAX_DETAILED = 200;
-/** Limit for reads by name, in all namespaces together. */
-const MAX_BY_NAME = 200;
-const TOO_MANY = readFailed({
-  kind: 'aborted',
-  message: `only ${MAX_BY_NAME} objects are read one by one`,
-});
+/** Limit for reading the objects of a type in a namespace with their status. */
+const MAX_DETAILED = 1_000;
 const GONE = readFailed({ kind: 'not-found', message: 'it was deleted meanwhile' });
 
 type Detailed = Wanted['details'][number];
 
-/** Reads status, conditions and references of held objects, by UID. */
+/** Reads status, conditions and references of held objects, by UID: one list for each type. */
 export async function readDetails(
   items: readonly Detailed[],
-  { api, signal }: Reading,
+  deps: Reading,
 ): Promise<Map<string, Gathered<Read<ObjectDetail>>>> {
   const answers = new Map<string, Gathered<Read<ObjectDetail>>>();
   const wanted = new Set(items.map(({ object }) => object.uid));
@@ -49,35 +42,22 @@ export async function readDetails(
   };
   // An object that is in two lists is kept once.
   const begin = () => ({ add, kept: true });
-  let byName = 0;
-  const groups = Map.groupBy(items, (one) => `${typeName(one.type)} ${one.total > MAX_DETAILED}`);
+  const groups = Map.groupBy(items, ({ type }) => typeName(type));
   await inParallel([...groups.values()], async (group) => {
-    const [{ type, total: some }] = group as [Detailed];
-    const isCut = some > MAX_DETAILED;
+    const [{ type }] = group as [Detailed];
     const places = Map.groupBy(group, ({ object }) => object.namespace);
-    const ends = isCut
-      ? undefined
-      : await listIn(type, [...places.keys()], begin, {}, { api, signal });
-    await inParallel([...places], async ([namespace, held]) => {
-      const unread: NotInspected[] = [];
-      let end = ends?.get(namespace);
-      await inParallel(held, async ({ object: { uid, name } }) => {
-        const path = collectionPath(type, namespace);
-        const only = { signal, fieldSelector: `metadata.name=${name}` };
-        const isBeyond = end === undefined && byName++ >= MAX_BY_NAME;
-        const got = isBeyond ? TOO_MANY : (end ?? (await api.list(path, begin, only)));
-        if (!got.ok) end = got;
-        if (!answers.has(uid)) answers.set(uid, { value: got.ok ? GONE : got });
-      });
-      const [{ object, total }] = held as [Detailed];
-      if (end !== undefined)
-        unread.push(...notInspectedEntries(`status of ${type.resource}`, end, type));
-      if (isCut) {
-        const what = `status of ${total - held.length} more ${type.resource}`;
-        unread.push({ what, reason: `of so many only ${held.length} are read one by one` });
+    const ends = await listIn(type, [...places.keys()], begin, { maxItems: MAX_DETAILED }, deps);
+    for (const [namespace, end] of ends) {
+      const cut = { kind: 'aborted', message: `only the first ${MAX_DETAILED} are read` } as const;
+      const missing = !end.ok ? end : end.value.complete ? GONE : readFailed(cut);
+      const what = `status of ${type.resource}`;
+      let unread = missing === GONE ? [] : notInspectedEntries(what, missing, type);
+      for (const { object } of places.get(namespace) ?? []) {
+        if (answers.has(object.uid)) continue;
+        answers.set(object.uid, { value: missing, unread });
+        unread = [];
       }
-      Object.assign(answers.get(object.uid) as Gathered<unknown>, { unread });
-    });
+    }
   });
   return answers;
 }

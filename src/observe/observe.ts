@@ -44,7 +44,7 @@ import {
   type WantedSample,
 } from './objects.ts';
 import { NO_PODS, readNamespaceContents } from './sweep.ts';
-import { readTrials, tryDeletion } from './trials.ts';
+import { tryDeletion, tryRemoval } from './trials.ts';
 
 export interface ObserveDeps extends Reading {
   clock: Clock;
@@ -268,7 +268,7 @@ function partsOf(
       wants: ({ trials }) => trials,
       idOf: ({ object, finalizer }) => trialKey(object.uid, finalizer),
       placeOf: ({ trials }) => trials,
-      readAll: (items) => readTrials(items, deps),
+      readOne: async (item) => ({ value: await tryRemoval(item, deps) }),
       limit: { most: MAX_TRIALS, what: 'removals to try', beyond: unknown },
     }),
     fillerOf({

@@ -1,18 +1,13 @@
 import { type JsonObject, stringsAt } from '../base/json.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { deleteRequest, namespacePath, objectPath } from '../kubernetes/paths.ts';
-import { identity, removalPatch, typeName } from '../model/facts/metadata.ts';
+import { identity, removalPatch } from '../model/facts/metadata.ts';
 import type { Read, ReadFailure } from '../model/read.ts';
-import { type Trial, trialKey, type Wanted } from '../model/snapshot.ts';
-import { inParallel, type Reading } from './collections.ts';
-
-type Removal = Wanted['trials'][number];
+import type { Trial, Wanted } from '../model/snapshot.ts';
+import type { Reading } from './collections.ts';
 
 /** Time limit for a dry run: the API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
 const ADMISSION_MS = 35_000;
-
-/** Error of a webhook that could not be called (apiserver pkg/admission/plugin/webhook/errors). */
-const WEBHOOK_NOT_CALLED = /failed calling webhook/;
 
 /**
  * Answers to a dry run that do not hold for the request of the owner: a permission that the gate lacks, a
@@ -22,34 +17,13 @@ const NOT_ABOUT_THE_OWNER =
   /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
 /**
- * Sends removals of finalizers as dry runs. A webhook that cannot be called fails for every object, so one
- * answer is used for all objects with the same admission. The refusal of a webhook that was called is about one
- * object.
- */
-export async function readTrials(
-  items: readonly Removal[],
-  deps: Reading,
-): Promise<Map<string, { value: Trial }>> {
-  const answers = new Map<string, { value: Trial }>();
-  const groups = Map.groupBy(items, ({ type, finalizer, admission, object }) =>
-    [typeName(type), finalizer, admission ?? object.uid].join(' '),
-  );
-  await inParallel([...groups.values()], async (group) => {
-    let forAll: Trial | undefined;
-    for (const one of group) {
-      const value: Trial = forAll ?? (await tryRemoval(one, deps));
-      if (value.answer === 'refused' && WEBHOOK_NOT_CALLED.test(value.message)) forAll = value;
-      answers.set(trialKey(one.object.uid, one.finalizer), { value });
-    }
-  });
-  return answers;
-}
-
-/**
  * Sends the removal as a dry run. The answer names the webhook or policy that refuses it, or shows that a
  * mutating one put the finalizer back.
  */
-async function tryRemoval({ type, object, finalizer }: Removal, deps: Reading): Promise<Trial> {
+export async function tryRemoval(
+  { type, object, finalizer }: Wanted['trials'][number],
+  deps: Reading,
+): Promise<Trial> {
   if (type.resource !== 'namespaces/finalize') {
     const path = objectPath(type, object.namespace || undefined, object.name);
     const body = removalPatch(object, [finalizer]);
