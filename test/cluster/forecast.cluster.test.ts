@@ -16,64 +16,22 @@ import { World } from './world.ts';
  * test: what was predicted is compared with what the explanation says afterwards.
  */
 const UNSEEN: Record<string, string> = {
-  S42: 'its owner backs off only when it has tried',
-  'S42-patient': 'its owner backs off only when it has tried',
   S46: 'its owner puts the finalizer back only when it is being deleted',
   'SEED-5c': 'its owner says only when it tries that it fails',
-  'S67-degraded': 'its owner says only when it tries that it fails',
-  'granted-here-nameless': 'afterwards nothing shows its rights any more',
-  'fails-to-go': 'its owner says only when it tries that it fails',
   'adds-another': 'only what is being deleted takes no new finalizers',
-  'end-refused': 'admission is asked about the end of a namespace when it is empty',
-  'end-unasked': 'admission is asked about the end of a namespace when it is empty',
   'finalize-denied': 'admission is asked about the end of a namespace when it is empty',
-  S82: 'its owner says only when it tries what it needs',
-  'S82-home': 'its owner says only when it tries what it needs',
-  'S68-again': 'its owner fails again only when it tries',
-  S75: 'kube-controller-manager dies after the deletion',
   S76: 'it hangs only because it is deleted in the foreground',
-  S29: 'the node is deleted after the namespace',
-  'S29-held': 'the node is deleted after the namespace',
   'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
   'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
-  'SEED-2c-repaired': 'one of the causes is repaired while the namespace waits',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
   'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
-  'behind-anchor':
-    'what holds another namespace is not examined; a forecast asks only whether it is waited for',
-  'behind-manifest': 'the same',
   'behind-status': 'the same',
   'no-node': 'nothing shows that nobody collects pods of nodes that do not exist',
-  backlog: 'the namespace controller falls behind after the deletion',
-};
-
-/** Here only the outcomes are compared: the forecast names another cause than the explanation. */
-const OTHER_CAUSE: Record<string, string> = {
-  'rights-gone': 'afterwards nothing shows its rights any more',
-  'moved-elsewhere': 'only what is written after the deletion shows that the operator has moved',
-  'suspended-refused': 'that the object is suspended counts less once its owner has tried',
-  'chain-sibling-fails': 'its owner says only when it tries that it fails; the other one is known',
 };
 
 /** Owners that say only when they try that they fail. */
-const FAILS_LATER = [
-  'must-create',
-  'gone-in-words',
-  'gone-behind-a-store',
-  'gone-elsewhere',
-  'secret-elsewhere',
-  'cloud-not-found',
-  'cloud-forbids',
-  'other-terminating',
-  'two-on-one',
-  'state-error',
-  'deployed-as-a-team',
-  'reason-says-failed',
-  'terminal-says-so',
-  'acts-as-a-team',
-  'argo-deletion-error',
-];
+const FAILS_LATER = ['gone-in-words'];
 
 beforeAll(theBundle);
 afterAll(dropBundle);
@@ -141,7 +99,7 @@ async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
     const happened = await look({ timeout: TIMEOUT });
     return [
       ...made.map((one) => `the forecast changed something: ${one}`),
-      ...compare(predicted, happened, scenario.id in OTHER_CAUSE),
+      ...compare(predicted, happened),
     ];
   } finally {
     await world.end();
@@ -158,7 +116,6 @@ function textOf(finding: Finding): string {
 function compare(
   predicted: ReportNamespace | undefined,
   happened: ReportNamespace | undefined,
-  onlyOutcomes: boolean,
 ): string[] {
   if (predicted === undefined || happened === undefined) return ['there is no report'];
   const roots = ({ findings, rootCauses }: ReportNamespace): string[] =>
@@ -195,7 +152,7 @@ function compare(
       .map((text) => `happened, and was not predicted: ${text}`),
   ];
   const problems = [
-    ...(onlyOutcomes ? [] : causes),
+    ...causes,
     ...(wanted.includes(predicted.outcome)
       ? []
       : [`predicted ${predicted.outcome}, became ${happened.outcome}`]),

@@ -52,21 +52,19 @@ const ALSO_ON_1_32 = new Set([
   'S13',
   'S15',
   'S25a',
-  'S25b',
   'S28',
   'S30',
-  'S77',
 ]);
 
 /** Between the two looks, as in the shortest wait that tells slow from stuck: passes and graces end. */
 const PAUSE_MS = 8_000;
 /** Looked at before their deletion as well, as a forecast does. */
 const FORETOLD = new Set([
-  ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden', 'denied-by-policy'],
-  ...['denied-by-webhook', 'granted-here', 'owner-not-ready', 'paused', 'two-dead-webhooks'],
-  ...['agent-lost', 'between-jobs', 'ending-leads', 'who-is-asked'],
+  ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden'],
+  ...['denied-by-webhook', 'owner-not-ready', 'paused'],
+  ...['who-is-asked'],
   ...['which-webhooks', 'which-policies', 'many-references'],
-  ...['known-needs', 'addressed-service'],
+  ...['known-needs'],
 ]);
 /** Recorded only as a forecast sees them. Their tests know the outcome: nobody asks for an expectation. */
 const AHEAD: readonly Scenario[] = FORESEEN.map(({ id, title, build }) => ({

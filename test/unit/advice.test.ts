@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type Actor, actorsOf } from '../../src/diagnose/actors.ts';
-import { contextOf, shortQuote } from '../../src/diagnose/context.ts';
+import { actorsOf } from '../../src/diagnose/actors.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { unknownOwner } from '../../src/diagnose/owner/absent.ts';
-import type { Suspect } from '../../src/diagnose/owner/clues.ts';
-import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
-import type { Held } from '../../src/diagnose/owner/held.ts';
-import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
-import { findOwner, type Ownership } from '../../src/diagnose/owner/verdict.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -246,7 +240,7 @@ describe('the advice in every recording', () => {
     const hopeless = all.flatMap(({ findings }) =>
       findings.filter(({ message }) => message.includes('can never succeed')),
     );
-    expect(hopeless.length).toBeGreaterThan(10);
+    expect(hopeless.length).toBeGreaterThan(5);
     expect(hopeless.filter(({ scope }) => scope !== 'namespace')).toEqual([]);
   });
 
@@ -254,7 +248,7 @@ describe('the advice in every recording', () => {
     const silent = all.flatMap(({ findings }) =>
       findings.filter(({ message }) => /nothing that was read shows why/.test(message)),
     );
-    expect(silent.length).toBeGreaterThan(10);
+    expect(silent.length).toBeGreaterThan(5);
     for (const { remedies } of silent) {
       const log = remedies.findIndex(({ command = '' }) => command.startsWith('kubectl logs'));
       const time = remedies.findIndex(({ text }) => text.endsWith('raise the timeout'));
@@ -264,80 +258,7 @@ describe('the advice in every recording', () => {
   });
 });
 
-test('an unknown owner is told with as many suspects as a sentence takes, and all of them as evidence', () => {
-  const { before, now } = readRecordedLook('status-of-the-powerless');
-  const context = contextOf(now, before);
-  const [held] = heldObjects(context) as [Held];
-  const ownership = findOwner(context, held);
-  const [first] = ownership.suspects as [Suspect];
-  const suspects = Array.from({ length: 5 }, (_, at) => ({
-    ...first,
-    actor: { ...(first.actor as Actor), name: `operator-${at}`, ready: 0, pods: [] },
-  }));
-  const unknown = { ...ownership, verdict: 'unknown', owner: undefined, excluded: [], suspects };
-  const { message, evidence } = unknownOwner(context, held, unknown as Ownership, []);
-  expect(message).toMatch(/one of: Deployment \S+\/operator-0 \(0 of 1 ready\), .* or \d more/);
-  expect(evidence.filter((one) => one.startsWith('suspect '))).toHaveLength(5);
-});
-
-test('a condition that was False before the deletion is quoted, with its age', () => {
-  const found = rootOf('old-words', () => {});
-  expect(found.message).toMatch(
-    /The status of Widget db, written at \S+, before the deletion, says: cannot create the schema/,
-  );
-});
-
 test('a controller that crashes again and again is told with how it ended', () => {
   const found = rootOf('everyday-kubebuilder-v4-crashing', () => {});
   expect(found.message).toContain('CrashLoopBackOff, ended before: Error, exit code 1');
-});
-
-test('a quotation keeps its end', () => {
-  const text = `reconcile failed: ${'wrapped: '.repeat(60)}connection is unauthorized`;
-  const quote = shortQuote(text);
-  expect(quote.length).toBeLessThanOrEqual(300);
-  expect(quote).toMatch(/^reconcile failed: .* … .*connection is unauthorized$/);
-});
-
-test('a resource of the cloud that its controller no longer finds cannot be leaked', () => {
-  const risk = (message: string): string | undefined => {
-    const { before, now } = readRecordedLook('old-words');
-    for (const read of Object.values(now.details)) {
-      for (const one of read.ok ? (read.value?.conditions ?? []) : []) {
-        Object.assign(one, { message, lastTransitionTime: now.takenAt });
-      }
-    }
-    const context = contextOf(now, before);
-    return removalRemedies(context, heldObjects(context)[0] as Held, [])[0]?.risk;
-  };
-  expect(risk('api error NoSuchBucket: the bucket does not exist')).toMatch(/nothing is leaked/);
-  expect(risk('api error AccessDenied')).toMatch(/may be leaked/);
-});
-
-test('who has written the object since its deletion handles it, whatever its arguments say', () => {
-  const { code, message } = rootOf('product-elsewhere', () => {});
-  expect([code, message]).toEqual([
-    'owner-not-acting',
-    expect.stringContaining('does not handle it'),
-  ]);
-  const writing = rootOf('product-elsewhere', ({ content, takenAt }) => {
-    for (const { read } of content) {
-      for (const { examples } of read.ok ? read.value.terminating : []) {
-        for (const { statusWriters } of examples) {
-          statusWriters.push({ manager: 'redpanda-operator', time: takenAt });
-        }
-      }
-    }
-  });
-  expect(writing.message).not.toContain('does not handle it');
-});
-
-test('a state that is not well is quoted where nothing else is said', () => {
-  const { code, message, quote } = rootOf('S71', ({ details }) => {
-    for (const read of Object.values(details)) {
-      if (read.ok && read.value) read.value.unhealthy = ['succeeded: false'];
-    }
-  });
-  expect([code, quote]).toEqual(['owner-running', 'succeeded: false']);
-  expect(message).toMatch(/runs\. Widget db says: succeeded: false$/);
 });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
 import { rootsOf } from '../../src/report/causes.ts';
@@ -210,20 +209,6 @@ test('a Lease with another name belongs to the program that wrote it', () => {
   }
 });
 
-test.each(['widget-operator', 'WidgetOperator', 'gotk-widget-operator'])(
-  'whoever may go by the name of the writer, %s, is looked for where it runs',
-  (manager) => {
-    const { now, before } = readRecordedLook('S86-namesake');
-    const groups = now.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
-    for (const { writers } of groups.flatMap(({ examples }) => examples)) {
-      for (const writer of writers) writer.manager = manager;
-    }
-
-    const places = wantedFor(now, before).places.map(({ namespace }) => namespace);
-    expect(places).toContain('team-b');
-  },
-);
-
 /** Every command that the diagnosis prints of an operator that has lost its right, after the cluster was changed. */
 function commandsOf(scenario: string, change: (looks: RecordedLooks) => void): string[] {
   const looks = readRecordedLook(scenario);
@@ -282,13 +267,5 @@ describe('a remedy grants a permission', () => {
     const granting = granted('S86-role');
     expect(granting).toContain("'--verb=list,watch,update,patch'");
     expect(granting).not.toContain('--resource-name');
-  });
-
-  test('by a role for each of two types with the same name', () => {
-    const roles = commandsOf('lost-for-two-types', () => {}).flatMap(
-      (one) => /create clusterrole (\S+)/.exec(one)?.[1] ?? [],
-    );
-    expect(roles).toHaveLength(2);
-    expect(new Set(roles).size).toBe(2);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { podRemedies } from '../../src/diagnose/commands.ts';
-import { contextOf, itemsIn, shortQuote } from '../../src/diagnose/context.ts';
+import { contextOf, shortQuote } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
@@ -226,45 +226,6 @@ test('a container that is started again and again says first why it ended', () =
   const fixWith = (troubled: PodFacts): string | undefined =>
     podRemedies({ ...actor, pods: [troubled] }, 'it', 'it then runs')[0]?.text;
   expect(fixWith(killed)).toBe('Raise the memory limit of it; it then runs');
-});
-
-test('a finalizer of two programs is removed by hand, object by object', () => {
-  const forcing = (found: Finding): boolean => advice(found).includes('Let this gate remove ');
-  const owner = findingIn('S70-asleep', 'owner-scaled-to-zero', () => {});
-  expect(forcing(owner)).toBe(true);
-  const shared = findingIn('S70-asleep', 'owner-scaled-to-zero', (now) => {
-    const content = now.content.find(
-      ({ read }) =>
-        read.ok &&
-        read.value.terminating.some((one) => one.finalizers.includes(owner.finalizer ?? '')),
-    );
-    if (!content?.read.ok) throw new Error('nothing is held');
-    const [group] = content.read.value.terminating;
-    if (group === undefined) throw new Error('nothing is held');
-    const examples = group.examples.map((one) => ({ ...one, uid: 'other', writers: [] }));
-    const terminating = [{ ...group, examples }];
-    now.content.push({
-      type: { ...content.type, group: 'others.example.org', kind: 'Other', resource: 'others' },
-      read: { ok: true, value: { ...content.read.value, terminating } },
-    });
-  });
-  expect(forcing(shared)).toBe(false);
-});
-
-test('a controller that is not ready and logs an error about the object is failing; without the error it is not ready', () => {
-  const unready = (now: Snapshot): void => {
-    for (const place of Object.values(now.places)) {
-      for (const pod of itemsIn(place.pods)) pod.ready = false;
-    }
-    for (const one of itemsIn(now.cluster.deployments)) one.ready = 0;
-  };
-  const failing = findingIn('log-java-exception', 'owner-failing', unready);
-  expect(failing.message).toContain('its log says');
-  const silent = findingIn('log-java-exception', 'owner-not-ready', (now) => {
-    unready(now);
-    for (const log of Object.values(now.logs ?? {})) if (log.ok) log.value = [];
-  });
-  expect(silent.message).not.toContain('its log');
 });
 
 test('a name of the spec that is missing was in this namespace, unless the object mentions another one', () => {

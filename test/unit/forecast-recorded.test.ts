@@ -48,34 +48,24 @@ const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
-    S100-over S42 log-foreign-writer-well S61-alive S66-this-object S71 class-in-name agent-there
-    bound-as-group chain-users awaits-what-it-names cloud-static store-works keda-paused
-    other-classes log-of-parent one-replica paused-by-no paused-capital progress-not-found progress-of-expired`,
+    S61-alive class-in-name awaits-what-it-names other-classes`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,
-  'of several objects with the same finalizer, only some are paused': `
-    group-partly-paused`,
   'only one replica is down, and nothing shows which objects it handles': `
     one-shard`,
-  'its owner says only when it tries that it fails or waits': `
-    counts-no-errors fails-to-go`,
   'an extension API is never sent a dry run, since it may ignore that it is one': `
     SEED-4d-500`,
   'a kubelet that reports itself as ready does not confirm': `
     SEED-5a unmount-fails`,
-  'the node, or the type, is deleted after the namespace': `
-    S29 S29-held`,
   'kube-controller-manager runs, and nothing shows which of its controllers do not': `
     unexplained`,
 };
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
-    S77 S77@1.32.2 denied-by-policy denied-by-webhook put-back-untried`,
+    denied-by-webhook`,
   'what its owner needs was deleted with the namespace': `
     many-references`,
-  'the object would be terminating already, as its type is': `
-    type-deleted-before`,
 };
 
 const idsIn = (table: Record<string, string>): string[][] =>

@@ -94,21 +94,6 @@ test('a status that the owner wrote after its Lease had expired shows that it le
 
 test('an owner in the namespace is deleted with it, whether or not that is proven', () => {
   expect(forecast('S4').outcome).toBe('would-hang');
-  expect(forecast('S91').outcome).toBe('would-hang');
-});
-
-test('the only suspect that a rule for the type lets act is accepted once it has written the status', () => {
-  const active = (manager: string) => (now: Snapshot) => {
-    for (const { read } of now.content) {
-      const groups = read.ok ? read.value.guarded : [];
-      for (const object of groups.flatMap(({ examples }) => examples)) {
-        object.statusWriters.push({ manager, time: now.takenAt } as never);
-      }
-    }
-  };
-  expect(forecast('company-lease-uses').outcome).toBe('inconclusive');
-  expect(forecast('company-lease-uses', active('other')).outcome).toBe('inconclusive');
-  expect(forecast('company-lease-uses', active('manager')).outcome).toBe('clear');
 });
 
 /** The needs of a finalizer of this object, beside a Secret and a Service that exist. */
@@ -171,32 +156,6 @@ test('a cloud controller that runs in the cluster is no part of a managed contro
   };
   expect(forecast('cloud-nodes').outcome).toBe('clear');
   expect(forecast('cloud-nodes', inCluster).outcome).not.toBe('clear');
-});
-
-test('a claim that waits for a cluster-scoped object which names it back is a question', () => {
-  const X_APP = { ...typeOf('example.com', 'xapps', 'XApp'), namespaced: false };
-  const whole = {
-    ...objectFacts(X_APP, 'shop-1', { finalizers: ['composite.example.com'] }),
-    ...{ namespace: '', deletionTimestamp: undefined },
-  };
-  const claims = (now: Snapshot, policy: string): void => {
-    now.partners[partnerKey({ ...X_APP, namespace: undefined, name: whole.name })] = readOk(whole);
-    const { name: namespace } = now.namespace;
-    const [claim] = now.content.flatMap(({ read }) =>
-      read.ok ? read.value.guarded.flatMap(({ examples }) => examples) : [],
-    );
-    if (claim === undefined) throw new Error('no object has a finalizer');
-    const { apiVersion, kind, name } = claim;
-    const claimRef = { apiVersion, kind, name, namespace };
-    now.details[whole.uid] = readOk(objectDetail({ ...whole, spec: { claimRef } }));
-    const resourceRef = { apiVersion: whole.apiVersion, kind: whole.kind, name: whole.name };
-    const spec = { compositeDeletePolicy: policy, resourceRef };
-    now.details[claim.uid] = readOk(objectDetail({ ...claim, spec }));
-  };
-  const outcomes = ['Background', 'Foreground'].map(
-    (policy) => forecast('one-replica', (now) => claims(now, policy)).outcome,
-  );
-  expect(outcomes).toEqual(['clear', 'inconclusive']);
 });
 
 test.each<[string, ResourceType, string, boolean]>([

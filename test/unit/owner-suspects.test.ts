@@ -86,20 +86,6 @@ describe('two installations of one program', () => {
 
     expect(found?.code).toBe(code);
   });
-
-  test('are compared by the arguments of pods that run, not by a template that was changed', () => {
-    const { now, before } = readRecordedLook('S66-this-object');
-    const [operator] = now.cluster.deployments?.ok ? now.cluster.deployments.value : [];
-    const places = Object.values(now.places).flatMap(({ pods }) => (pods?.ok ? pods.value : []));
-    for (const pod of places) pod.selectors = ['--widget-class=blue'];
-    const green = { ...structuredClone(operator as WorkloadFacts), ...GREEN, uid: 'other' };
-    const deployments = readOk([operator, { ...green, wanted: 0, ready: 0 }]);
-    const cluster = { ...now.cluster, deployments } as Snapshot['cluster'];
-    const { findings } = diagnose({ ...now, cluster }, before);
-
-    expect(places.length).toBeGreaterThan(0);
-    expect(findings.find(({ code }) => code.startsWith('owner-'))?.code).toBe('owner-unknown');
-  });
 });
 
 test.each([

@@ -65,14 +65,6 @@ test.each([
   expect(objectsAwaited(context, held, ['part'])).toHaveLength(count);
 });
 
-test('whoever waits, by a line of its log, for another object is no cause', () => {
-  const { before, now } = readRecordedLook('log-waits');
-  const causes = (logs: NonNullable<typeof now.logs>) =>
-    diagnose({ ...now, logs }, before).rootCauses;
-  expect(causes({})).toHaveLength(2);
-  expect(causes(now.logs ?? {})).toHaveLength(1);
-});
-
 describe('a status text about a namespace', () => {
   const { now } = readRecordedLook('behind-status');
   const context = contextOf(now);
@@ -90,21 +82,6 @@ describe('a status text about a namespace', () => {
   ])('%j names the namespace as waited for: %i', (text, links) => {
     if (held === undefined) throw new Error('nothing is held in the recording');
     expect(idsInText(context, held, text.replace('CHILD', name))).toHaveLength(links);
-  });
-});
-
-describe('two finalizers of one object', () => {
-  const context = contextOf(readRecordedLook('chain-finalizer').now);
-  const HOLD = 'hold.example.net/parts';
-  const helds = heldObjects(context);
-  const hold = helds.find(({ finalizer }) => finalizer === HOLD);
-  const own = helds.find(({ finalizer }) => finalizer !== HOLD);
-
-  test('the finalizer that the text does not name first waits for the other', () => {
-    if (hold === undefined || own === undefined) throw new Error('the recording lacks one');
-    const text = `waiting for ${HOLD} before ${own.finalizer} can be removed`;
-    expect(idsInText(context, own, text)).toHaveLength(1);
-    expect(idsInText(context, hold, text)).toEqual([]);
   });
 });
 

@@ -1,8 +1,8 @@
 import { identitySubjects } from '../identities.ts';
-import { configMap, customType, grant, RBAC, secret } from '../objects.ts';
+import { configMap, grant, RBAC } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref, stuck } from './links.ts';
+import { FINALIZERS, ref } from './links.ts';
 
 /** What the gate may not read is "not inspected"; it is never taken for empty. */
 
@@ -10,50 +10,8 @@ import { configMapRef, FINALIZERS, objectFinalizer, ownerUnknown, ref, stuck } f
 const UNTIL_WATCHED = 'tests.example.com/until-the-gate-looks';
 const FINALIZER = 'some.random/finalizer';
 
-/** With a type of its own that `teardown-partial` may not list. */
-async function createNamespaceAndType(world: World): Promise<void> {
-  await world.createNamespace();
-  await world.createType(customType({ group: 'example.com', kind: 'Widget' }));
-}
-
 const settledByFinalizer = (world: World): Promise<unknown> =>
   world.settled({ [FINALIZERS]: ['True', /some\.random\/finalizer in 1 resource instances/] });
-
-/** The ConfigMap explains the hang; Secrets and Widgets might hold it as well, nobody knows. */
-const partly: Scenario = {
-  id: 'forbidden-partly',
-  title: 'may not list Secrets and Widgets; a ConfigMap holds the namespace',
-  own: true,
-  identity: 'teardown-partial',
-  setUp: async (world) => {
-    await createNamespaceAndType(world);
-    await world.create(configMap(world.namespace, 'precious', { finalizers: [FINALIZER] }));
-  },
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const held = configMapRef(world.namespace, 'precious');
-    return {
-      ...stuck([objectFinalizer(held, FINALIZER), ownerUnknown(held, FINALIZER)]),
-      notInspected: [/secrets/, /widgets\.example\.com/],
-    };
-  },
-};
-
-const holder: Scenario = {
-  id: 'forbidden-holder',
-  title: 'may not list Secrets and Widgets; all that remains is a Secret',
-  own: true,
-  identity: 'teardown-partial',
-  setUp: async (world) => {
-    await createNamespaceAndType(world);
-    await world.create(secret(world.namespace, 'precious', { finalizers: [FINALIZER] }));
-  },
-  settle: settledByFinalizer,
-  expect: () => ({
-    outcome: 'inconclusive',
-    notInspected: [/secrets/, /widgets\.example\.com/],
-  }),
-};
 
 const everything: Scenario = {
   id: 'forbidden-all',
@@ -99,4 +57,4 @@ const s51: Scenario = {
   expect: () => ({ outcome: 'inconclusive', notInspected: [/./] }),
 };
 
-export const access = [partly, holder, everything, s51];
+export const access = [everything, s51];

@@ -7,7 +7,6 @@ import { namespaceRef, type World } from '../world.ts';
 import { createPart, partChain, parts } from './chains.ts';
 import { type OperatorOptions, operatorOf } from './operator.ts';
 import {
-  GUARDED,
   guardedRef,
   heldBy,
   type Situation,
@@ -81,30 +80,10 @@ const waitsFor = (nameOf: (spec: JsonObject, name: string) => string): OperatorB
     return found === undefined ? undefined : `waiting for namespace ${name} to be deleted`;
   },
 });
-
-const manifestOf = (name: string): JsonObject => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name },
-});
 const target = ({ target: name }: JsonObject): string => `${name}`;
 const naming = (name: string): JsonObject => ({ target: name });
-const parentOf = (name: string) => (): JsonObject => ({
-  annotations: { 'tenancy.example.com/child-of': name },
-});
 
 export const behind: readonly Scenario[] = [
-  beside('behind-anchor', 'an anchor waits for its namespace, where an object is held', {
-    own: true, // the anchor and the namespace have one name
-    kind: 'Anchor',
-    name: GUARDED,
-    metadata: ({ namespace }) => parentOf(namespace)(),
-    behaviour: waitsFor((_, name) => name),
-  }),
-  beside('behind-manifest', 'the manifest of an object is a namespace, where an object is held', {
-    naming: (name) => ({ target: name, forProvider: { manifest: manifestOf(name) } }),
-    behaviour: waitsFor(target),
-  }),
   beside('behind-status', 'a status names the namespace that is waited for', {
     naming,
     behaviour: { ...waitsFor(target), tells: true },

@@ -1,22 +1,10 @@
-import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
+import type { JsonObject } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, pod } from '../objects.ts';
+import { customObject } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
-import { startStandIn } from '../servers/stand-in.ts';
-import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import {
-  CONTENT_FAILURE,
-  configMapRef,
-  namespaceFinalizer,
-  objectFinalizer,
-  ownerUnknown,
-  podRef,
-  ref,
-  stuck,
-} from './links.ts';
+import { namespaceFinalizer, objectFinalizer, ref, stuck } from './links.ts';
 import {
   FULL,
   install,
@@ -28,83 +16,7 @@ import {
   uninstall,
   workloadRef,
 } from './operator.ts';
-import { settledWithPod } from './pods.ts';
-import {
-  GUARDED,
-  guardedRef,
-  owner,
-  release,
-  restart,
-  scaleUp,
-  settledByFinalizer,
-  situation,
-} from './situation.ts';
-import { claim, claimRef } from './volumes.ts';
-
-/** Chains that leave the namespace, and hangs in which nobody is at fault who is near. */
-
-const PROTECTION = 'kubernetes.io/pvc-protection';
-
-/** A claim that a running pod uses, and that somebody has asked to go. */
-async function createClaimInUse(world: World, confirms: boolean): Promise<void> {
-  const node = world.name('node-ready');
-  await world.createNamespace();
-  await startStandIn(world, { node, namespaces: [world.namespace], confirms });
-  await world.create(claim(world));
-  const options = { nodeName: node, graceSeconds: 1, claims: ['data'] };
-  await world.create(pod(world.namespace, 'db-0', options));
-  await world.client.waitFor(claimRef(world), 'is protected', (found) =>
-    JSON.stringify(found?.metadata['finalizers'] ?? []).includes(PROTECTION),
-  );
-  await world.client.waitFor(
-    podRef(world.namespace, 'db-0'),
-    'runs',
-    (found) => stringAt(found, 'status', 'phase') === 'Running',
-  );
-  await world.client.delete(claimRef(world));
-  await world.terminating(claimRef(world));
-}
-
-const inactive = (world: World): Link => ({
-  code: 'namespace-controller-inactive',
-  subject: world.namespaceRef,
-});
-
-/** Every controller of kube-controller-manager died with it, not only the one of namespaces. */
-const s75: Scenario = {
-  id: 'S75',
-  title: 'kube-controller-manager dies after its first pass; a claim waits for it',
-  own: 'new',
-  setUp: (world) => createClaimInUse(world, false),
-  settle: async (world) => {
-    await settledWithPod(world);
-    await world.plane?.controllerManager.stop();
-    // The kubelet confirms that the pod has ended.
-    await world.client.delete(podRef(world.namespace, 'db-0'), { gracePeriodSeconds: 0 });
-    await world.leaderLeaseExpires();
-  },
-  expect: (world) => ({
-    outcome: 'stuck',
-    anyOf: [
-      { chains: [[inactive(world)]] },
-      { chains: [[objectFinalizer(claimRef(world), PROTECTION), inactive(world)]] },
-      {
-        chains: [
-          [inactive(world)],
-          [objectFinalizer(claimRef(world), PROTECTION), inactive(world)],
-        ],
-      },
-    ],
-    never: [{ code: 'owner-running' }],
-  }),
-  cure: (world) => startControllers(world),
-  beyondCommands: 'kube-controller-manager has to be started where it runs',
-};
-
-async function startControllers({ plane }: World): Promise<void> {
-  await plane?.controllerManager.stop();
-  await plane?.controllerManager.start(['*']);
-}
+import { owner, release, restart, scaleUp, settledByFinalizer } from './situation.ts';
 
 const tenants = (replicas: number): OperatorOptions => ({
   kind: 'Tenant',
@@ -206,92 +118,6 @@ const s76Alive = dependentOfNamespace(
   1,
   'owner-running',
 );
-
-const disks = (world: World): OperatorOptions => ({
-  group: 'disks.example.org',
-  kind: 'Disk',
-  namespace: world.name('disk-system'),
-  scope: 'cluster',
-  replicas: 0,
-});
-
-/** The operator of the parent does what it should: it waits for what the parent owns. */
-const s76Children = situation({
-  id: 'S76-children',
-  title: 'a parent waits for its child, whose operator has 0 replicas',
-  operator: (world) => ({
-    rules: [
-      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
-      { apiGroups: [world.domain('disks.example.org')], resources: ['*'], verbs: ['list'] },
-    ],
-  }),
-  behaviour: {
-    tells: false,
-    cleanUp: async ({ metadata }, client, { group }) => {
-      const disk = group.replace('example.com', 'disks.example.org');
-      const left = await client.list(`${disk}/v1`, 'Disk', metadata.namespace);
-      return left.length > 0 ? 'waits for its disks' : undefined;
-    },
-  },
-  afterwards: async (world, operator) => {
-    await world.createNamespace(world.name('disk-system'));
-    const diskOperator = await install(world, disks(world));
-    await start(world, diskOperator);
-    const parent = await world.client.get(guardedRef(world, operator));
-    const { apiVersion, kind, metadata } = parent;
-    await world.create(
-      customObject(`${diskOperator.group}/v1`, 'Disk', world.namespace, `${GUARDED}-data`, {
-        finalizers: [diskOperator.finalizer],
-        ownerReferences: [
-          {
-            apiVersion,
-            kind,
-            name: metadata.name,
-            uid: metadata['uid'] ?? null,
-            controller: true,
-            blockOwnerDeletion: true,
-          },
-        ],
-      }),
-      { fieldManager: diskOperator.manager },
-    );
-  },
-  expect: (world) => ({
-    chains: 'any',
-    rootCauses: [owner(operatorOf(world, disks(world)), 'owner-scaled-to-zero')],
-  }),
-  cure: (world) => scaleUp(world, operatorOf(world, disks(world))),
-});
-
-/** The pod must not lose its volume: what holds the claim is right. */
-const keepsProtection: Pick<Awaited<ReturnType<Scenario['expect']>>, 'chains' | 'also'> = {
-  chains: 'any',
-  also: ({ namespace }) => {
-    const wrong = namespace.findings
-      .flatMap(({ remedies }) => remedies)
-      .filter(({ text, command = '' }) => /pvc-protection/.test(text + command));
-    if (wrong.length > 0) throw new Error(`would lose data: ${JSON.stringify(wrong)}`);
-  },
-};
-
-const s77: Scenario = {
-  id: 'S77',
-  title: 'a claim is in use by a running pod whose deletion a live webhook denies',
-  setUp: async (world) => {
-    await createClaimInUse(world, true);
-    const clientConfig = await startWebhook(world, () => ({ deny: 'db-0 is the primary' }));
-    await createWebhook(world, { operations: ['DELETE'], resource: 'pods', clientConfig });
-    await refusesDeletion(world, podRef(world.namespace, 'db-0'));
-  },
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /is the primary/] }),
-  expect: (world) => ({
-    outcome: 'stuck',
-    ...keepsProtection,
-    rootCauses: [{ code: 'admission-denied', subject: webhookRef(world) }],
-  }),
-  cure: (world) => world.client.delete(webhookRef(world)),
-  beyondCommands: 'the owner of the webhook has to let it through',
-};
 
 const SNAPSHOTS = 'snapshot.storage.k8s.io';
 const BOUND = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
@@ -500,72 +326,10 @@ const snapshotted = (id: string, title: string, isTaken: boolean): Scenario => (
   beyondCommands: 'the stand-in of the snapshot controller releases no claim',
 });
 
-const TWO = ['one.example.org/hold', 'two.example.net/hold'];
-
-const several = (id: string, title: string, finalizers: readonly string[]): Scenario => ({
-  id,
-  title,
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.create(configMap(world.namespace, 'precious', { finalizers: [...finalizers] }));
-  },
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const held = configMapRef(world.namespace, 'precious');
-    return {
-      outcome: 'stuck',
-      chains: [...new Set(finalizers)].map((finalizer) => [
-        objectFinalizer(held, finalizer),
-        ownerUnknown(held, finalizer),
-      ]),
-    };
-  },
-  cure: (world) => release(world, configMapRef(world.namespace, 'precious')),
-});
-
-const s84 = several('S84', 'two finalizers on one object, and nobody knows either', TWO);
-
-const HOLD = 'hold.example.net/by-hand';
-
-const s84Half = situation({
-  id: 'S84-half',
-  title: 'of two finalizers on one object one has an owner that runs, the other has nobody',
-  behaviour: { hangs: true },
-  afterwards: (world, operator) =>
-    world.client.patch(guardedRef(world, operator), {
-      metadata: { finalizers: [operator.finalizer, HOLD] },
-    }),
-  expect: (world, operator) => {
-    const guarded = guardedRef(world, operator);
-    return {
-      chains: [
-        [objectFinalizer(guarded, operator.finalizer), owner(operator, 'owner-running')],
-        [objectFinalizer(guarded, HOLD), ownerUnknown(guarded, HOLD)],
-      ],
-    };
-  },
-  cure: async (world, operator) => {
-    const finalizers = [operator.finalizer];
-    await world.client.patch(guardedRef(world, operator), { metadata: { finalizers } });
-    await restart(world, operator);
-  },
-  beyondCommands: 'the stand-in of the operator hangs until it is restarted',
-});
-
 export const beyond = [
-  s75,
   s76,
   s76Alive,
-  s76Children,
-  s77,
   s83,
   s83Asleep,
-  snapshotted(
-    'claim-snapshotted',
-    'a claim is the source of a snapshot that is not taken yet',
-    false,
-  ),
   snapshotted('claim-of-a-snapshot', 'a claim was the source of a snapshot that is taken', true),
-  s84,
-  s84Half,
 ];

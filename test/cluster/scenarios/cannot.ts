@@ -1,55 +1,11 @@
-import { stringAt } from '../../../src/base/json.ts';
-import { configMap, customType } from '../objects.ts';
-import type { Expectation, Scenario } from '../scenario.ts';
-import type { OperatorBehaviour } from '../servers/operator-process.ts';
-import type { World } from '../world.ts';
-import { type OperatorOptions, operatorRules, rule } from './operator.ts';
-import { settledWithPod } from './pods.ts';
-import {
-  guardedRef,
-  HANGS,
-  KEPT,
-  keeper,
-  type Step,
-  settledByFinalizer,
-  situation,
-  writesStatus,
-} from './situation.ts';
-import { createEvent } from './traces.ts';
-
-/** The controller tries, and no waiting helps; beside each its neighbour, where waiting may help. */
-
-const mayCreate =
-  (resource: string) =>
-  (world: World): OperatorOptions => ({
-    rules: [
-      ...operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
-      rule('', [resource], ['create']),
-    ],
-  });
-
-/** What the API server answers when the operator creates this in the namespace of the object. */
-const creates =
-  (
-    make: (namespace: string) => Record<string, unknown>,
-  ): NonNullable<OperatorBehaviour['cleanUp']> =>
-  async ({ metadata: { namespace = '' } }, client) => {
-    const object = make(namespace);
-    const path = `/api/v1/namespaces/${namespace}/${`${object['kind']}`.toLowerCase()}s`;
-    const answer = await client.call('POST', path, object as never);
-    return stringAt(answer.body, 'message');
-  };
+import type { Scenario } from '../scenario.ts';
+import { guardedRef, HANGS, type Step, settledByFinalizer, situation } from './situation.ts';
 
 const HOPELESS = {
   code: 'owner-failing',
   says: [/can never succeed/],
   advises: [/Remove this one finalizer/],
 } as const;
-
-const notHopeless: NonNullable<Expectation['also']> = ({ namespace }) => {
-  const wrong = namespace.findings.find(({ message }) => /can never succeed/.test(message));
-  if (wrong !== undefined) throw new Error(`gives up: ${wrong.message}`);
-};
 
 /** The status, written since the deletion. */
 const says =
@@ -64,28 +20,7 @@ const says =
     );
   };
 
-const lastWords =
-  (agoSeconds: number): Step =>
-  (world, operator) =>
-    createEvent(world, {
-      about: guardedRef(world, operator),
-      component: operator.name,
-      instance: `${operator.name}-5d8f7c9b6-x2xvq`,
-      reason: 'DeleteFailed',
-      note: 'AccessDenied: not allowed to delete the volume',
-      agoSeconds,
-    });
-
 export const cannot: Scenario[] = [
-  situation({
-    id: 'must-create',
-    title: 'the operator must create an object in the namespace, which accepts none',
-    operator: mayCreate('configmaps'),
-    behaviour: { cleanUp: creates((namespace) => configMap(namespace, 'cleanup')) },
-    complains: true,
-    owner: HOPELESS,
-    expect: () => ({ deadlock: true }),
-  }),
   situation({
     id: 'gone-in-words',
     title: 'the status says in its own words that a Secret of the namespace is missing',
@@ -94,57 +29,5 @@ export const cannot: Scenario[] = [
     settle: says('giving up: the login in secret db-login is missing'),
     owner: HOPELESS,
     expect: () => ({ deadlock: true }),
-  }),
-  situation({
-    id: 'gone-elsewhere',
-    title:
-      'a Secret of another namespace is missing that has the name of a cluster to which the object refers',
-    behaviour: HANGS,
-    spec: { credentialsRef: { kind: 'Secret', namespace: 'vault', name: 'db-login' } },
-    settle: says('giving up: the login in secret db-login is missing'),
-    owner: { code: 'owner-failing', says: [/is missing/] },
-    expect: () => ({ also: notHopeless }),
-  }),
-  situation({
-    id: 'class-gone',
-    title: 'the operator says nothing, and the class that the object names does not exist',
-    behaviour: HANGS,
-    before: async (world, { group }) => {
-      await world.createType(customType({ group, kind: 'Tier', scope: 'Cluster' }));
-    },
-    spec: { tierRef: { kind: 'Tier', name: 'gold' } },
-    owner: {
-      code: 'owner-failing',
-      certainty: ['likely'],
-      says: [/may need Tier gold \(spec.tierRef\), which does not exist/],
-      advises: [/Create Tier gold .* again/],
-    },
-  }),
-  situation({
-    ...KEPT,
-    id: 'last-words',
-    title: 'a Warning Event about the object, seconds before the deletion; the operator runs',
-    operator: keeper,
-    behaviour: HANGS,
-    afterwards: lastWords(5),
-    settle: settledWithPod,
-    owner: { code: 'owner-failing', says: [/AccessDenied/] },
-  }),
-  situation({
-    id: 'not-ready-true',
-    title: 'a condition NotReady=True, with a list of errors beside it',
-    behaviour: HANGS,
-    settle: async (world, operator) => {
-      await settledByFinalizer(world);
-      const lastTransitionTime = new Date().toISOString();
-      const condition = { type: 'NotReady', status: 'True', reason: 'TopicOperatorException' };
-      const status = {
-        conditions: [{ ...condition, lastTransitionTime, message: 'topic shop is in use' }],
-        lastOperation: { type: 'Delete', state: 'Error', description: 'Waiting for the network' },
-        lastErrors: [{ description: 'DependencyViolation: vpc-1 has 2 dependencies' }],
-      };
-      await writesStatus(status, operator.manager)(world, operator);
-    },
-    owner: { code: 'owner-failing', says: [/topic shop is in use|DependencyViolation/] },
   }),
 ];

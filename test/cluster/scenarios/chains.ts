@@ -14,10 +14,8 @@ import {
   GUARDED,
   guardedRef,
   heldBy,
-  nobodyKnown,
   owner,
   release,
-  restart,
   type Situation,
   scaleUp,
   settledByFinalizer,
@@ -148,44 +146,6 @@ const sibling: Situation = {
   cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
 };
 
-/** Either of two installations may be the owner, and whoever it is waits for what the object owns. */
-const childOfUnknown: Situation = {
-  id: 'chain-child-of-unknown',
-  title: 'an object whose owner is not known owns one whose owner is asleep',
-  operator: { replicas: 0 },
-  bystanders: [{ namespace: 'team-b-system' }],
-  afterwards: async (world, operator) => {
-    await createPart(world);
-    const { apiVersion, kind, name } = guardedRef(world, operator);
-    const { metadata } = await world.client.get(guardedRef(world, operator));
-    const reference = { apiVersion, kind, name, uid: metadata['uid'] ?? '' };
-    const ownerReferences = [{ ...reference, controller: true, blockOwnerDeletion: true }];
-    await world.client.patch(partOf(world), { metadata: { ownerReferences } });
-  },
-  expect: (world, operator) => ({
-    chains: [
-      [heldBy(world, operator), nobodyKnown(world, operator), ...partChain(world)],
-      partChain(world),
-    ],
-  }),
-  cure: async (world, operator) => {
-    await scaleUp(world, operatorOf(world, parts(world)));
-    await scaleUp(world, operator);
-  },
-  beyondCommands: 'the second cause is that of the next report',
-};
-
-/** The words name the sibling, and the controller does not wait for it: its request fails. */
-const siblingFails: Situation = {
-  ...sibling,
-  id: 'chain-sibling-fails',
-  title: 'a status names a held sibling, and what it says is that a request failed',
-  behaviour: saysOfPart(`the server of Part ${GUARDED}-data refused the connection`),
-  expect: (world, operator) => ({
-    chains: [[heldBy(world, operator), owner(operator, 'owner-failing')], partChain(world)],
-  }),
-};
-
 /** Both controllers run, and each waits until the object of the other is deleted. */
 const circle: Situation = {
   ...sibling,
@@ -212,41 +172,6 @@ const circle: Situation = {
     return { chains: [[heldBy(world, operator), held], [held]], deadlock: true };
   },
   cure: (world) => release(world, partOf(world)),
-};
-
-const HOLD = 'hold.example.net/parts';
-
-/** Whoever scales the controller of the parts up sees both finalizers removed. */
-const otherFinalizer: Situation = {
-  id: 'chain-finalizer',
-  title: 'a status names another finalizer of the object that has to go first',
-  operator: (world) => ({
-    rules: [{ apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] }],
-  }),
-  behaviour: {
-    cleanUp: ({ metadata }) =>
-      JSON.stringify(metadata['finalizers']).includes(HOLD)
-        ? `waiting for finalizer ${HOLD} to be removed`
-        : undefined,
-  },
-  complains: true,
-  afterwards: async (world, operator) => {
-    const held = guardedRef(world, operator);
-    const finalizers = [operator.finalizer, HOLD];
-    await world.client.patch(held, { metadata: { finalizers } }, { fieldManager: 'hold-keeper' });
-  },
-  expect: (world, operator) => {
-    const hold = [
-      objectFinalizer(guardedRef(world, operator), HOLD),
-      { code: ['owner-unknown', 'owner-missing'], subject: 'any', finalizer: HOLD } as const,
-    ];
-    return { chains: [[heldBy(world, operator), ...hold], hold] };
-  },
-  cure: async (world, operator) => {
-    await world.client.patch(guardedRef(world, operator), {
-      metadata: { finalizers: [operator.finalizer] },
-    });
-  },
 };
 
 const links = (world: World): OperatorOptions => ({
@@ -336,153 +261,4 @@ const long: Situation = {
   beyondCommands: 'the controllers between hang',
 };
 
-/** What it names in its spec lists its users, and waits for them. */
-const shared: Situation = {
-  id: 'chain-users',
-  title: 'an object names a shared one that is terminating, too, and that lists it among its users',
-  behaviour: { hangs: true },
-  before: async (world) => {
-    await world.createNamespace(world.name('end-system'));
-    await start(world, await install(world, ends(world)));
-    const end = operatorOf(world, ends(world));
-    const metadata = { name: world.name('end'), finalizers: [end.finalizer] };
-    const { apiVersion, kind } = sharedRef(world);
-    await world.create({ apiVersion, kind, metadata }, { fieldManager: end.manager });
-  },
-  afterwards: async (world, operator) => {
-    const { apiVersion, kind, namespace = '', name } = guardedRef(world, operator);
-    const held = guardedRef(world, operator);
-    await world.client.patch(held, { spec: { storeRef: { ...sharedRef(world) } } });
-    const usersRefs = [{ apiVersion, kind, namespace, name }];
-    const { manager } = operatorOf(world, ends(world));
-    await world.client.patchStatus(sharedRef(world), { usersRefs }, { fieldManager: manager });
-    await world.client.delete(sharedRef(world));
-  },
-  settle: settledByFinalizer,
-  owner: 'owner-running',
-  cure: restart,
-};
-
-/** What was deleted in the foreground waits for what it owns, wherever that is. */
-const foreground: Situation = {
-  id: 'chain-foreground',
-  title: 'an object outside of the namespace was deleted in the foreground and owns another one',
-  behaviour: { hangs: true },
-  afterwards: async (world, operator) => {
-    await startChain(world);
-    const [end, link] = chainOf(world) as [Chained, Chained];
-    const { name, ...linkType } = link.object;
-    const made = await world.create({ ...linkType, metadata: { name } });
-    const metadata = {
-      name: end.object.name,
-      finalizers: [end.operator.finalizer],
-      ownerReferences: [
-        { ...link.object, uid: made.metadata['uid'] ?? '', blockOwnerDeletion: true },
-      ],
-    };
-    const { apiVersion, kind } = end.object;
-    await world.create({ apiVersion, kind, metadata }, { fieldManager: end.operator.manager });
-    for (const [from, to, { manager }] of [
-      [guardedRef(world, operator), link.object, operator],
-      [link.object, end.object, link.operator],
-    ] as const) {
-      await world.client.patchStatus(from, { nextRef: { ...to } }, { fieldManager: manager });
-    }
-    await world.client.delete(link.object, { propagationPolicy: 'Foreground' });
-    await world.terminating(end.object);
-  },
-  settle: settledByFinalizer,
-  expect: (world, operator) => {
-    const [end, link] = chainOf(world) as [Chained, Chained];
-    return {
-      chains: [
-        [
-          heldBy(world, operator),
-          objectFinalizer(link.object, 'foregroundDeletion'),
-          objectFinalizer(end.object, end.operator.finalizer),
-          owner(end.operator, 'owner-scaled-to-zero'),
-        ],
-      ],
-    };
-  },
-  cure: async (world, operator) => {
-    await release(world, chainOf(world)[0]?.object as Ref);
-    await release(world, guardedRef(world, operator));
-  },
-  beyondCommands: 'the controller of the first object hangs',
-};
-
-/** A claim, the composite that was made for it, and the resource that this one made: only their specs name each other. */
-const composed: Situation = {
-  id: 'chain-composed',
-  title:
-    'an object names the one that was made for it outside of the namespace, which owns another one',
-  behaviour: { hangs: true },
-  afterwards: async (world, operator) => {
-    await startChain(world);
-    const [end, link] = chainOf(world) as [Chained, Chained];
-    const held = guardedRef(world, operator);
-    const made = await world.create(
-      {
-        ...typeOf(link.object),
-        metadata: { name: link.object.name, finalizers: [link.operator.finalizer] },
-        spec: { claimRef: { ...held }, resourceRefs: [{ ...end.object }] },
-      },
-      { fieldManager: link.operator.manager },
-    );
-    const owners = [{ ...link.object, uid: made.metadata['uid'] ?? '', controller: true }];
-    await world.create(
-      {
-        ...typeOf(end.object),
-        metadata: {
-          name: end.object.name,
-          finalizers: [end.operator.finalizer],
-          ownerReferences: owners,
-        },
-      },
-      { fieldManager: end.operator.manager },
-    );
-    await world.client.patch(held, { spec: { resourceRef: { ...link.object } } });
-    for (const { object } of chainOf(world).slice(0, 2)) await world.client.delete(object);
-  },
-  settle: settledByFinalizer,
-  expect: (world, operator) => {
-    const [end, link] = chainOf(world) as [Chained, Chained];
-    return {
-      chains: [
-        [
-          heldBy(world, operator),
-          objectFinalizer(link.object, link.operator.finalizer),
-          objectFinalizer(end.object, end.operator.finalizer),
-          owner(end.operator, 'owner-scaled-to-zero'),
-        ],
-      ],
-    };
-  },
-  cure: async (world, operator) => {
-    for (const { object } of chainOf(world).slice(0, 2)) await release(world, object);
-    await release(world, guardedRef(world, operator));
-  },
-  beyondCommands: 'the controllers of the first two objects hang',
-};
-
-const typeOf = ({ apiVersion, kind }: Ref) => ({ apiVersion, kind });
-
-const sharedRef = (world: World): Ref => ({
-  apiVersion: apiVersionOf(operatorOf(world, ends(world))),
-  kind: 'End',
-  name: world.name('end'),
-});
-
-export const chains: readonly Scenario[] = [
-  pods,
-  sibling,
-  siblingFails,
-  childOfUnknown,
-  circle,
-  otherFinalizer,
-  long,
-  foreground,
-  composed,
-  shared,
-].map(situation);
+export const chains: readonly Scenario[] = [pods, sibling, circle, long].map(situation);

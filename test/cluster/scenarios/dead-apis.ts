@@ -1,5 +1,5 @@
 import { KUBESPHERE } from '../../stub/kubesphere.ts';
-import { apiService, apiServiceRef, service } from '../objects.ts';
+import { apiService, apiServiceRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { DISCOVERY, namespaceFinalizer, ownerMissing, statusSays, stuck } from './links.ts';
@@ -101,80 +101,4 @@ export const seed2c: Scenario = {
   }),
 };
 
-/** Half a repair: the API is back, the finalizer stays. */
-const seed2cRepaired: Scenario = {
-  ...seed2c,
-  id: 'SEED-2c-repaired',
-  title: 'the same after metrics.k8s.io was repaired: the other cause is left',
-  settle: async (world) => {
-    await settledByDiscovery(METRICS)(world);
-    await world.client.delete(apiServiceRef(METRICS, 'v1beta1'));
-    await world.client.waitFor(
-      world.namespaceRef,
-      'has no spec.finalizers left',
-      (namespace) => !JSON.stringify(namespace?.['spec']).includes('kubernetes'),
-      { timeoutMs: 120_000 }, // the controller may be in a back-off of up to 60 s
-    );
-  },
-  expect: (world) =>
-    stuck([
-      namespaceFinalizer(world.namespaceRef, KUBESPHERE),
-      ownerMissing(world.namespaceRef, KUBESPHERE),
-    ]),
-};
-
-/** As after a node was drained: the Service is there, nobody is behind it. */
-const seed3a: Scenario = {
-  id: 'SEED-3a',
-  title: 'metrics-server without endpoints; "kubectl get all" shows nothing',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.create(
-      service('kube-system', 'metrics-server', { selector: { 'k8s-app': 'metrics-server' } }),
-    );
-    await registerDead(world, METRICS, { namespace: 'kube-system', name: 'metrics-server' });
-    await statusSays(
-      world,
-      apiServiceRef(METRICS, 'v1beta1'),
-      'misses endpoints',
-      'MissingEndpoints',
-    );
-  },
-  settle: settledByDiscovery(METRICS),
-  expect: () => ({
-    ...stuck([unavailable(METRICS, 'v1beta1', /MissingEndpoints|endpoint/)]),
-    scope: 'cluster',
-    notInspected: [METRICS],
-  }),
-};
-
-/** Nothing can be installed in its namespace again: the registration has to go. */
-const going: Scenario = {
-  id: 'dead-api-going',
-  title: 'an APIService whose backend was in another namespace, which is being deleted as well',
-  own: 'new',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.createNamespace('adapters');
-    await world.create(service('adapters', 'adapter', { selector: { app: 'adapter' } }));
-    await registerDead(world, 'metrics.example.com', { namespace: 'adapters', name: 'adapter' });
-    await world.client.delete({ apiVersion: 'v1', kind: 'Namespace', name: 'adapters' });
-  },
-  settle: settledByDiscovery('metrics.example.com'),
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'apiservice-unavailable',
-        subject: apiServiceRef('metrics.example.com', 'v1beta1'),
-        says: [/whose namespace is being deleted/],
-        advises: [/^Delete APIService v1beta1\.metrics\.example\.com/m],
-      },
-    ]),
-    scope: 'cluster',
-    notInspected: ['metrics.example.com'],
-    also: advisesNot(/Install the software/),
-  }),
-};
-
-export const deadApis = [s7, seed1d, seed2c, seed2cRepaired, seed3a, going];
+export const deadApis = [s7, seed1d, seed2c];

@@ -6,7 +6,6 @@ import {
   refusesDeletion,
   webhookRef,
 } from '../admission.ts';
-import { secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { startWebhook } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -30,42 +29,6 @@ const deniedByWebhook: Scenario = {
       says: [new RegExp(RETENTION)],
     }),
   ),
-};
-
-const KEEP_SECRETS = 'keep-secrets';
-
-const deniedByPolicy: Scenario = {
-  id: 'denied-by-policy',
-  title: 'a ValidatingAdmissionPolicy says no to the deletion of Secrets',
-  setUp: async (world) => {
-    const kept = ref('v1', 'Secret', world.namespace, 'credentials');
-    await world.createNamespace();
-    await world.create(secret(world.namespace, kept.name));
-    await createPolicy(world, {
-      name: KEEP_SECRETS,
-      operations: ['DELETE'],
-      apiGroup: '',
-      resource: 'secrets',
-      expression: 'false',
-      message: 'secrets are removed by the vault only',
-    });
-    await refusesDeletion(world, kept);
-  },
-  settle: (world) =>
-    world.settled({ [CONTENT_FAILURE]: ['True', /ValidatingAdmissionPolicy .* denied request/] }),
-  expect: (world) => ({
-    ...stuck([
-      {
-        code: 'admission-denied',
-        subject: policyRef(world, KEEP_SECRETS),
-        says: [/by the vault only/],
-      },
-    ]),
-    queued: { kinds: ['Secret'], exactly: true },
-  }),
-  mayChange: (world) => [
-    { kind: 'ValidatingAdmissionPolicyBinding', name: policyRef(world, KEEP_SECRETS).name },
-  ],
 };
 
 /** The DELETE that somebody sent was refused, so the namespace is as alive as ever. */
@@ -326,4 +289,4 @@ const whoIsAsked: Scenario = {
     })),
 };
 
-export const denials = [deniedByWebhook, deniedByPolicy, s50b, whoIsAsked];
+export const denials = [deniedByWebhook, s50b, whoIsAsked];

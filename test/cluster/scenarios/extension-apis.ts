@@ -70,11 +70,6 @@ const s11 = staleDiscovery(
   'the APIService is Available, but its backend answers 503 to /apis',
   { status: 503, message: 'warming up' },
 );
-const s11Hangs = staleDiscovery(
-  'S11-hangs',
-  'the APIService is Available, but its backend never answers /apis',
-  'never answers',
-);
 
 /** Lists its objects like any API, and refuses to delete them. */
 function refusesCollectionDelete(
@@ -109,43 +104,6 @@ const seed4d500 = refusesCollectionDelete(
   { status: 500, message: 'ledger database is read-only' },
   { code: 'api-failing', subject: ENTRIES, says: [/ledger database is read-only/] },
 );
-/** The gate's own LIST fails as the controller's does. */
-const seed5f: Scenario = {
-  id: 'SEED-5f',
-  title: 'a type whose LIST fails with 500: it is not inspected, not skipped',
-  own: 'new',
-  setUp: (world) =>
-    installExtension(world, {
-      group: GROUP,
-      namespace: BACKEND,
-      fault: (_method, path) =>
-        path.endsWith('/entries') ? { status: 500, message: 'ledger index is corrupt' } : undefined,
-    }),
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /ledger index is corrupt/] }),
-  expect: () => ({
-    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/ledger index is corrupt/] }]),
-    notInspected: [`entries.${GROUP}`],
-  }),
-  beyondCommands: 'whoever runs the extension API has to repair it',
-};
-
-/** A proxy in front of it asks for a login, say. */
-const garbage: Scenario = {
-  ...seed5f,
-  id: 'api-garbage',
-  title: 'a type whose LIST is answered with HTML',
-  setUp: (world) =>
-    installExtension(world, {
-      group: GROUP,
-      namespace: BACKEND,
-      fault: (_method, path) => (path.endsWith('/entries') ? 'garbage' : undefined),
-    }),
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /./] }),
-  expect: () => ({
-    ...stuck([{ code: 'api-failing', subject: ENTRIES, says: [/extension-api/] }]),
-    notInspected: [`entries.${GROUP}`],
-  }),
-};
 
 /** The namespace controller waits for it, has said so in its conditions, and is held by something else. */
 const slow: Scenario = {
@@ -239,4 +197,4 @@ const seed3e: Scenario = {
 };
 const comeBack = new WeakMap<World, () => Promise<void>>();
 
-export const extensionApis = [s11, s11Hangs, seed3e, seed4d500, seed5f, garbage, slow, untrusted];
+export const extensionApis = [s11, seed3e, seed4d500, slow, untrusted];

@@ -12,8 +12,6 @@ import { everyday } from './everyday.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
 import { forced } from './force.ts';
-import { ignoring } from './ignoring.ts';
-import { impostors } from './impostors.ts';
 import { jobPods } from './job-pods.ts';
 import { knownProducts } from './known-needs.ts';
 import { kubelet } from './kubelet.ts';
@@ -22,7 +20,6 @@ import { lifecycle } from './lifecycle.ts';
 import { livingOwners } from './living-owners.ts';
 import { logs } from './logs.ts';
 import { manyObjects } from './many.ts';
-import { misread } from './misread.ts';
 import { namespaceController } from './namespace-controller.ts';
 import { namespaceFinalizers } from './namespace-finalizers.ts';
 import { neighbours } from './neighbours.ts';
@@ -30,8 +27,6 @@ import { newcomers } from './newcomers.ts';
 import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { omnibus } from './omnibus.ts';
-import { origins } from './origins.ts';
-import { overheard } from './overheard.ts';
 import { owners } from './owners.ts';
 import { parts } from './parts.ts';
 import { plainSight } from './plain-sight.ts';
@@ -39,7 +34,6 @@ import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
 import { products } from './products.ts';
 import { rooted } from './rooted.ts';
-import { shapes } from './shapes.ts';
 import { strangers } from './strangers.ts';
 import { unreadableTypes } from './unreadable-types.ts';
 import { volumes } from './volumes.ts';
@@ -55,27 +49,21 @@ export const SCENARIOS: readonly Scenario[] = [
   ...finalizers,
   ...owners,
   ...whose,
-  ...origins,
   ...why,
   ...logs,
-  ...overheard,
-  ...ignoring,
   ...manyObjects,
   ...cannot,
   ...notActing,
   ...beyond,
   ...chains,
   ...behind,
-  ...shapes,
   ...neighbours,
   ...strangers,
   ...newcomers,
   ...rooted,
   ...latecomers,
   ...contradicted,
-  ...impostors,
   ...plainSight,
-  ...misread,
   ...decoys,
   ...obstacles,
   ...products,

@@ -1,11 +1,10 @@
 import { type JsonObject, stringAt } from '../../../src/base/json.ts';
-import { endIsRefused, policyRef, refusesEnd, webhookRef } from '../admission.ts';
+import { policyRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { grant, pluralOf, podSpec } from '../objects.ts';
+import { pluralOf, podSpec } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { runPodsIn } from '../servers/stand-in.ts';
-import { startWebhook } from '../servers/webhook.ts';
-import { laterSecond, waitUntil } from '../wait-until.ts';
+import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, objectFinalizer, podRef, ref, specFinalizer } from './links.ts';
 import {
@@ -14,26 +13,12 @@ import {
   NAMELESS,
   type Operator,
   type OperatorOptions,
-  operatorRules,
   READ,
   rule,
   runPods,
   start,
 } from './operator.ts';
-import {
-  guardedRef,
-  HANGS,
-  heldBy,
-  nobodyKnown,
-  owner,
-  RIGHTS,
-  release,
-  releaseGuarded,
-  restart,
-  type Step,
-  settledByFinalizer,
-  situation,
-} from './situation.ts';
+import { guardedRef, owner, release, type Step, situation } from './situation.ts';
 
 const ADMISSION_API = 'admissionregistration.k8s.io/v1';
 
@@ -120,56 +105,6 @@ function mutated(
   });
 }
 
-/** A webhook of these tests, or a dead one, about such requests for this namespace. */
-async function guard(world: World, rules: JsonObject, webhook: JsonObject): Promise<void> {
-  const namespaceSelector = { matchLabels: { 'kubernetes.io/metadata.name': world.namespace } };
-  await world.create({
-    apiVersion: ADMISSION_API,
-    kind: 'ValidatingWebhookConfiguration',
-    metadata: { name: webhookRef(world).name },
-    webhooks: [
-      {
-        name: `guard.${world.domain('example.com')}`,
-        rules: [{ operations: ['UPDATE'], apiVersions: ['*'], ...rules }],
-        failurePolicy: 'Fail',
-        sideEffects: 'None',
-        admissionReviewVersions: ['v1'],
-        namespaceSelector,
-        ...webhook,
-      },
-    ],
-  });
-}
-
-function endRefused(
-  id: string,
-  title: string,
-  identity: NonNullable<Scenario['identity']>,
-  link: (world: World) => Link,
-): Scenario {
-  return {
-    id,
-    title,
-    identity,
-    setUp: async (world) => {
-      await world.createNamespace();
-      const clientConfig = await startWebhook(world, () => ({ deny: 'team red keeps it' }));
-      await guard(world, { apiGroups: [''], resources: ['namespaces/finalize'] }, { clientConfig });
-      await refusesEnd(world);
-    },
-    settle: async (world) => {
-      await world.settled();
-      await endIsRefused(world);
-    },
-    expect: (world) => ({ outcome: 'stuck', chains: [[link(world)]] }),
-    cure: (world) => world.client.delete(webhookRef(world)),
-    mayChange: (world) => [webhookRef(world)],
-    ...(identity === 'teardown-force'
-      ? {}
-      : { beyondCommands: 'whether it is the webhook cannot be asked without the right to' }),
-  };
-}
-
 const admission: Scenario[] = [
   mutated(
     'put-back',
@@ -183,34 +118,6 @@ const admission: Scenario[] = [
     () => 'company.example.net/keep',
     /adds a finalizer/,
   ),
-  situation({
-    id: 'put-back-untried',
-    title: 'the same, and whether the policy puts it back cannot be asked without the right to',
-    versions: ['1.36.3'],
-    behaviour: { tells: false, isSlow: true },
-    afterwards: setsFinalizer(({ finalizer }) => finalizer),
-    owner: { code: 'owner-running', says: [/whether .*keeper.* could not be tried/] },
-    cure: (world) => world.client.delete(bindingRef(world)),
-    mayChange: (world) => [bindingRef(world)],
-    beyondCommands: 'whether it is the policy cannot be asked without the right to',
-  }),
-  endRefused(
-    'end-refused',
-    'a webhook denies the end of the namespace',
-    'teardown-force',
-    (world) => ({
-      code: 'admission-denied',
-      subject: webhookRef(world),
-      says: [/team red keeps it/],
-    }),
-  ),
-  endRefused('end-unasked', 'the same; who looks may not ask', 'teardown-reader', (world) => ({
-    code: 'unexplained',
-    subject: world.namespaceRef,
-    says: [
-      /unless webhook \S+ of ValidatingWebhookConfiguration guard.* refuses the last step of its deletion/,
-    ],
-  })),
 ];
 
 const claimRef = (world: World): Ref =>
@@ -367,58 +274,4 @@ const namespaces: Scenario[] = [
   },
 ];
 
-const FAILED = {
-  phase: 'Failed',
-  message: 'pg_dump: exit status 1',
-  completionTime: '2026-01-01T00:10:00Z',
-};
-const backups: OperatorOptions = { kind: 'Backup', name: 'backup-operator' };
-const failed: Step = (world, operator) =>
-  world.client.patchStatus(guardedRef(world, operator), FAILED, { fieldManager: operator.manager });
-
-/** This is written to the status once the deletion has begun. */
-const writes =
-  (words: (world: World) => JsonObject): Step =>
-  async (world, operator) => {
-    await world.terminating(guardedRef(world, operator));
-    await laterSecond();
-    const { manager } = operator;
-    await world.client.patchStatus(guardedRef(world, operator), words(world), {
-      fieldManager: manager,
-    });
-    await settledByFinalizer(world);
-  };
-
-const owners: Scenario[] = [
-  situation({
-    id: 'fails-to-go',
-    title: 'a backup that had failed is deleted; its status now says why it cannot be deleted',
-    operator: backups,
-    behaviour: HANGS,
-    afterwards: failed,
-    settle: writes(() => ({ ...FAILED, message: 'cannot delete the archive: bucket is locked' })),
-    owner: (_, operator) => [owner(operator, 'owner-failing', { says: [/bucket is locked/] })],
-    cure: restart,
-    beyondCommands: 'only a person can unlock the bucket',
-  }),
-  situation({
-    id: 'granted-here-nameless',
-    title: 'an operator without a name of its own had its rights in the namespace, and runs',
-    own: true,
-    operator: { ...NAMELESS, rules: [rule('', ['events'], ['create', 'patch'])] },
-    behaviour: { isSlow: true },
-    afterwards: async (world, operator) => {
-      const { namespace, account } = operator;
-      const subject = { kind: 'ServiceAccount', namespace, name: account };
-      const place = { namespace: world.namespace, name: account };
-      await world.createAll(grant(place, [subject], operatorRules(operator)));
-    },
-    expect: (world, operator) => ({
-      chains: [[heldBy(world, operator), nobodyKnown(world, operator)]],
-    }),
-    cure: releaseGuarded,
-    mayChange: () => RIGHTS,
-  }),
-];
-
-export const latecomers = [...admission, ...claims, ...namespaces, ...owners];
+export const latecomers = [...admission, ...claims, ...namespaces];

@@ -25,29 +25,6 @@ const s40 = situation({
   mayChange: () => RIGHTS,
 });
 
-const BACK_OFF_MS = 150_000;
-
-const s42 = situation({
-  id: 'S42',
-  title: 'the controller runs and is in back-off; 60 s are too short',
-  behaviour: { afterMs: BACK_OFF_MS },
-  inputs: { timeout: '60s', 'fail-fast': 'true' },
-  owner: 'owner-running',
-  expect: () => ({
-    also: ({ elapsedMs }) => {
-      if (elapsedMs < 59_000) throw new Error(`ended after ${elapsedMs} ms: fail-fast has fired`);
-    },
-  }),
-});
-
-const s42Patient: Scenario = {
-  ...s42,
-  id: 'S42-patient',
-  title: 'the controller runs and is in back-off; 5 minutes are enough',
-  inputs: { timeout: '5m', 'fail-fast': 'true' },
-  expect: () => ({ outcome: 'deleted' }),
-};
-
 const READDED =
   'metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, ' +
   'found new finalizers []string{"widgets.example.com/again"}';
@@ -150,4 +127,4 @@ const crdTerminating: Scenario = {
   },
 };
 
-export const livingOwners = [s40, s42, s42Patient, s46, notReady, seed5c, crdTerminating];
+export const livingOwners = [s40, s46, notReady, seed5c, crdTerminating];

@@ -86,16 +86,4 @@ export const logs: Scenario[] = [
     owner: 'owner-running',
     expect: () => ({ notInspected: [/log of/] }),
   }),
-  situation({
-    id: 'S100-over',
-    title: 'the error is over: since then the owner says every minute that it waits',
-    behaviour: HANGS,
-    ...logging((world, operator) => ({
-      [operator.name]:
-        logLine(operator, 'error', 'Reconciler error', about(world), DENIED, 300) +
-        logLine(operator, 'info', 'Waiting for the backup to finish', about(world)),
-    })),
-    owner: 'owner-running',
-    expect: () => ({ also: quotes(/Waiting for the backup/) }),
-  }),
 ];

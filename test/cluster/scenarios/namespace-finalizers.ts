@@ -1,5 +1,5 @@
 import { arrayAt, stringsAt } from '../../../src/base/json.ts';
-import { KUBESPHERE, KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
+import { KUBESPHERE_METADATA } from '../../stub/kubesphere.ts';
 import { ApiError } from '../client.ts';
 import type { Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
@@ -60,17 +60,6 @@ const s37a = extraSpecFinalizer(
   'openshift.io/origin',
 );
 
-/** As KubeSphere leaves it behind: the Workspace that it says it belongs to has no type any more. */
-const seed1a: Scenario = {
-  ...ownFinalizer(
-    'SEED-1a',
-    'a finalizer, a label and an owner reference of KubeSphere, uninstalled',
-    KUBESPHERE,
-    ownerMissing,
-  ),
-  setUp: (world) => createKubeSphereNamespace(world),
-};
-
 export async function createKubeSphereNamespace(world: World): Promise<void> {
   await world.createNamespace(undefined, KUBESPHERE_METADATA);
 }
@@ -92,4 +81,4 @@ export function controllerIsDone(world: World): Promise<unknown> {
   );
 }
 
-export const namespaceFinalizers = [s34, s37a, seed1a];
+export const namespaceFinalizers = [s34, s37a];

@@ -1,10 +1,10 @@
 import { type JsonObject, numberAt } from '../../../src/base/json.ts';
 import type { KubeObject, Ref } from '../client.ts';
-import { customObject, customType, typeRef } from '../objects.ts';
+import { customObject, customType } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import { containerStatus, runningStatus, unready } from '../servers/stand-in.ts';
-import { laterSecond, waitUntil } from '../wait-until.ts';
+import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import { type Operator, operatorRules, READ, rule } from './operator.ts';
@@ -15,10 +15,8 @@ import {
   owner,
   release,
   type Situation,
-  settledByFinalizer,
   situation,
 } from './situation.ts';
-import { createLease } from './traces.ts';
 
 /** The controller runs and will not act. */
 
@@ -62,60 +60,6 @@ const pausedBeside = (
 
 const rackRef = (world: World, { group }: Operator): Ref =>
   ref(`${group}/v1`, 'Rack', world.namespace, 'rack-1');
-
-/** The operator hangs, and its CRD is deleted before the object or after it. */
-const typeDeleted = (id: string, title: string, isEarlier: boolean): Scenario => {
-  const deleteType = (world: World, { group }: Operator): Promise<void> =>
-    world.client.delete(typeRef(group, 'Widget'));
-  return situation({
-    id,
-    title,
-    behaviour: HANGS,
-    ...(isEarlier && { afterwards: deleteType }),
-    settle: async (world, operator) => {
-      await settledByFinalizer(world);
-      if (isEarlier) return;
-      await laterSecond();
-      await deleteType(world, operator);
-    },
-    expect: (world, operator) => ({
-      chains: [
-        [
-          heldBy(world, operator),
-          owner(operator, isEarlier ? 'owner-not-acting' : 'owner-running'),
-        ],
-      ],
-      contributing: [{ code: 'crd-terminating', subject: typeRef(operator.group, 'Widget') }],
-    }),
-  });
-};
-
-/** The operator is an agent on one node; the object names that node, or one that is not there any more. */
-const onNode = (
-  id: string,
-  title: string,
-  isLost: boolean,
-  naming: (node: string) => JsonObject = (nodeID) => ({ nodeID }),
-): Scenario =>
-  situation({
-    id,
-    title,
-    operator: { workload: 'DaemonSet' },
-    behaviour: { tells: false, cleanUp: () => 'is on another node' },
-    afterwards: (world, operator) =>
-      world.client.patch(guardedRef(world, operator), {
-        spec: naming(world.name(isLost ? 'node-2' : 'node-1')),
-      }),
-    owner: isLost
-      ? {
-          code: 'owner-not-ready',
-          certainty: ['likely'], // the name may be none of a node
-          says: [/may not act, because it has no pod on node .*node-2/],
-          advises: [/^If node .*node-2\S* is gone for good: remove/m],
-        }
-      : 'owner-running',
-    beyondCommands: 'the stand-in of the operator cleans up nothing',
-  });
 
 /** Of three replicas one crashes; each has objects of its own, or one of them leads. */
 const shards = (
@@ -178,60 +122,9 @@ export const notActing: Scenario[] = [
         containerStatuses: null,
       }),
   }),
-  shards('one-replica', 'a replica crashes, and one of the others leads and hangs', {
-    behaviour: { tells: false, cleanUp: () => 'hangs' },
-    afterwards: (world, { namespace, name }) =>
-      createLease(world, { namespace, name, holder: `${name}-0_4f1c` }),
-    owner: {
-      code: 'owner-running',
-      certainty: ['proven'],
-      says: [/runs, but nothing that was read shows why/],
-    },
-    beyondCommands: 'the stand-in of the operator hangs for ever',
-  }),
-  onNode(
-    'agent-lost',
-    'the object names a node on which the operator, a DaemonSet, has no pod',
-    true,
-  ),
-  onNode(
-    'agent-lost-below',
-    'the same, and the field is called node, in a part of the object',
-    true,
-    (node) => ({ current: { node } }),
-  ),
-  onNode(
-    'agent-there',
-    'the object names the node on which the operator, a DaemonSet, hangs',
-    false,
-  ),
   pausedBeside(
     'paused-sibling',
     'a Widget names the Rack that it is part of, which is paused',
     ({ metadata }) => ({ spec: { rackName: metadata.name } }),
-  ),
-  pausedBeside(
-    'paused-sibling-namesake',
-    'a Widget names something else of the name of a paused Rack',
-    ({ metadata }) => ({ spec: { shelfName: metadata.name } }),
-    { isPart: false },
-  ),
-  situation({
-    id: 'lease-of-another',
-    title: 'a pod of another workload with the same account holds the Lease of the operator',
-    bystanders: [{ name: 'widget-operator-debug', account: 'widget-operator' }],
-    behaviour: HANGS,
-    afterwards: async (world, { namespace, name }) => {
-      const [pod] = (await world.client.list('v1', 'Pod', namespace)).filter(({ metadata }) =>
-        metadata.name.startsWith(`${name}-debug-`),
-      );
-      await createLease(world, { namespace, name, holder: `${pod?.metadata.name}_77aa` });
-    },
-    owner: { code: 'owner-running', certainty: ['likely'], says: [/may not lead/] },
-  }),
-  typeDeleted(
-    'type-deleted-before',
-    'the type was deleted, and with it the object; its operator does nothing',
-    true,
   ),
 ];

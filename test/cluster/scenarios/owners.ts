@@ -1,58 +1,19 @@
 import type { Certainty } from '../../../src/model/finding.ts';
-import {
-  accountSubject,
-  configMap,
-  customObject,
-  customType,
-  grant,
-  pod,
-  RBAC,
-  secret,
-  service,
-} from '../objects.ts';
+import { configMap, grant, pod, RBAC, secret, service } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
-import {
-  deploymentRef,
-  objectFinalizer,
-  ownerMissing,
-  ownerUnknown,
-  podRef,
-  ref,
-  stuck,
-} from './links.ts';
+import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref, stuck } from './links.ts';
 import {
   createGuarded,
   FULL,
   install,
   type Operator,
-  type OperatorOptions,
   operatorOf,
-  operatorRules,
   rule,
   start,
-  uninstall,
 } from './operator.ts';
 import { settledWithPod } from './pods.ts';
-import {
-  GUARDED,
-  HANGS,
-  heldBy,
-  nobodyLeft,
-  releaseGuarded,
-  settledByFinalizer,
-  situation,
-} from './situation.ts';
-
-/** Who should have removed the finalizer, and why it does not. */
-
-const s2 = situation({
-  id: 'S2',
-  own: true, // elsewhere somebody of the same name may run
-  title: 'the Deployment of the operator was deleted, in a namespace of its own',
-  afterwards: (world, operator) => uninstall(world, operator, ['rights', 'account']),
-  owner: (_, operator) => [{ ...nobodyLeft(operator), says: [/widget-operator/] }],
-});
+import { GUARDED, heldBy, nobodyLeft, settledByFinalizer, situation } from './situation.ts';
 
 const s3 = situation({
   id: 'S3',
@@ -60,34 +21,6 @@ const s3 = situation({
   operator: { replicas: 0 },
   owner: 'owner-scaled-to-zero',
 });
-
-/** A Deployment may be called like the writer of the finalizer and have nothing to do with it. */
-const namesake: Scenario = {
-  id: 'namesake',
-  title: 'a Deployment has the name that wrote the finalizer, but rights on another type only',
-  setUp: async (world) => {
-    const group = world.domain('example.org');
-    const namespace = world.name('widget-system');
-    await world.createNamespace();
-    await world.createNamespace(namespace);
-    await start(world, await install(world, { namespace, scope: 'cluster' }));
-    await world.createType(customType({ group, kind: 'Gadget' }));
-    await world.create(
-      customObject(`${group}/v1`, 'Gadget', world.namespace, GUARDED, {
-        finalizers: [`${group}/cleanup`],
-      }),
-      { fieldManager: 'widget-operator' },
-    );
-  },
-  settle: settledByFinalizer,
-  expect: (world) => {
-    const gadget = operatorOf(world, { group: 'example.org', kind: 'Gadget' });
-    const finalizer = `${gadget.group}/cleanup`;
-    const held = ref(`${gadget.group}/v1`, 'Gadget', world.namespace, GUARDED);
-    // A living program with the writer's name never leads to "missing": its permission may have been taken away.
-    return stuck([objectFinalizer(held, finalizer), ownerUnknown(held, finalizer)]);
-  },
-};
 
 /** Only the cluster-scoped part of the operator outlives the namespace. */
 const s4: Scenario = {
@@ -162,46 +95,6 @@ async function setUpNeighbour(world: World): Promise<void> {
   await start(world, await install(world, { namespace, scope: 'namespace', type: false }));
 }
 
-/** An operator elsewhere may act here by a RoleBinding of this namespace, which goes with it. */
-const grantedHere = (
-  id: string,
-  inside: OperatorOptions,
-  owner: 'owner-failing' | 'owner-unknown',
-  title: string,
-): Scenario =>
-  situation({
-    id,
-    own: true,
-    title,
-    identity: 'teardown-gate',
-    delete: false,
-    inputs: { delete: 'true' },
-    operator: { rules: [] },
-    behaviour: HANGS,
-    before: async (world, { group, kind, namespace, account }) => {
-      const subjects = [accountSubject(namespace, account)];
-      const rules = operatorRules({ group, kind });
-      await world.createAll(
-        grant({ namespace: world.namespace, name: 'acts-here' }, subjects, rules),
-      );
-    },
-    afterwards: async (world) => {
-      await install(world, { type: false, ...inside, namespace: world.namespace });
-    },
-    owner,
-    expect: (world) => ({ mutations: [`delete namespaces/${world.namespace}`] }),
-    cure: releaseGuarded,
-  });
-
-const granted = [
-  grantedHere(
-    'granted-here',
-    { name: 'shop', scope: 'cluster' },
-    'owner-failing',
-    'an operator elsewhere had its right here; an app that may do as much went with the namespace',
-  ),
-];
-
 /** The operator guards the pod of its object too: everything else queues up behind that pod. */
 const s4Queued: Scenario = {
   ...s4,
@@ -255,14 +148,4 @@ async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promi
   return operator;
 }
 
-export const owners = [
-  s2,
-  s3,
-  namesake,
-  s4,
-  s4Watched,
-  s4WatchedNeighbours,
-  s4WatchedAgent,
-  ...granted,
-  s4Queued,
-];
+export const owners = [s3, s4, s4Watched, s4WatchedNeighbours, s4WatchedAgent, s4Queued];

@@ -1,97 +1,16 @@
-import assert from 'node:assert/strict';
 import type { Ref } from '../client.ts';
-import { customType, service } from '../objects.ts';
-import type { Expectation, Link, Scenario } from '../scenario.ts';
+import type { Link, Scenario } from '../scenario.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ref, stuck } from './links.ts';
+import { objectFinalizer, ref, stuck } from './links.ts';
 import {
   createGuarded,
-  FULL,
   install,
-  NAMELESS,
   type Operator,
   type OperatorOptions,
-  READ,
-  rule,
   runPods,
-  uninstall,
 } from './operator.ts';
-import { settledWithPod } from './pods.ts';
-import {
-  either,
-  guardedRef,
-  HANGS,
-  KEPT,
-  keeper,
-  nobodyKnown,
-  settledByFinalizer,
-  situation,
-} from './situation.ts';
-
-/** What a controller was started with, by which Lease it leads, and which other program works beside it. */
-
-/** Some finding, or what it advises, has each of these words. */
-const _says =
-  (...all: string[]): NonNullable<Expectation['also']> =>
-  ({ namespace }) => {
-    const texts = namespace.findings.flatMap(({ message, remedies }) => [
-      message,
-      ...remedies.map(({ text }) => text),
-    ]);
-    for (const words of all) {
-      assert.ok(
-        texts.some((text) => text.includes(words)),
-        `nothing says "${words}": ${texts.join('; ')}`,
-      );
-    }
-  };
-
-const readsEverything = situation({
-  ...KEPT,
-  id: 'reads-everything',
-  title: 'a policy engine may change pods and read everything; the finalizer is of another group',
-  settle: settledWithPod,
-  before: (world) =>
-    world.createType(customType({ group: world.domain('store.example.org'), kind: 'Cluster' })),
-  operator: (world) => ({
-    ...keeper(world),
-    ...NAMELESS,
-    finalizer: `${world.domain('store.example.org')}/membership`,
-  }),
-  bystanders: [
-    {
-      name: 'policy-engine',
-      namespace: 'policy-system',
-      rules: [rule('*', ['*'], READ), rule('', ['pods'], FULL)],
-    },
-  ],
-  afterwards: (world, operator) => uninstall(world, operator),
-  expect: either(
-    (world, operator) => ownerMissing(guardedRef(world, operator), operator.finalizer),
-    nobodyKnown,
-  ),
-});
-
-const addressedService = situation({
-  id: 'addressed-service',
-  title: 'a variable of the controller addresses a Service that goes with the namespace',
-  operator: (world) => ({
-    container: { env: [{ name: 'SERVERS', value: `store.${world.namespace}.svc:9092` }] },
-  }),
-  behaviour: HANGS,
-  afterwards: async (world, operator) => {
-    // A label of the owner's project does not show that the owner made the object.
-    const labels = { [`${operator.group}/cluster`]: 'store' };
-    await world.client.patch(guardedRef(world, operator), { metadata: { labels } });
-    await world.create(service(world.namespace, 'store'));
-  },
-  owner: {
-    code: 'owner-failing',
-    certainty: ['likely'],
-    says: [/may need Service store \(its settings address it\), which does not exist here/],
-  },
-});
+import { settledByFinalizer } from './situation.ts';
 
 const VIRTUAL = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachineInstance' };
 const VIRT_SYSTEM = 'kubevirt';
@@ -172,4 +91,4 @@ const partners = [
   ),
 ];
 
-export const parts: Scenario[] = [readsEverything, addressedService, ...partners];
+export const parts: Scenario[] = [...partners];

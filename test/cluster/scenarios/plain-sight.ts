@@ -1,14 +1,11 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
-import { customType, secret, volumeClaim } from '../objects.ts';
+import { customType, secret } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { logLine } from '../servers/container-logs.ts';
 import { laterSecond } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { objectFinalizer, ownerMissing, ref } from './links.ts';
-import { logging } from './logs.ts';
+import { objectFinalizer, ref } from './links.ts';
 import {
-  ADMIN,
   createGuarded,
   FULL,
   NAMELESS,
@@ -17,13 +14,11 @@ import {
   operatorRules,
   rule,
 } from './operator.ts';
-import { reports } from './overheard.ts';
 import {
   GUARDED,
   guardedRef,
   HANGS,
   heldBy,
-  nobodyLeft,
   owner,
   release,
   releaseGuarded,
@@ -32,6 +27,17 @@ import {
   settledByFinalizer,
   situation,
 } from './situation.ts';
+
+/** What the operator writes into the status after the deletion has begun. */
+const reports =
+  (status: (world: World) => JsonObject | Promise<JsonObject>): Step =>
+  async (world, operator) => {
+    await settledByFinalizer(world);
+    const fieldManager = operator.manager;
+    await world.client.patchStatus(guardedRef(world, operator), await status(world), {
+      fieldManager,
+    });
+  };
 
 /** The reason, or whose the finalizer is, stands in plain sight, but in words that no convention gives. */
 
@@ -65,31 +71,6 @@ const later =
 const notReady = (reason: string, message: string) =>
   later(reports(() => condition('Ready', 'False', reason, message)));
 
-const STORES = 'external-secrets.example.io';
-
-/** A store with the credentials, outside of the namespace, that has said so since before the deletion. */
-const createStore =
-  (status: JsonObject): Step =>
-  async (world) => {
-    const kind = 'ClusterStore';
-    await world.createType(customType({ group: STORES, kind, scope: 'Cluster' }));
-    const type = { apiVersion: `${STORES}/v1`, kind };
-    await world.create({ ...type, metadata: { name: 'vault' }, spec: {} });
-    const fieldManager = 'store-controller';
-    await world.client.patchStatus({ ...type, name: 'vault' }, status, { fieldManager });
-  };
-
-const inStore = (id: string, title: string, status: JsonObject, more: Partial<Situation>) =>
-  inTheField({
-    ...{ id, title, before: createStore(status) },
-    operator: product(STORES, 'PushSecret', {
-      ...{ name: 'external-secrets', manager: 'external-secrets' },
-      finalizer: `pushsecret.${STORES}/finalizer`,
-    }),
-    spec: { storeRef: { kind: 'ClusterStore', name: 'vault' } },
-    ...more,
-  });
-
 const createSecret =
   (name: string): Step =>
   (world) =>
@@ -113,9 +94,6 @@ const topicRef = ({ namespace }: World) =>
 
 const ORC = 'openstack.k-orc.cloud';
 const cloudsRef = ({ namespace }: World) => ref('v1', 'Secret', namespace, 'clouds');
-const ARANGO = 'database.arangodb.com';
-const OF_CLAIM = `pvc.${ARANGO}/member-exists`;
-const claimRef = ({ namespace }: World) => ref('v1', 'PersistentVolumeClaim', namespace, 'db-1');
 
 const reasons: Scenario[] = [
   inTheField({
@@ -190,123 +168,6 @@ const reasons: Scenario[] = [
     },
     cure: releasing(cloudsRef),
   }),
-  inStore(
-    'store-fails',
-    'the store that the object names has reported since before that its credentials are refused',
-    condition('Ready', 'False', 'InvalidProviderConfig', 'permission denied: token has expired'),
-    {
-      owner: {
-        ...{ code: 'owner-running', certainty: ['likely'] },
-        says: [/may need ClusterStore vault \(spec\.storeRef\), which says: .*token has expired/],
-        advises: [/Find out whether this keeps .*ClusterStore vault/],
-      },
-      beyondCommands: 'somebody has to renew the token',
-    },
-  ),
-  inStore(
-    'store-works',
-    'the store that the object names is ready, and a part of it that is not used is not',
-    {
-      conditions: [
-        ...(condition('Ready', 'True', 'Valid', 'store validated')['conditions'] as JsonObject[]),
-        ...(condition('Capable', 'False', 'ReadOnly', 'cannot list')['conditions'] as JsonObject[]),
-      ],
-    },
-    { owner: 'owner-running' },
-  ),
-  inTheField({
-    id: 'plain-secret',
-    title: 'the log calls a Secret missing that a plain field of the spec names',
-    operator: product('networking.cfargotunnel.com', 'Tunnel', {
-      name: 'cloudflare-operator',
-      finalizer: 'cfargotunnel.com/finalizer',
-    }),
-    spec: { cloudflare: { domain: 'example.com', secret: 'cloudflare-secrets' } },
-    before: createSecret('cloudflare-secrets'),
-    ...logging((world, operator) => ({
-      [operator.name]: logLine(
-        operator,
-        'error',
-        'Reconciler error',
-        { namespace: world.namespace, name: GUARDED },
-        'Secret "cloudflare-secrets" not found',
-      ),
-    })),
-    expect: (world, operator) => ({
-      chains: [
-        [
-          heldBy(world, operator),
-          owner(operator, 'owner-failing', {
-            says: [/can never succeed: .*Secret cloudflare-secrets does not exist/],
-            advises: [/^Remove this one finalizer from Tunnel/],
-          }),
-        ],
-      ],
-      deadlock: true,
-    }),
-  }),
 ];
 
-const innocents: Scenario[] = [
-  inTheField({
-    id: 'product-elsewhere',
-    title: 'the finalizer is well known; the only workload of its product watches other namespaces',
-    operator: product('cluster.redpanda.com', 'Topic', {
-      ...{ name: 'redpanda-operator', namespace: 'mesh', manager: 'redpanda-operator' },
-      finalizer: 'operator.redpanda.com/finalizer',
-      container: { args: ['--namespace=team-a'] },
-    }),
-    owner: {
-      code: 'owner-not-acting',
-      certainty: ['likely'],
-      says: [/its arguments or environment restrict it/],
-      advises: [/^Let Deployment mesh\/redpanda-operator handle/],
-    },
-  }),
-  inTheField({
-    id: 'inside-with-resizer',
-    title: 'the operator was in the namespace; another program may change the claim that it held',
-    operator: ({ namespace }) =>
-      product(ARANGO, 'ArangoDeployment', {
-        ...{ namespace, name: 'arango-deployment-operator' },
-        ...{ manager: 'arangodb_operator', finalizer: `${ARANGO}/remove-child-finalizers` },
-        rules: [rule(ARANGO, ['*'], ['*']), rule('', ['persistentvolumeclaims'], ['*'])],
-      }),
-    bystanders: [
-      {
-        ...{ name: 'pvc-autoresizer', namespace: 'pvc-autoresizer' },
-        rules: [rule('', ['persistentvolumeclaims'], FULL)],
-      },
-      { ...ADMIN, name: 'velero', namespace: 'velero' },
-    ],
-    afterwards: async (world, operator) => {
-      const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator));
-      const uid = metadata['uid'] ?? '';
-      await world.create(
-        volumeClaim(
-          world.namespace,
-          'db-1',
-          {},
-          {
-            ownerReferences: [{ apiVersion, kind, name: GUARDED, uid, controller: true }],
-          },
-        ),
-      );
-      await hold(world, claimRef(world), [OF_CLAIM], operator.manager);
-    },
-    expect: (world, operator) => ({
-      chains: [
-        [heldBy(world, operator), nobodyLeft(operator)],
-        [
-          objectFinalizer(claimRef(world), OF_CLAIM),
-          ownerMissing(claimRef(world), OF_CLAIM, {
-            says: [/wrote the finalizer .*, and no workload has this name/],
-          }),
-        ],
-      ],
-    }),
-    cure: releasing(claimRef),
-  }),
-];
-
-export const plainSight = [...reasons, ...innocents];
+export const plainSight = [...reasons];

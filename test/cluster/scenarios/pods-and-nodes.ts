@@ -5,17 +5,9 @@ import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { createDeadNode, startStandIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { CONTENT_FAILURE, objectFinalizer, podRef, stuck } from './links.ts';
-import {
-  FULL,
-  install,
-  type Operator,
-  type OperatorOptions,
-  operatorOf,
-  rule,
-} from './operator.ts';
+import { CONTENT_FAILURE, podRef, stuck } from './links.ts';
 import { settledWithPod } from './pods.ts';
-import { advisesNot, owner, release } from './situation.ts';
+import { advisesNot } from './situation.ts';
 
 /** Pods without a finalizer that stay because nobody confirms their end. */
 
@@ -81,36 +73,6 @@ const noNode: Scenario = {
   }),
 };
 
-/** Set up as on a live node; then the Node object is deleted, as a cluster autoscaler would. */
-const onLostNode: Pick<Scenario, 'setUp' | 'settle'> = {
-  setUp: async (world) => {
-    const node = world.name('node-lost');
-    await world.createNamespace();
-    await startStandIn(world, { node, confirms: false });
-    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
-  },
-  settle: async (world) => {
-    await settledOverdue(world);
-    await world.client.delete(nodeRef(world, 'node-lost'));
-    await world.gone(nodeRef(world, 'node-lost'));
-  },
-};
-
-/** The pod garbage collector takes such pods after a quarantine of 40 s; the gate is earlier. */
-const s29: Scenario = {
-  ...onLostNode,
-  id: 'S29',
-  title: 'an overdue pod whose Node object was deleted, within the first 40 s',
-  expect: (world) => stuck([unavailable(world, 'node-lost', /no longer exists/)]),
-};
-
-const s29Held: Scenario = {
-  ...s29,
-  id: 'S29-held',
-  title: 'an overdue pod whose Node object was deleted, and nobody collects such pods',
-  own: { controllers: ['*', '-pod-garbage-collector-controller'] },
-};
-
 const seed5a: Scenario = {
   id: 'SEED-5a',
   title: 'an overdue pod on a ready node: the kubelet cannot finish it',
@@ -131,50 +93,6 @@ const seed5a: Scenario = {
     ]),
 };
 
-const KARPENTER: OperatorOptions = {
-  group: '',
-  ownGroup: false,
-  kind: 'Node',
-  type: false,
-  name: 'karpenter',
-  namespace: 'kube-system',
-  manager: 'controller',
-  finalizer: 'karpenter.sh/termination',
-  rules: [rule('', ['nodes'], FULL)],
-  replicas: 0,
-  scope: 'cluster',
-};
-const karpenter = (world: World): Operator => operatorOf(world, KARPENTER);
-
-/** Its Node was deleted, and stays until its own controller has ended the machine. */
-const terminatingNode: Scenario = {
-  id: 'node-terminating',
-  title: 'an overdue pod on a node that is being deleted, whose controller has 0 replicas',
-  own: true, // its controller is in a namespace that all share
-  setUp: async (world) => {
-    const { finalizer, manager: fieldManager } = karpenter(world);
-    const node = world.name('node-ending');
-    await world.createNamespace();
-    await install(world, KARPENTER);
-    await createDeadNode(world, node);
-    const finalizers = [finalizer];
-    const ref = nodeRef(world, 'node-ending');
-    await world.client.patch(ref, { metadata: { finalizers } }, { fieldManager });
-    await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
-    await world.client.delete(ref);
-  },
-  settle: settledOverdue,
-  expect: (world) => ({
-    ...stuck([
-      unavailable(world, 'node-ending'),
-      objectFinalizer(nodeRef(world, 'node-ending'), karpenter(world).finalizer),
-      owner(karpenter(world), 'owner-scaled-to-zero'),
-    ]),
-    also: advisesNot(/delete node|out-of-service|start its machine/),
-  }),
-  cure: (world) => release(world, nodeRef(world, 'node-ending')),
-};
-
 export const reportsRuntime = (subject: Ref): Expectation => ({
   ...stuck([
     {
@@ -187,4 +105,4 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [s28, noNode, s29, s29Held, seed5a, terminatingNode];
+export const podsAndNodes = [s28, noNode, seed5a];

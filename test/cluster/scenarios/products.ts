@@ -1,13 +1,4 @@
-import {
-  accountSubject,
-  configMap,
-  customObject,
-  customType,
-  grant,
-  service,
-  serviceAccount,
-  typeRef,
-} from '../objects.ts';
+import { customObject, customType, service, typeRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { FINALIZERS, objectFinalizer, ownerMissing, ownerUnknown, ref, stuck } from './links.ts';
@@ -117,61 +108,4 @@ function chainOf(world: World, leftover: Leftover): Link[] {
   ];
 }
 
-const ARGO_FINALIZER = 'resources-finalizer.argocd.argoproj.io';
-const ARGO_CONTROLLER = 'argocd-application-controller';
-
-/** Its rights are cluster-wide and outlive it: that shows where it was. */
-const s33: Scenario = {
-  id: 'S33',
-  title: 'an Argo CD Application whose controller was in the same namespace',
-  namespace: 'argocd',
-  own: true,
-  setUp: async (world) => {
-    const { namespace } = world;
-    await world.createNamespace();
-    await world.createType(
-      customType({ group: 'argoproj.io', kind: 'Application', versions: ['v1alpha1'] }),
-    );
-    await world.createAll([
-      serviceAccount(namespace, ARGO_CONTROLLER),
-      ...grant(
-        { name: ARGO_CONTROLLER },
-        [accountSubject(namespace, ARGO_CONTROLLER)],
-        [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
-      ),
-      {
-        apiVersion: 'apps/v1',
-        kind: 'StatefulSet',
-        metadata: { namespace, name: ARGO_CONTROLLER },
-        spec: {
-          serviceName: ARGO_CONTROLLER,
-          selector: { matchLabels: { app: ARGO_CONTROLLER } },
-          template: {
-            metadata: { labels: { app: ARGO_CONTROLLER } },
-            spec: {
-              serviceAccountName: ARGO_CONTROLLER,
-              containers: [{ name: 'main', image: 'example.com/none:1' }],
-            },
-          },
-        },
-      },
-      configMap(namespace, 'argocd-cm'),
-      customObject('argoproj.io/v1alpha1', 'Application', namespace, 'guestbook', {
-        finalizers: [ARGO_FINALIZER],
-      }),
-    ]);
-  },
-  settle: (world) => world.settled({ [FINALIZERS]: ['True', /argocd\.argoproj\.io in 1/] }),
-  expect: (world) => ({
-    ...stuck([
-      objectFinalizer(
-        ref('argoproj.io/v1alpha1', 'Application', world.namespace, 'guestbook'),
-        ARGO_FINALIZER,
-      ),
-      ownerMissing(typeRef('argoproj.io', 'Application'), ARGO_FINALIZER, { says: [/argocd/] }),
-    ]),
-    deadlock: true,
-  }),
-};
-
-export const products = [s31, s32, s33];
+export const products = [s31, s32];

@@ -1,14 +1,6 @@
 import { ref } from './links.ts';
-import { ADMIN, NAMELESS, operatorOf, READ, rule, uninstall } from './operator.ts';
-import {
-  GUARDED,
-  missingOrUnknown,
-  nobodyLeft,
-  owner,
-  RIGHTS,
-  releaseGuarded,
-  situation,
-} from './situation.ts';
+import { NAMELESS, operatorOf, READ, rule, uninstall } from './operator.ts';
+import { GUARDED, nobodyLeft, owner, RIGHTS, releaseGuarded, situation } from './situation.ts';
 
 /**
  * What operators that people run look like, by other names. Where names or cluster-wide rights count, alone: others on
@@ -34,20 +26,6 @@ const lostRole = situation({
   ],
   cure: releaseGuarded,
   mayChange: () => RIGHTS,
-});
-
-/** Its rights are where it lives. */
-const namesakeElsewhere = situation({
-  id: 'S86-namesake',
-  own: true,
-  title: 'the operator is gone; another install of it looks after a namespace of its own',
-  bystanders: [{ name: 'widget-operator', namespace: 'team-b', scope: 'namespace' }],
-  afterwards: async (world, operator) => {
-    await writeStatus(world, operator, operator.name);
-    await uninstall(world, operator);
-  },
-  expect: missingOrUnknown,
-  cure: releaseGuarded,
 });
 
 async function writeStatus(
@@ -86,14 +64,4 @@ const accountLeft = situation({
   cure: releaseGuarded,
 });
 
-const insideWithEveryRight = situation({
-  id: 'S91',
-  own: true,
-  title: 'the operator was in the namespace, and its cluster-wide right to do everything is left',
-  operator: (world) => ({ ...ADMIN, namespace: world.namespace }),
-  owner: (_, operator) => [nobodyLeft(operator)],
-  expect: () => ({ deadlock: true }),
-  cure: releaseGuarded,
-});
-
-export const rooted = [lostRole, namesakeElsewhere, accountLeft, insideWithEveryRight];
+export const rooted = [lostRole, accountLeft];

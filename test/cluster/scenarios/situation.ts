@@ -61,8 +61,6 @@ export interface Situation
 /** The object in the namespace under test that the finalizer holds. */
 export const GUARDED = 'db';
 export const HANGS = { hangs: true };
-/** No controller may be called missing while somebody alive, or only asleep, could have been it. */
-export const NOBODY_IS_MISSING = { code: 'owner-missing' as const };
 
 export function situation(told: Situation): Scenario {
   const { operator: options, bystanders, before, afterwards, owner, ...rest } = told;
@@ -197,12 +195,6 @@ export const writesStatus =
   (status: JsonObject, fieldManager: string): Step =>
   (world, operator) =>
     world.client.patchStatus(guardedRef(world, operator), status, { fieldManager });
-
-/** Its operator has 0 replicas, or nobody knows whose it is. */
-export const asleepOrUnknown = either(
-  (_, operator) => owner(operator, 'owner-scaled-to-zero'),
-  nobodyKnown,
-);
 
 /** Holds pods until they are drained. */
 export const keeper = (world: World): OperatorOptions => ({

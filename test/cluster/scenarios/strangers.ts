@@ -3,20 +3,11 @@ import { createPolicy, endIsRefused, refusesEnd } from '../admission.ts';
 import { refOf } from '../client.ts';
 import { service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
-import {
-  bind,
-  createDeadNode,
-  runningStatus,
-  runPodsIn,
-  startStandIn,
-} from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { ownerUnknown, podRef, ref, stuck } from './links.ts';
-import { type Operator, workloadRef } from './operator.ts';
-import { owner, release, type Step, settledByFinalizer, situation } from './situation.ts';
-import { createLease } from './traces.ts';
-import { deadInjector, injector } from './why.ts';
+import { ownerUnknown, ref, stuck } from './links.ts';
+import type { Operator } from './operator.ts';
+import { release, type Step, settledByFinalizer } from './situation.ts';
 
 const BALANCER = 'service.kubernetes.io/load-balancer-cleanup';
 const webRef = (world: World) => ref('v1', 'Service', world.namespace, 'web');
@@ -48,67 +39,6 @@ const balanced = (world: World, ...ends: Link[]): Expectation => ({
 
 const clouds: Scenario[] = [
   {
-    id: 'cloud-static',
-    own: true,
-    title: 'the cloud controllers run as a static pod, with credentials of their own',
-    setUp: async (world) => {
-      await world.createNamespace();
-      await startStandIn(world, { node: 'master-1' });
-      const node = await world.client.get({ apiVersion: 'v1', kind: 'Node', name: 'master-1' });
-      const name = 'cloud-controller-manager-master-1';
-      await world.create({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: {
-          namespace: 'kube-system',
-          name,
-          labels: { component: 'cloud-controller-manager', tier: 'control-plane' },
-          annotations: {
-            'kubernetes.io/config.mirror': 'x',
-            'kubernetes.io/config.source': 'file',
-          },
-          ownerReferences: [
-            {
-              apiVersion: 'v1',
-              kind: 'Node',
-              name: 'master-1',
-              uid: stringAt(node, 'metadata', 'uid') ?? '',
-              controller: true,
-            },
-          ],
-        },
-        spec: {
-          nodeName: 'master-1',
-          hostNetwork: true,
-          tolerations: [{ operator: 'Exists' }],
-          containers: [
-            {
-              name: 'cloud-controller-manager',
-              image: 'example.com/cloud-controller-manager:1',
-              command: ['/cloud-controller-manager'],
-            },
-          ],
-        },
-      });
-      await world.client.patchStatus(podRef('kube-system', name), runningStatus());
-      await createLease(world, {
-        namespace: 'kube-system',
-        name: 'cloud-controller-manager',
-        holder: 'master-1_77aa',
-      });
-      await createBalancer(world);
-    },
-    settle: settledByFinalizer,
-    expect: (world) =>
-      balanced(world, {
-        code: 'owner-running',
-        subject: podRef('kube-system', 'cloud-controller-manager-master-1'),
-        finalizer: BALANCER,
-      }),
-    cure: (world) => release(world, webRef(world)),
-    beyondCommands: 'somebody has to look into the log of the cloud controllers',
-  },
-  {
     id: 'cloud-nodes',
     own: true,
     title: 'a cloud provider runs the cloud controllers, and the cluster shows only its nodes',
@@ -139,51 +69,6 @@ export const reported =
   (status: JsonObject): Step =>
   async (world, operator) =>
     world.client.patchStatus(refOf(await firstPod(world, operator)), status);
-
-const notReady: Scenario[] = [
-  situation({
-    id: 'set-refused',
-    title: 'a dead webhook refuses the pods of the operator, a StatefulSet',
-    operator: { workload: 'StatefulSet' },
-    unscheduled: true,
-    before: deadInjector('Fail'),
-    afterwards: async (world, operator) => {
-      await runPodsIn(world, operator.namespace);
-      await waitUntil('an Event about the refusal', async () => {
-        const events = await world.client.list('v1', 'Event', operator.namespace);
-        return events.some((event) => /FailedCreate/.test(JSON.stringify(event)));
-      });
-    },
-    owner: (world, operator) => [
-      owner(operator, 'owner-not-ready'),
-      { code: 'admission-webhook-failing', subject: injector(world) },
-    ],
-    cure: async (world, operator) => {
-      await world.client.delete(injector(world));
-      await world.client.patch(workloadRef(operator), {
-        spec: { template: { metadata: { annotations: { look: 'again' } } } },
-      });
-    },
-  }),
-  situation({
-    id: 'node-lost',
-    title: 'the pod of the operator is on a node that is not ready',
-    unscheduled: true,
-    afterwards: async (world, operator) => {
-      const node = world.name('lost');
-      await createDeadNode(world, node);
-      const pod = await firstPod(world, operator);
-      await bind(world.client, refOf(pod), node);
-      // As the node lifecycle controller leaves them (pkg/util/node, MarkPodsNotReady).
-      await world.client.patchStatus(refOf(pod), {
-        ...runningStatus(),
-        conditions: [{ type: 'Ready', status: 'False' }],
-      });
-    },
-    owner: { code: 'owner-not-ready', says: [/[Nn]ode/] },
-    beyondCommands: 'somebody has to repair the node',
-  }),
-];
 
 const emptied = (world: World): Promise<unknown> =>
   waitUntil(
@@ -229,4 +114,4 @@ const obstacles: Scenario[] = [
   },
 ];
 
-export const strangers = [...clouds, ...notReady, ...obstacles];
+export const strangers = [...clouds, ...obstacles];

@@ -1,13 +1,11 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import { createWebhook } from '../admission.ts';
 import { type Ref, refOf } from '../client.ts';
 import { customType, service } from '../objects.ts';
-import { type Operator as Process, readyPods } from '../servers/operator-process.ts';
 import { startStandIn } from '../servers/stand-in.ts';
 import { startWebhookServer } from '../servers/webhook.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { install, type Operator } from './operator.ts';
+import type { Operator } from './operator.ts';
 
 /** What operators leave in a cluster, by which one can tell whose a finalizer is. */
 
@@ -60,17 +58,6 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
   world.atEnd(() => clearInterval(renewal));
 }
 
-/** One of the operator's pods leads by it; unless given, it is called as the operator. */
-export async function createOwnLease(
-  world: World,
-  operator: Process,
-  options: Partial<LeaseOptions> = {},
-): Promise<void> {
-  const { namespace, name } = operator;
-  const [pod] = await readyPods(world.client, operator);
-  await createLease(world, { namespace, name, holder: `${pod?.metadata.name}_77aa`, ...options });
-}
-
 export interface EventOptions {
   about: Ref;
   /** Name of the controller. */
@@ -101,11 +88,6 @@ export async function createEvent(world: World, options: EventOptions): Promise<
     eventTime: microTime(agoSeconds),
   });
   return refOf(event);
-}
-
-/** It happened again: recorders count on in the Event that is there, also in a terminating namespace. */
-export async function happensAgain(world: World, event: Ref): Promise<void> {
-  await world.client.patch(event, { series: { count: 7, lastObservedTime: microTime(0) } });
 }
 
 /** What the Operator Lifecycle Manager knows of an operator. */
@@ -165,49 +147,4 @@ export async function serveHook(
         return JSON.stringify(slices).includes(server.address);
       }),
   };
-}
-
-export interface PolicyEngineOptions {
-  /** Its rights on all types besides reading. */
-  verbs?: readonly string[];
-  replicas?: number;
-}
-
-export const policyEngineNamespace = (world: World): string => world.name('policy-system');
-export const policyEngine = (world: World) => ({
-  kind: 'Deployment',
-  namespace: policyEngineNamespace(world),
-  name: 'policy-engine',
-});
-
-/** It looks at every type of the cluster, says so in its webhook, and has nothing against anything. */
-export async function installPolicyEngine(
-  world: World,
-  { group }: Operator,
-  { verbs = [], replicas = 1 }: PolicyEngineOptions = {},
-): Promise<void> {
-  const { namespace, name } = policyEngine(world);
-  await world.createNamespace(namespace);
-  const hook = await serveHook(world, { namespace, name }, 'node-policy');
-  await install(world, {
-    type: false,
-    name,
-    namespace,
-    scope: 'cluster',
-    replicas,
-    rules: [
-      { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch', ...verbs] },
-      { apiGroups: ['policy.example.net'], resources: ['*'], verbs: ['*'] },
-    ],
-  });
-  await createWebhook(world, {
-    operations: ['CREATE', 'UPDATE'],
-    apiGroups: ['', 'apps', 'batch', group],
-    resource: '*',
-    clientConfig: hook.clientConfig,
-    // Asleep, it would be the cause of everything.
-    failurePolicy: replicas === 0 ? 'Ignore' : 'Fail',
-    timeoutSeconds: 2,
-  });
-  if (replicas > 0) await hook.hasEndpoints();
 }

@@ -77,20 +77,4 @@ const storageUnreadable: Scenario = {
   beyondCommands: 'the API server needs its key, or a feature gate',
 };
 
-/** The text of the condition names neither the object nor its type. */
-const storageGarbage: Scenario = {
-  ...storageUnreadable,
-  id: 'storage-garbage',
-  title: 'a ConfigMap is stored as a text that is no object',
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.storePastApi(`configmaps/${world.namespace}/broken`, 'garbage');
-  },
-  settle: (world) => world.settled({ [CONTENT_FAILURE]: ['True', /base64/] }),
-  expect: () => ({
-    ...stuck([{ code: 'storage-unreadable', subject: resourceType('v1', 'configmaps') }]),
-    notInspected: ['configmaps'],
-  }),
-};
-
-export const unreadableTypes = [s13, storageUnreadable, storageGarbage];
+export const unreadableTypes = [s13, storageUnreadable];

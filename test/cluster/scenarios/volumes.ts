@@ -97,22 +97,6 @@ const s25a: Scenario = {
   mayChange: (world) => [podRef(world.namespace, 'web-0')],
 };
 
-const s25b: Scenario = {
-  id: 'S25b',
-  title: 'a claim, not deleted by anybody, is in use by a pod with a finalizer',
-  setUp: createUsedClaim,
-  settle: settledWithPod,
-  expect: async (world) =>
-    (await world.deletesPodsFirst())
-      ? {
-          outcome: 'stuck',
-          chains: [podChain(world)],
-          queued: { kinds: ['PersistentVolumeClaim'] },
-        }
-      : { outcome: 'stuck', chains: bothChains(world) },
-  mayChange: (world) => [podRef(world.namespace, 'web-0')],
-};
-
 /** As a StatefulSet whose claims are deleted with it, deleted by `kubectl delete --cascade=foreground`. */
 const foregroundSet: Scenario = {
   id: 'claim-of-foreground-set',
@@ -219,4 +203,4 @@ const s27: Scenario = {
   }),
 };
 
-export const volumes = [s25a, s25b, foregroundSet, s26, s27];
+export const volumes = [s25a, foregroundSet, s26, s27];

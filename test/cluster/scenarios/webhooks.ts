@@ -7,7 +7,7 @@ import {
   webhookRef,
 } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { configMap, customObject, customType, deployment, service } from '../objects.ts';
+import { customObject, customType, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
@@ -145,53 +145,4 @@ export function liveWebhook(
   };
 }
 
-/** A dead webhook on a type of which there is no object is never called, so it holds nothing. */
-const bystander: Scenario = {
-  id: 'webhook-bystander',
-  title: 'a dead webhook on a type without objects holds nothing; a ConfigMap does',
-  setUp: async (world) => {
-    const group = ledgerGroup(world);
-    await world.createNamespace();
-    await world.createType(customType({ group, kind: 'Ledger' }));
-    await createWebhook(world, {
-      operations: ['DELETE', 'UPDATE'],
-      apiGroup: group,
-      resource: 'ledgers',
-      clientConfig: byService(world.name('uninstalled'), 'guard'),
-    });
-    await world.create(
-      configMap(world.namespace, 'precious', { finalizers: ['some.random/finalizer'] }),
-    );
-  },
-  expect: (world) => {
-    const subject = ref('v1', 'ConfigMap', world.namespace, 'precious');
-    const finalizer = 'some.random/finalizer';
-    return stuck([
-      { code: 'object-finalizer', subject, finalizer },
-      { code: 'owner-unknown', subject, finalizer },
-    ]);
-  },
-};
-
-/** The API server tells of one of them; whoever repairs that meets the other. */
-const twoDead: Scenario = {
-  id: 'two-dead-webhooks',
-  title: 'two webhooks whose backends are gone see the deletion of one type',
-  setUp: async (world) => {
-    await createLedger(world);
-    for (const name of ['guard', 'notary']) {
-      await guardLedger(world, byService(world.name('uninstalled'), name), { name });
-    }
-  },
-  settle: contentFails(/service "(?:guard|notary)" not found/),
-  expect: (world) => ({
-    ...stuck(
-      ...['guard', 'notary'].map((name): Link[] => [
-        { ...failing(world), subject: webhookRef(world, undefined, name) },
-      ]),
-    ),
-    queued: LEDGER_QUEUED,
-  }),
-};
-
-export const webhooks = [s15, s17, s19, bystander, twoDead];
+export const webhooks = [s15, s17, s19];

@@ -1,64 +1,19 @@
-import { accountSubject, grant, service, serviceAccount } from '../objects.ts';
+import { service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import { readyPods } from '../servers/operator-process.ts';
 import type { World } from '../world.ts';
-import { ownerUnknown, ref } from './links.ts';
-import {
-  ADMIN,
-  FULL,
-  NAMELESS,
-  type OperatorOptions,
-  operatorRules,
-  READ,
-  rule,
-  uninstall,
-  workloadRef,
-} from './operator.ts';
+import { FULL, NAMELESS, type OperatorOptions, rule, uninstall } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import {
   guardedRef,
   HANGS,
-  heldBy,
   KEPT,
   keeper,
-  missingOrUnknown,
-  releaseGuarded,
-  type Situation,
   type Step,
   situation,
   writesStatus,
 } from './situation.ts';
-import {
-  createEvent,
-  createLease,
-  createServiceVersion,
-  helm,
-  installPolicyEngine,
-  policyEngine,
-} from './traces.ts';
-
-/** It is there, and the operator is uninstalled. */
-const onlyPolicyEngine = (
-  options?: Parameters<typeof installPolicyEngine>[2],
-): Pick<Situation, 'own' | 'afterwards'> => ({
-  own: true,
-  afterwards: async (world, operator) => {
-    await installPolicyEngine(world, operator, options);
-    await uninstall(world, operator);
-  },
-});
-
-const policyEngines: Scenario[] = [
-  situation({
-    ...onlyPolicyEngine(),
-    id: 'S60',
-    title: 'the operator is uninstalled; a policy engine lists its type and may read everything',
-    expect: (world, operator) => ({
-      ...missingOrUnknown(world, operator),
-      never: [policyEngine(world)],
-    }),
-  }),
-];
+import { createEvent, createLease, createServiceVersion, helm } from './traces.ts';
 
 /** A backup product protects what belongs to others. */
 const backup =
@@ -90,32 +45,6 @@ const foreignFinalizers: Scenario[] = [
   }),
 ];
 
-/** Rights of the install before this one, in a namespace where nothing runs any more. */
-const oldInstall: Step = async (world, { group, kind }) => {
-  const namespace = world.name('widget-old');
-  const name = world.name('widget-old');
-  await world.createNamespace(namespace);
-  await world.createAll([
-    serviceAccount(namespace, 'widget-operator'),
-    ...grant(
-      { name },
-      [accountSubject(namespace, 'widget-operator')],
-      operatorRules({ group, kind }),
-    ),
-  ]);
-};
-
-const leftovers: Scenario[] = [
-  situation({
-    id: 'S62-nameless',
-    title: 'a nameless operator runs as cluster-admin; the rights of its old install are left',
-    own: true,
-    operator: { ...ADMIN, ...NAMELESS, name: 'controller-manager', namespace: 'platform' },
-    behaviour: HANGS,
-    afterwards: oldInstall,
-    owner: 'owner-unknown',
-  }),
-];
 const told = (flag: string, namespace: string) => ({ args: ['run', `${flag}=${namespace}`] });
 
 const twice: Scenario[] = [
@@ -158,60 +87,7 @@ const twice: Scenario[] = [
   }),
 ];
 
-const workloads: Scenario[] = [
-  situation({
-    id: 'between-jobs',
-    title: 'the operator is a CronJob, and none of its Jobs runs now',
-    operator: { workload: 'CronJob', replicas: 0 },
-    afterwards: (world, operator) =>
-      world.client.patch(workloadRef(operator), {
-        spec: { suspend: false, schedule: '0 3 1 1 *' },
-      }),
-    owner: { code: 'owner-running', says: [/may act only while its schedule runs a Job/] },
-    cure: releaseGuarded,
-    mayChange: () => [{ kind: 'Job' }],
-  }),
-  situation({
-    id: 'S64-daemonset',
-    title: 'the operator is a DaemonSet whose selector no node meets',
-    operator: { workload: 'DaemonSet', replicas: 0 },
-    owner: { code: ['owner-scaled-to-zero', 'owner-not-ready'] },
-    cure: async (world, operator) => {
-      const node = { 'kubernetes.io/hostname': world.name('node-1') };
-      await world.client.patch(ref('apps/v1', 'DaemonSet', operator.namespace, operator.name), {
-        spec: { template: { spec: { nodeSelector: node } } },
-      });
-    },
-  }),
-];
-
 const leases: Scenario[] = [
-  situation({
-    id: 'S65-outside',
-    title: 'the operator runs outside of the cluster, and renews its Lease',
-    own: true, // such a Lease speaks for every operator of the name
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator);
-      await createLease(world, {
-        namespace: operator.namespace,
-        name: operator.name,
-        holder: 'build-7_0b6e2f',
-      });
-    },
-    expect: (world, operator) => ({
-      chains: [
-        [
-          heldBy(world, operator),
-          {
-            code: ['owner-running', 'owner-unknown'],
-            subject: 'any',
-            finalizer: operator.finalizer,
-            says: [/Lease/i],
-          },
-        ],
-      ],
-    }),
-  }),
   situation({
     id: 'not-leading',
     title: 'its pod is Ready, and the Lease is held by a pod that is gone',
@@ -227,24 +103,6 @@ const leases: Scenario[] = [
       code: ['owner-not-acting', 'owner-running', 'owner-failing', 'owner-not-ready'],
       says: [/Lease|lead/i],
     },
-  }),
-];
-
-/** Three Deployments of one product, one account. */
-const gizmo = (name: string, more: OperatorOptions = {}): OperatorOptions => ({
-  name: `gizmo-${name}`,
-  account: 'gizmo',
-  namespace: 'gizmo-system',
-  ...more,
-});
-
-const sharedAccounts: Scenario[] = [
-  situation({
-    id: 'S81-nameless',
-    title: 'three nameless Deployments share an account, one of them with 0 replicas',
-    operator: gizmo('operator', { ...NAMELESS, replicas: 0 }),
-    bystanders: ['metrics', 'webhooks'].map((name) => gizmo(name, { ...NAMELESS, rules: [] })),
-    owner: 'owner-unknown',
   }),
 ];
 
@@ -324,86 +182,6 @@ const events: Scenario[] = [
     },
     owner: 'owner-unknown',
   }),
-  situation({
-    ...POD,
-    id: 'event-bystanders',
-    title: 'a scheduler and a policy engine report about the held pod; its controller is gone',
-    operator: nameless,
-    bystanders: (world) => [
-      {
-        ...nameless(world),
-        name: world.name('policy-reporter'),
-        rules: readingPods,
-        manager: 'reporter',
-      },
-    ],
-    afterwards: async (world, operator) => {
-      const about = guardedRef(world, operator);
-      const reporter = { ...operator, name: world.name('policy-reporter') };
-      const [pod] = await readyPods(world.client, reporter);
-      await uninstall(world, operator);
-      await createEvent(world, {
-        about,
-        component: 'default-scheduler',
-        instance: 'default-scheduler-control-plane',
-        note: '0/1 nodes are available',
-        reason: 'FailedScheduling',
-      });
-      await createEvent(world, {
-        about,
-        component: 'policy-reporter',
-        instance: pod?.metadata.name ?? '',
-        note: 'policy require-limits: fail',
-        reason: 'PolicyViolation',
-      });
-    },
-    owner: 'owner-unknown',
-  }),
-  situation({
-    ...POD,
-    id: 'event-outside',
-    title:
-      'a controller that is not in this cluster has reported about the pod before its deletion',
-    operator: (world) => ({
-      ...nameless(world),
-      finalizer: 'kueue.x-k8s.io/managed',
-      manager: 'kueue',
-    }),
-    afterwards: async (world, operator) => {
-      await uninstall(world, operator);
-      await createEvent(world, {
-        about: guardedRef(world, operator),
-        component: 'kueue-workload-controller',
-        instance: 'kueue-controller-manager-0',
-        note: 'the workload ends in the manager cluster',
-        type: 'Normal',
-        reason: 'Stopped',
-      });
-    },
-    owner: (world, operator) => [
-      {
-        ...ownerUnknown(guardedRef(world, operator), operator.finalizer),
-        says: [/"kueue-workload-controller" reported an Event/],
-      },
-    ],
-  }),
-];
-
-const readingPods = [rule('', ['pods'], READ)];
-
-const bindings: Scenario[] = [
-  situation({
-    id: 'bound-as-group',
-    title: 'the operator runs with the rights of all accounts of its namespace',
-    operator: { boundAs: 'Group' },
-    owner: 'owner-running',
-  }),
-  situation({
-    id: 'bound-as-user',
-    title: 'the operator is bound as a user and has 0 replicas',
-    operator: { boundAs: 'User', replicas: 0 },
-    owner: 'owner-scaled-to-zero',
-  }),
 ];
 
 /** The object names the class of one of several controllers of its type. */
@@ -424,46 +202,11 @@ const classes: Scenario[] = [
   }),
 ];
 
-const writers: Scenario[] = [
-  situation({
-    id: 'restricted-product',
-    title: 'the well-known operator watches only its own namespace, and writes as any other does',
-    own: true, // the catalogue names this workload
-    behaviour: HANGS,
-    operator: (world) => ({
-      ...NAMELESS,
-      group: 'operator.victoriametrics.com',
-      ownGroup: false,
-      kind: 'VMAgent',
-      name: 'victoria-metrics-operator',
-      namespace: 'monitoring',
-      finalizer: 'apps.victoriametrics.com/finalizer',
-      container: {
-        name: 'manager',
-        env: [{ name: 'WATCH_NAMESPACE', value: world.name('monitoring') }],
-      },
-    }),
-    owner: {
-      code: 'owner-not-acting',
-      certainty: ['likely'],
-      advises: [
-        /Let Deployment .*victoria-metrics-operator handle VMAgent .*it watches only monitoring/,
-      ],
-    },
-  }),
-];
-
 export const whose = [
   ...classes,
-  ...writers,
-  ...policyEngines,
   ...foreignFinalizers,
-  ...leftovers,
   ...twice,
-  ...workloads,
   ...leases,
-  ...sharedAccounts,
   ...installs,
   ...events,
-  ...bindings,
 ];
