@@ -24,7 +24,6 @@ import { logReport } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
 
-/** Runs the action: reads the inputs, connects, runs the gate, publishes. Returns the exit code. */
 export async function runAction(): Promise<number> {
   const redactor = createRedactor(core.setSecret);
   const given = Object.fromEntries(

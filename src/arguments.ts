@@ -58,11 +58,8 @@ const BOOLEAN_WORD = /^(?:true|false|yes|no|on|off|y|n|1|0)$/i;
  * Reads `--name value`, `--name=value` and names. A flag alone is `true`. A word for a boolean behind it is its value,
  * legal or not: read as a namespace, `--delete no` would delete the namespace `no`.
  */
-function parse(args: readonly string[]): {
-  values: Record<string, string | undefined>;
-  names: string[];
-} {
-  const values: Record<string, string> = {};
+function parse(args: readonly string[]) {
+  const values: Record<string, string | undefined> = {};
   const names: string[] = [];
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] as string;
@@ -73,7 +70,11 @@ function parse(args: readonly string[]): {
       names.push(arg);
       continue;
     }
-    if (!OPTIONS.has(name)) throw usageError(unknownOption(name));
+    if (!OPTIONS.has(name)) {
+      const isInput = INPUT_ROWS.some(([input]) => input === name);
+      const only = `option --${name} exists only in the action: a terminal has no pull request`;
+      throw usageError(isInput ? only : `unknown option --${name}`);
+    }
     // Otherwise the last value would count, and a namespace that was never read would pass as deleted.
     if (values[name] !== undefined) throw usageError(`option --${name} is given more than once`);
     const legal = OPTIONS.get(name);
@@ -86,25 +87,17 @@ function parse(args: readonly string[]): {
   return { values, names };
 }
 
-function unknownOption(name: string): string {
-  return INPUT_ROWS.some(([input]) => input === name)
-    ? `option --${name} exists only in the action: a terminal has no pull request`
-    : `unknown option --${name}`;
-}
-
 const HINT = '`npx namespace-teardown-gate --help` lists all options.';
 
 function usageError(message: string): ActionError {
   return new ActionError('invalid-input', message, HINT);
 }
 
-/** Exit codes of the process. */
 export const EXIT_CODES = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;
 
 /** Column at which descriptions begin in the help. With their 54 characters it is that of a small terminal. */
 const COLUMN = 26;
 
-/** Returns an option with its description, wrapped. */
 function optionHelp([name, row]: readonly [string, InputRow]): string {
   const isFlag = row.default === 'false';
   const choices = choicesOf(row);
@@ -121,7 +114,6 @@ function optionHelp([name, row]: readonly [string, InputRow]): string {
 
 const FORMAT_ROW = { description: 'What to print', default: FORMATS[0], legal: FORMATS };
 
-/** The text of `--help`. */
 export const HELP = `namespace-teardown-gate waits until Kubernetes namespaces are deleted. If a
 deletion hangs, it explains what holds the namespace and what to do.
 

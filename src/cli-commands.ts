@@ -7,7 +7,7 @@ import { onCancel, writeOutput } from './base/process.ts';
 import type { Redactor } from './base/redact.ts';
 import { logLines } from './base/text.ts';
 import { runInCluster } from './in-cluster.ts';
-import { type Inputs, readInputs } from './inputs.ts';
+import { readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { REPORT_FILE_ROWS } from './report/files.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
@@ -17,14 +17,13 @@ import type { View } from './report/view.ts';
 
 type GateCommand = Extract<Command, { run: 'gate' }>;
 
-/** Runs the gate once. Returns the exit code; throws an `ActionError` if the gate could not work. */
 export async function runGateCommand(
   command: GateCommand,
   redactor: Redactor,
   log: Log,
 ): Promise<number> {
   const given = readInputs(command.inputs);
-  const inputs: Inputs = command.now ? { ...given, timeoutMs: 0 } : given;
+  const inputs = command.now ? { ...given, timeoutMs: 0 } : given;
   const { signal, dispose } = onCancel();
   try {
     return await runInCluster(inputs, { redactor, log, signal }, async (view) => {

@@ -10,7 +10,6 @@ import { GATE_VERSION } from './version.ts';
 /** The parts of a run that differ between the action and the terminal. */
 interface Face extends Pick<GateDeps, 'log' | 'signal'> {
   redactor: Redactor;
-  /** As in `GateDeps`. */
   announce?: (planned: View) => Promise<void>;
   concluded?: (view: View) => void;
 }

@@ -1,5 +1,5 @@
 import { ActionError } from './base/errors.ts';
-import { plainText, shorten } from './base/text.ts';
+import { shorten } from './base/text.ts';
 import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
 export const YES_OR_NO = ['true', 'false'] as const;
@@ -8,10 +8,8 @@ export const YES_OR_NO = ['true', 'false'] as const;
 export interface InputRow {
   /** Plain text without a full stop, for action.yml, the README and `--help`. */
   description: string;
-  /** Empty if the table has none. */
   default: string;
   legal?: readonly string[];
-  /** Placeholder in the help for a value that is free text. */
   value?: string;
   /** The input concerns the pull request of a workflow run, which a terminal does not have. */
   onlyInAction?: true;
@@ -115,15 +113,12 @@ export const DROPPED_INPUTS: Record<string, string> = {
 export type InputName = keyof typeof INPUTS;
 export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
 
-/** Returns the legal values of an input, or none for a plain flag. */
 export function choicesOf({ legal = [] }: InputRow): readonly string[] {
   return legal === YES_OR_NO ? [] : legal;
 }
 
-/** The inputs after validation. */
 export type Inputs = ReturnType<typeof readInputs>;
 
-/** The inputs as they were written, by name. An empty or absent text means "not given". */
 export type GivenInputs = Readonly<Partial<Record<InputName, string>>>;
 
 const PR_NUMBER = /^[1-9]\d{0,9}$/;
@@ -167,13 +162,9 @@ export function readInputs(given: GivenInputs) {
   const inputs = {
     namespaces: [...new Set(splitList(raw.namespace).map(namespaceName))],
     selector: raw.selector,
-    /** Adds every namespace that has been terminating for at least this long. */
     terminating: yes('terminating') ? { forMs: duration('terminating-for', 0) } : undefined,
-    /** `ordered` first deletes the objects whose finalizers need a running controller. */
     delete: deletion === 'ordered' ? deletion : deletion === 'true',
-    /** Time that an ordered deletion waits for those objects before it deletes the namespace. */
     orderTimeoutMs: duration('order-timeout', timeoutMs / 2),
-    /** Whether the run changes nothing and reports what would hold the namespaces. */
     forecast: yes('forecast'),
     timeoutMs,
     failFast: yes('fail-fast'),
@@ -188,7 +179,6 @@ export function readInputs(given: GivenInputs) {
       pods: yes('force-pods'),
       orphans: pick('force-orphans'),
     } satisfies ForcePolicy,
-    /** Whether the logs of suspected controllers are read and quoted. */
     ownerLogs: yes('owner-logs'),
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],
@@ -229,11 +219,10 @@ export function parseDuration(input: string, value: string): number {
   const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
   if (ms >= 0 && ms <= MAX_DURATION_MS) return ms;
   throw invalidInput(
-    `input "${input}" is "${shorten(plainText(value), 80)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
+    `input "${input}" is "${shortValue(value)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
   );
 }
 
-/** Checks the rules that concern more than one input. Throws an `ActionError`. */
 function checkTogether(inputs: Inputs, raw: Record<InputName, string>): void {
   const { force, forecast, namespaces, selector, terminating } = inputs;
   const said = (name: InputName): string => `input "${name}" is "${shortValue(raw[name])}"`;
@@ -279,7 +268,6 @@ function hasPositiveTerm(selector: string): boolean {
     .some((term) => term !== '' && !/^!|!=|\snotin\s*\(/.test(term));
 }
 
-/** Returns the entries of a text that is separated by newlines or commas, without blanks and empty entries. */
 export function splitList(value: string): string[] {
   const items = value.split(/[\n,]/).map((item) => item.trim());
   return items.filter((item) => item !== '');
@@ -289,7 +277,6 @@ type Choice<N extends InputName> = (typeof INPUTS)[N] extends { legal: readonly 
   ? T
   : never;
 
-/** Returns the value if it is legal; otherwise throws an `ActionError`. */
 export function legalValue<T extends string>(
   what: string,
   value: string,
@@ -312,8 +299,7 @@ function namespaceName(value: string): string {
 
 /** Returns a given value in one line of at most 80 characters: it may be a whole file that was pasted by mistake. */
 function shortValue(value: string): string {
-  const line = value.replace(/\s+/g, ' ');
-  return line.length > 80 ? `${line.slice(0, 80)}…` : line;
+  return shorten(value.replace(/\s+/g, ' '), 80);
 }
 
 function invalidInput(message: string, hint?: string): ActionError {

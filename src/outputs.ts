@@ -4,10 +4,7 @@ import type { NamespaceResult } from './model/result.ts';
 import { rootCauseSentence, summaryText } from './report/plain-text.ts';
 import type { View } from './report/view.ts';
 
-/**
- * All outputs with their descriptions. `npm run docs` generates action.yml and the table of the README from this
- * table.
- */
+/** `npm run docs` generates action.yml and the table of the README from this table. */
 export const OUTPUTS = {
   outcome: 'The worst outcome of all namespaces, or error when the gate could not work',
   outcomes: 'JSON object, namespace name to outcome',
@@ -73,7 +70,6 @@ export function outputsOf(
   };
 }
 
-/** Returns the blockers of a namespace, in the order of the diagnosis. */
 function blockersOf({ name, diagnosis }: NamespaceResult) {
   if (diagnosis === undefined) return [];
   return findingsOf(diagnosis, diagnosis.blockers).map(

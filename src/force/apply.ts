@@ -31,19 +31,15 @@ const LAST_WAIT_MS = 80_000;
 const ROUND_MS = 10_000;
 /** The time to wait after a change: the namespace controller may be in a back-off of up to 60 s. */
 const SETTLE_MS = 70_000;
-/** Pause before a write is repeated. */
 const PAUSE_MS = 1_000;
-/** The most objects with the same result that are named one by one; more are one row. */
 const ONE_BY_ONE = 10;
 
 interface ForceDeps extends Omit<Writing, 'plan'> {
-  /** The time at which forcing began, in ms since the epoch. */
   startedAt: number;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
   isDeletedBy(untilMs: number): Promise<boolean>;
 }
 
-/** The change of one namespace, and what was done as it happens. */
 interface ForceRun extends ForceDeps {
   plan: ForcePlan;
   forced: ForceRecord;
@@ -51,7 +47,6 @@ interface ForceRun extends ForceDeps {
   timeline: TimelineEntry[];
   /** Actions that have results, and UIDs of the objects that each action wrote to: nothing is tried twice. */
   tried: Map<ForceAction, Set<string>>;
-  /** Whether this run has, or may have, changed the cluster. */
   hasWritten: boolean;
 }
 
@@ -84,15 +79,13 @@ function note(run: ForceRun, target: string, result: string, finalizer = ''): vo
 }
 
 async function force(run: ForceRun): Promise<Outcome | undefined> {
-  const { forced, plan } = run;
-  forced.actions = [];
+  const { plan } = run;
+  run.forced.actions = [];
   const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
   const stop = run.stopReason();
-  const rest =
-    stop === undefined ? 'nothing to do: nothing terminating has it' : `not done: ${stop}`;
-  for (const action of plan.actions) {
-    if (!run.tried.has(action)) note(run, action.target, rest, action.finalizer);
-  }
+  const rest = stop ? `not done: ${stop}` : 'nothing to do: nothing terminating has it';
+  const untried = plan.actions.filter((action) => !run.tried.has(action));
+  for (const { target, finalizer } of untried) note(run, target, rest, finalizer);
   return outcomeOf(run, left);
 }
 
@@ -134,7 +127,6 @@ async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
   return left;
 }
 
-/** How orphans can still be handled. */
 const RECOVERY =
   'they can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; a new namespace of this name takes them over, with their finalizers';
 
@@ -252,7 +244,6 @@ function typeOf(action: ForceAction): string {
   return isOnNamespace(action) ? 'namespaces' : typeName(action.type);
 }
 
-/** Returns why no write to the namespace may begin now. */
 async function guard(run: ForceRun): Promise<string | undefined> {
   const stop = run.stopReason();
   if (stop !== undefined) return stop;

@@ -42,20 +42,16 @@ export interface ForceAction {
   text: string;
   /** What the diagnosis says about the owner of the finalizer. */
   known?: string;
-  /** What may be left behind; undefined if unknown. */
   leaves?: string | undefined;
 }
 
-/** An action, and why it is refused. */
 type Candidate = ForceAction & { reason?: string | undefined };
 
 interface PlanInput {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
   policy: ActivePolicy;
-  /** UID of the namespace when the run began. */
   startUid: string;
-  /** Namespace that the gate runs in. */
   ownNamespace: string | undefined;
 }
 
@@ -140,7 +136,6 @@ function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInp
   return rules.filter(([applies]) => applies).map(([, reason]) => reason);
 }
 
-/** Refuses patterns, with the finalizers of this namespace that a person may have meant. */
 function patternRefusals({ policy, snapshot }: PlanInput): string[] {
   const patterns = policy.finalizers.filter((entry) => entry.includes('*'));
   if (patterns.length === 0) return [];
@@ -192,7 +187,6 @@ function usedByPod({ snapshot: { pods } }: PlanInput, finalizer: string): string
   return user && `claim ${user.claims[0]} is still used by Pod ${user.name}, which has not ended`;
 }
 
-/** Returns what the finalizer waits for, for the person who decides about its removal. */
 function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
   const held = diagnosis.findings.filter((one) => one.finalizer === finalizer);
   const causes = findingsOf(diagnosis, [...new Set(held.flatMap(({ waitsFor }) => waitsFor))]);

@@ -25,7 +25,6 @@ import type { Reading } from '../observe/collections.ts';
 import { readNode } from '../observe/observe.ts';
 import { type ForceAction, type ForcePlan, isLastEntry, isOnNamespace, nodeState } from './plan.ts';
 
-/** A plan that is being carried out. */
 export interface Writing extends Reading {
   clock: Clock;
   log: Log;
@@ -34,14 +33,11 @@ export interface Writing extends Reading {
   stopReason(): string | undefined;
 }
 
-/** An object as just read. */
 export interface Target extends ObjectFacts {
   object: JsonObject;
 }
 
-/**
- * Reads the objects that still need the action; with a name, only that one. The message of a failure is a whole clause.
- */
+/** Reads the objects that still need the action; with a name, only that one. The message of a failure is a clause. */
 export async function readTargets(
   run: Writing,
   action: ForceAction,
@@ -85,7 +81,6 @@ function specFinalizers({ object }: Target): unknown[] {
   return arrayAt(object, 'spec', 'finalizers');
 }
 
-/** Builds the write, with preconditions for the UID and for the fields that were read. */
 export function writeOf({ plan }: Writing, action: ForceAction, target: Target): Mutation {
   const { type, step, finalizer } = action;
   const { name, uid, resourceVersion, object } = target;
@@ -143,7 +138,6 @@ export async function forbiddenBecause(
     : orphanRefusal(`its condition ${said.type} says: ${said.message}`);
 }
 
-/** Returns the refusal to finalize a namespace in which content remains. */
 export function orphanRefusal(remains: string): string {
   return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
 }

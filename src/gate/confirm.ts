@@ -49,7 +49,6 @@ export async function confirmEnds(
   return new Map(await inParallel(ended, confirm));
 }
 
-/** Returns why the answers may be those of another cluster than at the start. */
 async function doubtAboutCluster({ name, uid }: NamespaceFacts, deps: Reading) {
   const got = await readNamespace(name, deps);
   if (!got.ok) return got;

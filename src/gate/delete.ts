@@ -10,7 +10,6 @@ import { isDeletedOrReplaced } from '../observe/trials.ts';
 import { deleteInOrder } from './order.ts';
 import type { Existing, Run, Target } from './run.ts';
 
-/** Requests the deletion of all namespaces that are not terminating yet. Returns the targets with the results. */
 export async function deleteAll(targets: readonly Target[], run: Run): Promise<Target[]> {
   const { api, inputs, log } = run;
   const asked = targets.filter(isDeletable);
@@ -38,7 +37,6 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   return targets.map((target) => byName.get(target.name) ?? target);
 }
 
-/** Reports whether the namespace exists, is not terminating, and its deletion is not refused. */
 function isDeletable(target: Target): target is Existing {
   const { first, refusal } = target;
   return first !== undefined && first.deletionTimestamp === undefined && refusal === undefined;

@@ -20,11 +20,9 @@ const COMPARE_MS = 30_000;
 /** With fail-fast: interval of examinations, and how long the same causes must have held. */
 const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };
 
-/** A snapshot of one namespace at one time, and its diagnosis. */
 export interface Examination {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
-  /** Start of the examination, in milliseconds since the epoch. */
   at: number;
   /** Cost for all namespaces that were examined together, and of what the gate read meanwhile. */
   cost: { requests: number; ms: number };
@@ -32,7 +30,6 @@ export interface Examination {
 
 interface Examined {
   namespace: NamespaceFacts;
-  /** The snapshot to compare with. */
   before?: Snapshot | undefined;
   baseline?: Baseline | undefined;
 }
@@ -42,10 +39,7 @@ export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
   deps: ObserveDeps & { inputs?: Pick<Inputs, 'ownerLogs'> },
-  /**
-   * For a forecast: diagnoses the namespaces as if they were deleted now. `isPodsFirst`: Kubernetes deletes pods
-   * first (since 1.33).
-   */
+  /** For a forecast: diagnoses the namespaces as if they were deleted now. */
   foresight?: { isPodsFirst: boolean },
 ): Promise<Examination[]> {
   const at = deps.clock.now();
@@ -89,17 +83,13 @@ export async function examine(
   });
 }
 
-/** Marks a snapshot that could not be diagnosed in time. */
 function unexamined(snapshot: Snapshot): Snapshot {
   const what = `what holds namespace ${snapshot.namespace.name}`;
   const unread = [...snapshot.unread, { what, reason: 'the time for explaining was over' }];
   return { ...snapshot, content: [], cluster: {}, unread };
 }
 
-/**
- * Reports whether Kubernetes deletes pods first. That is the default since 1.33 (KEP-5080, feature gate
- * OrderedNamespaceDeletion).
- */
+/** Kubernetes deletes pods first since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
 export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>): boolean {
   return isVersionFrom(version, 1, 33);
 }
@@ -117,9 +107,7 @@ export function examinationTimes(
   return [...times, compareAt];
 }
 
-/**
- * Reports whether the same causes, which do not heal by themselves, have held for as long as Kubernetes retries.
- */
+/** Reports whether the same causes, which do not heal by themselves, have held for as long as Kubernetes retries. */
 export function isProvenPermanent(examinations: readonly Examination[]): boolean {
   const last = examinations.at(-1);
   if (last === undefined || !isPermanent(last.diagnosis)) return false;

@@ -8,7 +8,6 @@ import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
 /** Interval of GETs while a watch is open. A watch may be dropped without notice, and only a GET decides. */
 const POLL_WITH_WATCH_MS = 30_000;
-/** Interval of GETs without a watch. It is short at first and then longer. */
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
 /** Limit for the GET before a verdict, retries included. */
 const CONFIRM_MS = 10_000;
@@ -26,7 +25,6 @@ type End = { how: 'deleted' | 'recreated'; event: string } | { how: 'refused' | 
 export interface Follower {
   readonly name: string;
   readonly uid: string;
-  /** The namespace as last read. */
   last: NamespaceFacts;
   /** Why the last read failed; undefined while reading works. */
   trouble?: ReadFailure;
@@ -51,9 +49,8 @@ interface FollowDeps extends ConfirmDeps {
 export class Following {
   readonly followers: readonly Follower[];
   private readonly deps: FollowDeps;
-  private readonly ends: ReadonlyMap<Follower, AbortController>;
+  private readonly ends = new Map<Follower, AbortController>();
   private readonly all = new AbortController();
-  /** Aborts with the end of the last namespace. */
   readonly over = this.all.signal;
   /** Namespaces whose deletion a watch has reported. For them the GET that confirms it is enough. */
   private readonly reported = new Set<Follower>();
@@ -65,13 +62,10 @@ export class Following {
 
   constructor(starts: readonly NamespaceFacts[], deps: FollowDeps) {
     this.deps = deps;
-    const pairs = starts.map((first) => {
+    for (const first of starts) {
       const end = new AbortController();
-      const { name, uid } = first;
-      const one: Follower = { name, uid, last: first, over: end.signal };
-      return [one, end] as const;
-    });
-    this.ends = new Map(pairs);
+      this.ends.set({ name: first.name, uid: first.uid, last: first, over: end.signal }, end);
+    }
     this.followers = [...this.ends.keys()];
     const stop = (): void => {
       for (const one of this.open()) this.end(one, { how: 'stopped' });

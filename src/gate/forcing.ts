@@ -7,14 +7,10 @@ import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
 import type { Waited } from './wait.ts';
 
-/** Time for all namespaces together, planning and verification included. */
 const BUDGET_MS = 120_000;
-/** Time between two examinations that are compared. */
 const COMPARE_MS = 10_000;
-/** The greatest age of the facts of a plan. */
 const FRESH_MS = 30_000;
 
-/** A namespace to force. */
 interface Forced extends Waited {
   waited: NonNullable<Waited['waited']>;
 }

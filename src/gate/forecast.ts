@@ -6,10 +6,7 @@ import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from '.
 import { addLeftBehind } from './left-behind.ts';
 import { type Run, resultOf, type Target } from './run.ts';
 
-/**
- * Reports what would hold these namespaces if they were deleted now. It deletes and changes nothing and does not
- * wait. A namespace that is already terminating is diagnosed as it is.
- */
+/** Changes nothing and does not wait. A namespace that is already terminating is diagnosed as it is. */
 export async function forecastAll(
   targets: readonly Target[],
   run: Run,

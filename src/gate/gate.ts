@@ -8,11 +8,7 @@ import { type GateDeps, logStart, runResult, startRun } from './run.ts';
 import { findTargets } from './targets.ts';
 import { waitForAll } from './wait.ts';
 
-/**
- * Runs the gate: finds the namespaces, requests their deletion if configured, waits for all of them, explains
- * those that remain, and forces what may be forced. The caller publishes the report, which never changes the
- * result.
- */
+/** The caller publishes the report, which never changes the result. */
 export async function runGate(inputs: Inputs, deps: GateDeps): Promise<RunResult> {
   const run = await startRun(inputs, deps);
   const { targets, leftOut } = await findTargets(run);

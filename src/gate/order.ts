@@ -41,9 +41,7 @@ interface Listed {
   object: ObjectFacts;
 }
 
-/** The ordered deletion inside one namespace. */
 class OrderedDeletion {
-  /** By the UID of the object. */
   private readonly deletions = new Map<string, Deletion>();
   private readonly timeline: TimelineEntry[] = [];
   private readonly target: Existing;
@@ -74,7 +72,6 @@ class OrderedDeletion {
     return { ...target, timeline, deletions: [...this.deletions.values()] };
   }
 
-  /** Logs an event and records it, once. */
   private note(event: string): void {
     if (this.timeline.some((entry) => entry.event === event)) return;
     this.run.log.line(`${this.target.name}: ${event}`);

@@ -61,9 +61,7 @@ export function startProgress(
   };
 }
 
-/**
- * Returns the first root cause as a sentence. `unexplained` is left out: only the last examination reports it.
- */
+/** Returns the first root cause as a sentence. `unexplained` is left out: only the last examination reports it. */
 export function causeText(diagnosis: Diagnosis): string | undefined {
   const [cause, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (cause === undefined || cause.code === 'unexplained') return undefined;
@@ -77,10 +75,7 @@ export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
     : `terminating since ${deletionTimestamp}`;
 }
 
-/**
- * Describes the counts in the namespace's conditions, for the progress log only. They are incomplete while pods
- * remain on Kubernetes >= 1.33, and for types that fail.
- */
+/** For the log only: the counts are incomplete while pods remain (Kubernetes >= 1.33), and for types that fail. */
 export function describeRemaining(namespace: NamespaceFacts): string | undefined {
   const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = namespaceConditions(
     namespace.conditions,

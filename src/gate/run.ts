@@ -24,15 +24,12 @@ export interface GateDeps {
 /** A run of the gate, with everything that its namespaces share. */
 export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
-  /** Start of the run, in milliseconds since the epoch. */
   startedAt: number;
   cluster: RunResult['cluster'];
 }
 
-/** A namespace to wait for. */
 export interface Target {
   name: string;
-  /** The namespace before the wait; undefined if it did not exist. */
   first: NamespaceFacts | undefined;
   /** Whether its deletion was requested, so that the wait must find out the result. */
   isAsked?: boolean;
@@ -45,7 +42,6 @@ export interface Target {
   baseline?: Baseline | undefined;
 }
 
-/** A target that existed at the start. */
 export type Existing = Target & { first: NamespaceFacts };
 
 export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
@@ -60,7 +56,6 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   return { ...deps, inputs, startedAt, anchor, cluster };
 }
 
-/** Logs what the gate works on. A gate that cannot start says only why. */
 export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run): void {
   const { context, server } = api.target;
   log.line(

@@ -10,7 +10,6 @@ import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
 import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS } from './confirm.ts';
 import type { Run, Target } from './run.ts';
 
-/** Limit for namespaces in a run, so that the report remains readable. */
 const MAX_TARGETS = 1_000;
 
 /**
@@ -47,10 +46,7 @@ export async function findTargets(
   return { targets, leftOut: [{ what, reason }] };
 }
 
-/**
- * Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second
- * time.
- */
+/** Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second time. */
 async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   const { anchor, api, clock, inputs, signal } = run;
   const { selector, terminating } = inputs;
@@ -87,19 +83,15 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
 
 /** Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least 10m". */
 function describedSelection({ selector, terminating }: Inputs): string {
-  const labels = selector === '' ? '' : ` with the labels "${selector}"`;
-  if (terminating === undefined) return `namespaces${labels}`;
-  const age =
-    terminating.forMs === 0
-      ? 'are terminating'
-      : `have been terminating for at least ${formatDuration(terminating.forMs)}`;
-  return `namespaces${labels} that ${age}`;
+  const labels = selector && ` with the labels "${selector}"`;
+  const least = terminating?.forMs && ` for at least ${formatDuration(terminating.forMs)}`;
+  const age = terminating && ` that have been terminating${least || ''}`;
+  return `namespaces${labels}${age ?? ''}`;
 }
 
 const UNREACHABLE =
   'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
 
-/** What to do about a failure. */
 const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
   forbidden: [
     'kube-forbidden',
@@ -117,7 +109,6 @@ const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
   ],
 };
 
-/** Builds the error for a gate that cannot start: what was tried, on what, what came back, what to do. */
 function cannotStartError(
   verb: string,
   what: string,
@@ -130,10 +121,6 @@ function cannotStartError(
   ];
   const { context, isAnonymous, server } = target;
   const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
-  const isBare = kind === 'unauthorized' && isAnonymous;
-  return new ActionError(
-    code,
-    `cannot ${verb} ${what} on ${server}: ${message}`,
-    isBare ? none : hint,
-  );
+  const advice = kind === 'unauthorized' && isAnonymous ? none : hint;
+  return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, advice);
 }

@@ -15,7 +15,6 @@ import { type Follower, Following } from './follow.ts';
 import { causeText, describeStart, type Progress, startProgress } from './progress.ts';
 import { type Existing, type Run, resultOf, type Target } from './run.ts';
 
-/** A namespace that the gate waits for. */
 interface Case {
   target: Existing;
   follower: Follower;
@@ -23,9 +22,8 @@ interface Case {
   examinations: Examination[];
 }
 
-/** A target and its result after the wait, with the case if the gate had to wait for it. */
+/** A result after the wait, with the case if the gate had to wait for it. */
 export interface Waited {
-  target: Target;
   result: NamespaceResult;
   waited?: Case;
 }
@@ -33,27 +31,22 @@ export interface Waited {
 /** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
 const LATE_MS = 5_000;
 
-/**
- * Waits for all namespaces at the same time and examines them together. Those that remain are followed further, until
- * the signal aborts.
- */
+/** Namespaces that remain are followed further, until the signal aborts. */
 export async function waitForAll(
   targets: readonly Target[],
   run: Run,
   signal: AbortSignal,
 ): Promise<Waited[]> {
-  const settled = new Map(targets.map((target) => [target, settledResult(target, run)]));
-  const open = targets.filter((target) => settled.get(target) === undefined) as Existing[];
+  const settled = targets.map((target) => settledResult(target, run));
+  const open = targets.filter((_, index) => settled[index] === undefined) as Existing[];
   const waits = open.length === 0 ? [] : await waitFor(open, run, signal);
-  return targets.map((target): Waited => {
-    const result = settled.get(target);
-    if (result !== undefined) return { target, result };
-    const waited = waits[open.indexOf(target as Existing)] as Case;
-    return { target: waited.target, result: resultAfter(waited, run), waited };
+  return settled.map((result): Waited => {
+    if (result !== undefined) return { result };
+    const waited = waits.shift() as Case;
+    return { result: resultAfter(waited, run), waited };
   });
 }
 
-/** Returns the result if it is already known. */
 function settledResult(target: Target, run: Run): NamespaceResult | undefined {
   const { first, refusal, isAsked } = target;
   const settled = (outcome: Outcome, event: string) => resultOf(target, first, outcome, event, run);
@@ -172,18 +165,17 @@ function lastSeen(
   return { ...last, snapshot, diagnosis: diagnose(snapshot, before?.snapshot) };
 }
 
-/** Builds the result of a namespace from what was observed. */
 function resultAfter(
   { target, follower, progress, examinations }: Case,
   run: Run,
 ): NamespaceResult {
   const { ended, last: facts, trouble } = follower;
   const last = trouble === undefined ? examinations.at(-1) : lastSeen(examinations, trouble);
-  const finish = (outcome: Outcome, event: string, seen = last): NamespaceResult => ({
+  const finish = (outcome: Outcome, event: string): NamespaceResult => ({
     ...resultOf(target, facts, outcome, event, run),
     elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,
     timeline: progress.end(event),
-    ...(seen && { diagnosis: seen.diagnosis, examination: seen.cost }),
+    ...(last && { diagnosis: last.diagnosis, examination: last.cost }),
   });
   if (ended?.how === 'stopped') return finish('cancelled', 'the run was cancelled');
   if (ended !== undefined && 'event' in ended)

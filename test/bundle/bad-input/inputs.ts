@@ -12,7 +12,7 @@ export const INPUTS: readonly ActionCase[] = [
     { namespace: 'x;::set-env name=A::b' },
     /which is no namespace name/,
   ),
-  inputs('a whole file as namespace', { namespace: 'x'.repeat(100_000) }, /entry "x{80}…"/),
+  inputs('a whole file as namespace', { namespace: 'x'.repeat(100_000) }, /entry "x{79}…"/),
   inputs(
     'a timeout without unit',
     { timeout: '300' },
