@@ -104,9 +104,8 @@ export const SUITES: readonly Suite[] = [
     parts: [
       'snapshot-controller,cloud-controller-manager,rabbitmq',
       'csi-snapshotter,csi-provisioner,metrics-server',
-      'kustomize-controller,argo-cd,helm-controller',
-      'keda,cert-manager,kro,prometheus-operator',
-      'cluster-api',
+      'kustomize-controller,argo-cd',
+      'keda,cert-manager,prometheus-operator',
     ].map((names, index) => ({
       OPERATORS: names,
       OPERATORS_RESULTS: `coverage/operators-${index + 1}`,

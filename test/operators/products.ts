@@ -1,7 +1,6 @@
 import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import {
   accountSubject,
-  customType,
   deployment,
   grant,
   secret,
@@ -616,90 +615,6 @@ const certManager: Product = {
   },
 };
 
-const CLUSTER_API = 'sigs.k8s.io/cluster-api';
-const INFRASTRUCTURE = 'infrastructure.cluster.x-k8s.io';
-
-/** Its objects wait for those of others, which it may change as well; its own webhooks guard every update. */
-const clusterApi: Product = {
-  name: 'cluster-api',
-  module: 'cluster-api',
-  onRequest: true,
-  needs: certManager,
-  programs: { manager: `${CLUSTER_API}/core` },
-  images: { 'cluster-api-controller': ['manager'] },
-  namespace: 'capi-system',
-  manifests: async (sources, namespace) => [
-    // What a provider of infrastructure brings, which is not here.
-    customType({
-      group: INFRASTRUCTURE,
-      kind: 'AcmeCluster',
-      metadata: { labels: { 'cluster.x-k8s.io/v1beta2': 'v1' } },
-    }),
-    // Its namespace is also in the names of its certificate.
-    ...filledIn(await sources.kustomized(CLUSTER_API, ['core/config/default']), {
-      'capi-system': namespace,
-    }),
-  ],
-  processFlags: {
-    'cluster-api-controller': [
-      '--health-addr=:9440',
-      '--webhook-port=9443',
-      '--webhook-cert-dir=/tmp/k8s-webhook-server/serving-certs',
-    ],
-  },
-  environment: (namespace) => infrastructure(namespace),
-  held: { kind: 'Cluster', finalizer: 'cluster.cluster.x-k8s.io' },
-  owner: { kind: 'Deployment', name: 'capi-controller-manager' },
-  alone: true,
-  right: { apiGroup: 'cluster.x-k8s.io', resource: 'clusters' },
-  lease: { namespace: 'capi-system', name: 'controller-leader-election-capi' },
-  truths: {
-    // It has not even begun: who would finish it has to agree to it.
-    'scaled to zero': unasked,
-    'somewhere else, under another name, scaled to zero': unasked,
-    'its namespace deleted': unasked,
-    'in the environment itself': unasked,
-  },
-  special: {
-    'its provider is gone': {
-      environment: (namespace) => infrastructure(namespace, [`acmecluster.${INFRASTRUCTURE}`]),
-      truth: () => ({
-        outcome: 'stuck',
-        isFinal: true,
-        roots: [{ code: ['owner-missing', 'owner-unknown'], subject: { kind: 'AcmeCluster' } }],
-      }),
-    },
-  },
-};
-
-function unasked(): Truth {
-  const kind = 'ValidatingWebhookConfiguration';
-  const root = { code: ['admission-webhook-failing'], subject: { kind } } as const;
-  return { outcome: 'stuck', roots: [root] };
-}
-
-function infrastructure(namespace: string, finalizers: string[] = []): JsonObject[] {
-  return [
-    {
-      ...custom(`${INFRASTRUCTURE}/v1`, 'AcmeCluster', namespace, {}),
-      metadata: { namespace, name: 'app', finalizers },
-    },
-    custom('cluster.x-k8s.io/v1beta2', 'Cluster', namespace, {
-      infrastructureRef: { apiGroup: INFRASTRUCTURE, kind: 'AcmeCluster', name: 'app' },
-    }),
-  ];
-}
-
-/** With the defaults of `${NAME:=value}`, as clusterctl fills them in, and with other words. */
-function filledIn(objects: JsonObject[], words: Record<string, string>): JsonObject[] {
-  const text = JSON.stringify(objects).replaceAll(/\$\{\w+:=([^}]*)\}/g, '$1');
-  const filled = Object.entries(words).reduce(
-    (sum, [old, word]) => sum.replaceAll(old, word),
-    text,
-  );
-  return JSON.parse(filled) as JsonObject[];
-}
-
 const PROMETHEUS = 'github.com/prometheus-operator/prometheus-operator';
 
 /** Called `operator`; leads by no Lease. */
@@ -720,95 +635,6 @@ const prometheusOperator: Product = {
   held: { kind: 'Prometheus', finalizer: 'monitoring.coreos.com/status-cleanup' },
   owner: { kind: 'Deployment', name: 'prometheus-operator' },
   right: { apiGroup: 'monitoring.coreos.com', resource: 'prometheuses' },
-};
-
-const KRO = 'github.com/kubernetes-sigs/kro';
-
-/**
- * The types of its objects are made while it runs, and so are its rights: each type brings a role, which is
- * aggregated into its own. What writes the finalizer calls itself `kro.run/labeller`, which nothing is called.
- */
-const kro: Product = {
-  name: 'kro',
-  module: 'kro',
-  onRequest: true,
-  programs: { controller: `${KRO}/cmd/controller` },
-  images: { kro: ['controller'] },
-  namespace: 'kro-system',
-  manifests: async (sources, namespace) => [
-    ...(await sources.files(KRO, 'helm/crds')),
-    ...(await sources.chart(KRO, 'helm', 'kro', namespace, {
-      image: { tag: 'v0.9.4' },
-      rbac: { mode: 'aggregation' },
-    })),
-    {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRole',
-      metadata: {
-        name: 'webapps-for-kro',
-        labels: { 'rbac.kro.run/aggregate-to-controller': 'true' },
-      },
-      rules: [rule('kro.run', ['webapps', 'webapps/status', 'webapps/finalizers'], ['*'])],
-    },
-  ],
-  prerequisites: () => [
-    {
-      apiVersion: 'kro.run/v1alpha1',
-      kind: 'ResourceGraphDefinition',
-      metadata: { name: 'webapp' },
-      spec: {
-        schema: { apiVersion: 'v1alpha1', kind: 'WebApp', spec: { name: 'string' } },
-        resources: [
-          {
-            id: 'config',
-            template: {
-              apiVersion: 'v1',
-              kind: 'ConfigMap',
-              metadata: { name: 'config' },
-            },
-          },
-        ],
-      },
-    },
-  ],
-  environment: (namespace) => [custom('kro.run/v1alpha1', 'WebApp', namespace, { name: 'app' })],
-  held: { kind: 'WebApp', finalizer: 'kro.run/finalizer' },
-  owner: { kind: 'Deployment', name: 'kro' },
-  right: { apiGroup: 'kro.run', resource: 'webapps' },
-  lease: { namespace: 'kro-system', name: 'controller.kro.run' },
-};
-
-const HELM_CONTROLLER = 'github.com/k3s-io/helm-controller';
-
-/**
- * That of K3s: called as Flux's, with the finalizer of a library that many others are made with. It may do
- * everything, and leads by no Lease.
- */
-const helmController: Product = {
-  name: 'helm-controller',
-  module: 'helm-controller',
-  onRequest: true,
-  programs: { 'helm-controller': HELM_CONTROLLER },
-  images: { 'helm-controller': ['helm-controller'] },
-  namespace: 'helm-controller',
-  manifests: async (sources, namespace) => [
-    ...(await sources.files(HELM_CONTROLLER, 'pkg/crds/yaml/generated')),
-    ...movedTo(
-      (await sources.files(HELM_CONTROLLER, 'manifests')).filter(
-        ({ kind }) => kind !== 'HelmChart',
-      ),
-      'helm-controller',
-      namespace,
-    ),
-  ],
-  environment: (namespace) => [
-    custom('helm.cattle.io/v1', 'HelmChart', namespace, { chart: 'stable/traefik' }),
-  ],
-  held: { kind: 'HelmChart', finalizer: 'wrangler.cattle.io/on-helm-chart-remove' },
-  owner: { kind: 'Deployment', name: 'helm-controller' },
-  right: { apiGroup: 'helm.cattle.io', resource: 'helmcharts' },
-  // The Job that it has made to install the chart may do everything as well, as long as it runs.
-  truths: { uninstalled: orphaned, 'its namespace deleted': orphaned },
 };
 
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {
@@ -868,10 +694,7 @@ export const PRODUCTS: readonly Product[] = [
   kustomizeController,
   argoCd,
   prometheusOperator,
-  kro,
-  helmController,
   certManager,
-  clusterApi,
   csiSnapshotter,
   csiProvisioner,
   keda,
