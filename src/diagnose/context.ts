@@ -42,7 +42,7 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
 }
 
 /** Snapshots of the other namespaces that held objects of this one wait for. */
-export function snapshotsBehind({ baseline, dependents, ...now }: Snapshot): Snapshot[] {
+export function snapshotsBehind({ baseline, ...now }: Snapshot): Snapshot[] {
   return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
 }
 
@@ -62,7 +62,6 @@ export type RuleResult = Undefinable<
 >;
 type Undefinable<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
 
-/** The links of a finding to others. */
 interface Ties {
   /** The namespace itself waits for this; absent for links further down a chain. */
   blocksNamespace: boolean;
@@ -98,7 +97,6 @@ export function idsOfHeld(object: ObjectFacts): string[] {
   );
 }
 
-/** Returns the texts of an object beyond its metadata, if they were read. */
 export function detailOf({ now }: Context, { uid }: { uid: string }): ObjectDetail | undefined {
   return valueIn(now.details[uid]);
 }
@@ -111,23 +109,19 @@ export function specSettings(context: Context, object: { uid: string }): [string
   });
 }
 
-/** Returns all texts of an object about itself. */
 export function textsAbout(context: Context, object: { uid: string }): string[] {
   const { texts = [], conditions = [] } = detailOf(context, object) ?? {};
   return [...texts, ...conditions.map(({ message }) => message)];
 }
 
-/** Returns all types that are served. */
 export function typesOf({ now }: Context): ResourceType[] {
   return valueIn(now.discovery)?.types ?? [];
 }
 
-/** Returns the content of each type that could be listed. */
 export function countsOf({ content }: Pick<Snapshot, 'content'>): (ContentCount & Typed)[] {
   return content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
 }
 
-/** Returns the terminating objects. */
 export function groupsOf(now: Pick<Snapshot, 'content'>): (ObjectGroup & Typed)[] {
   return countsOf(now).flatMap(({ type, terminating }) =>
     terminating.map((group) => ({ type, ...group })),
@@ -207,7 +201,6 @@ export function conversionsOf(definitions: readonly DefinitionDetail[]) {
   return withService(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
 }
 
-/** Returns the CRDs that were read by name. */
 export function definitionsOf({ now }: Context): DefinitionDetail[] {
   return Object.values(now.definitions).flatMap((read) => valueIn(read) ?? []);
 }
@@ -240,7 +233,6 @@ export function namespaceSubject(name: string): Subject {
   return { apiVersion: 'v1', kind: 'Namespace', name };
 }
 
-/** Returns a resource type as the subject of a finding. */
 export function typeSubject(type: TypeRef): Subject {
   return { apiVersion: apiVersionOf(type), kind: 'APIResource', name: typeName(type) };
 }

@@ -73,7 +73,6 @@ const RULES: readonly Rule[] = [
   contentDeleting,
 ];
 
-/** What holds one namespace, and whether its content still becomes less. */
 interface Explained {
   context: Context;
   results: RuleResult[];

@@ -47,7 +47,6 @@ export function movementWithoutFinding({ now, nowMs, conditions }: Context): Mov
   return hasFailed && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
 }
 
-/** Objects of one type with the same finalizers, which become fewer. */
 interface Shrinking {
   content: TypeContent;
   before: number;
@@ -65,28 +64,19 @@ export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
     const old = earlier.get(typeName(content.type))?.terminating;
     const left = valueIn(content.read)?.terminating;
     if (old === undefined || left === undefined) return [];
-    const known = new Map(
-      old.flatMap(({ examples }) => examples.map((one) => [one.uid, one.finalizers.length])),
-    );
     const had = bySet(old);
     return [...bySet(left)].flatMap(([key, groups]) => {
-      const [stay, count] = [countOf(groups), countOf(had.get(key) ?? [])];
-      const isShorter = groups.some(({ examples }) =>
-        examples.some(({ uid, finalizers }) => finalizers.length < (known.get(uid) ?? 0)),
-      );
-      const { finalizers = [] } = groups[0] ?? {};
-      const found = { content, before: Math.max(count, stay), now: stay, finalizers };
-      return stay < count || isShorter ? [found] : [];
+      const [before, now] = [had.get(key) ?? [], groups].map((all) =>
+        sum(all.map(({ count }) => count)),
+      ) as [number, number];
+      const [{ finalizers }] = groups as [ObjectGroup];
+      return now < before ? [{ content, before, now, finalizers }] : [];
     });
   });
 }
 
 function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
   return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
-}
-
-function countOf(groups: readonly ObjectGroup[]): number {
-  return sum(groups.map(({ count }) => count));
 }
 
 /** Returns a key that is equal for the same finalizers in any order. */

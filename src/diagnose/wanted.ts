@@ -63,7 +63,7 @@ import { isInitializing } from './rules/types.ts';
 import { namedOutside, namespacesAwaited } from './waits.ts';
 
 /** What one question needs. */
-type Part = Partial<Omit<Wanted, 'dependents'>>;
+type Part = Partial<Wanted>;
 
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
@@ -82,7 +82,6 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     behind: all('behind')
       .filter(({ name }) => name !== now.namespace.name)
       .slice(0, MAX_BEHIND),
-    dependents: now.namespace.finalizers.includes('foregroundDeletion'),
   };
 }
 

@@ -32,7 +32,6 @@ export interface OrderStep {
   type: ResourceType;
   /** Reports whether the step deletes this object of the type. */
   matches: (object: ObjectFacts) => boolean;
-  /** Names of the first objects, for people. */
   names: string[];
   /** Whether all objects of the type in the namespace may be deleted. */
   isWhole: boolean;
@@ -129,7 +128,6 @@ function allOf(type: ResourceType, why: string): Reason {
   return { type, matches: () => true, names: [], isWhole: true, why };
 }
 
-/** Joins the reasons of one type into a step. */
 function joined(reasons: readonly Reason[]): Reason {
   const [{ type }] = reasons as [Reason];
   return {

@@ -33,7 +33,6 @@ export interface CatalogueEntry {
   actsWhenPaused?: true;
   protects: string;
   leakIfRemoved: string;
-  /** The advice while the object hangs; empty if there is none. */
   remedy: string;
   /** The part of the remedy that remains if the owner is not installed. Empty: nothing; absent: all of it. */
   withoutOwner?: string;
@@ -69,7 +68,6 @@ export interface CleanupNeed {
 
 interface FinalizerHolder {
   kind: string;
-  /** Empty for the core group. */
   group: string;
 }
 
@@ -83,7 +81,6 @@ function weightOf({ match }: CatalogueEntry): number {
   return match.includes('*') ? match.indexOf('*') : 1_000;
 }
 
-/** Returns the entry for a finalizer on an object of this kind. */
 export function lookUpFinalizer(
   finalizer: string,
   { kind, group }: FinalizerHolder,

@@ -10,8 +10,6 @@ export interface NamespaceConditions {
   present: boolean;
   /** Group-versions without discovery; the core group is empty. */
   discoveryFailures: { group: string; version: string; error: string }[];
-  /** The error with which discovery failed as a whole. */
-  discoveryRaw: string | undefined;
   /** Upper bounds: one object seen through two API groups counts twice. */
   remaining: { group: string; resource: string; count: number }[];
   finalizersRemaining: { finalizer: string; count: number }[];
@@ -33,15 +31,13 @@ export function namespaceConditions(conditions: readonly Condition[]): Namespace
   const said = new Map(
     own.flatMap(({ type, status, message }) => (status === 'True' ? [[type, message]] : [])),
   );
-  const discovery = said.get('NamespaceDeletionDiscoveryFailure');
-  const [, groups] = SOME_GROUPS.exec(discovery ?? '') ?? [];
+  const [, groups] = SOME_GROUPS.exec(said.get('NamespaceDeletionDiscoveryFailure') ?? '') ?? [];
   return {
     present: own.length > 0,
     discoveryFailures: (groups?.split(NEXT_GROUP) ?? []).flatMap((part) => {
       const [prefix = '', group = '', version] = GROUP_VERSION.exec(part) ?? [];
       return version === undefined ? [] : { group, version, error: part.slice(prefix.length) };
     }),
-    discoveryRaw: groups === undefined ? discovery : undefined,
     remaining: entriesIn(said.get('NamespaceContentRemaining'), CONTENT, RESOURCE).map(
       ([resource = '', group = '', count]) => ({ group, resource, count: Number(count) }),
     ),

@@ -51,9 +51,7 @@ export interface Remedy {
   text: string;
   /** A command that can be pasted as it is; also in report.json. */
   command?: string;
-  /** A possible loss or damage; absent if the remedy is safe. */
   risk?: string;
-  /** Role; `now` if absent. */
   role?: RemedyRole;
 }
 
@@ -83,10 +81,8 @@ export interface Finding {
   evidence: string[];
   /** Lines of the controller's log about the object, at most three. Only with the input `owner-logs`. */
   ownerLog?: { at: string; line: string; pod: string }[];
-  /** Start of the problem, ISO 8601. */
   since?: string;
   scope: 'namespace' | 'cluster';
-  /** Certainty of the owner; only on findings about an owner. */
   certainty?: Certainty;
   /** Number of objects that the finding is about, if more than one. */
   count?: number;
@@ -107,11 +103,9 @@ export interface Edge {
 export interface Diagnosis {
   findings: Finding[];
   edges: Edge[];
-  /** Findings that the namespace itself waits for. */
   blockers: string[];
   /** The ends of the chains, most important first. */
   rootCauses: string[];
-  /** Cycles of findings that wait for each other. */
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
@@ -124,7 +118,6 @@ export interface Diagnosis {
   inspectedTypes: number;
 }
 
-/** Returns the findings with these ids, in their order. */
 export function findingsOf(
   { findings }: Pick<Diagnosis, 'findings'>,
   ids: readonly string[],

@@ -120,7 +120,6 @@ const PERMANENT: readonly FindingCode[] = [
   'storage-unreadable',
 ];
 
-/** Reports whether waiting longer is useless: at least one of the causes is proven and cannot heal by itself. */
 export function isPermanent(diagnosis: Diagnosis): boolean {
   if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
   return findingsOf(diagnosis, diagnosis.rootCauses).some(
@@ -130,7 +129,6 @@ export function isPermanent(diagnosis: Diagnosis): boolean {
   );
 }
 
-/** Explains why the namespace may still be progressing, or why that could not be observed. */
 export function movingReason({ movement: { kind } }: Diagnosis): string | undefined {
   if (kind === 'none') return undefined;
   return kind === 'unknown'
@@ -138,12 +136,9 @@ export function movingReason({ movement: { kind } }: Diagnosis): string | undefi
     : 'its deletion still makes progress';
 }
 
-/** The changes that the inputs permit. */
 export interface ForcePolicy {
   mode: 'off' | ActivePolicy['mode'];
-  /** Patterns of namespaces that may be forced. */
   namespaces: string[];
-  /** A label that the namespace must have. */
   label: { key: string; value: string } | undefined;
   /** Finalizers that may be removed, each written out in full; a pattern is refused. */
   finalizers: string[];

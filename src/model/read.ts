@@ -17,7 +17,6 @@ export type FailureKind =
   | 'unreadable' // an answer that no Kubernetes API server gives: HTML, garbage, a 404 without Status
   | 'aborted'; // our own signal
 
-/** Returns the kind of failure for the status of an unsuccessful HTTP answer. */
 export function failureKindOf(status: number): FailureKind {
   const known = KINDS[status];
   if (known !== undefined) return known;
@@ -35,7 +34,6 @@ const KINDS: Record<number, FailureKind | undefined> = {
 
 export interface ReadFailure {
   kind: FailureKind;
-  /** HTTP status, if there was an answer. */
   status?: number;
   /**
    * A clause without secrets, in the words of the server or the network, for example `403 Forbidden: secrets is

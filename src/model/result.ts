@@ -27,9 +27,7 @@ export interface RunResult {
 export interface LeftBehind extends Subject {
   /** The field that points there, and what that means. */
   why: string;
-  /** The namespace that it points into. */
   namespace: string;
-  /** Whether it breaks something else in the cluster. */
   breaksOthers: boolean;
   /** Whether its controller deletes it in time, or its deletion was requested. */
   isGoing: boolean;
@@ -37,7 +35,6 @@ export interface LeftBehind extends Subject {
   released?: { at: string | undefined };
 }
 
-/** An object that an ordered deletion deleted before its namespace. */
 export interface Deletion {
   apiVersion: string;
   kind: string;
@@ -47,7 +44,6 @@ export interface Deletion {
   result: string;
 }
 
-/** Objects that have to be deleted before the namespace, and why. */
 export interface OrderEntry {
   why: string;
   command: string;
@@ -60,7 +56,6 @@ export interface ForecastBasis {
   objectsWithFinalizers: number;
   /** Controllers that are expected to remove the finalizers, or `unknown`. */
   owners: string[];
-  /** Number of entries that could not be read. */
   notInspected: number;
 }
 
@@ -75,23 +70,18 @@ export interface NamespaceResult {
   createdAt?: string | undefined;
   deletionTimestamp: string | undefined;
   conditions: Condition[];
-  /** Diagnosis; absent if there was nothing to explain. */
   diagnosis: Diagnosis | undefined;
   timeline: TimelineEntry[];
   forced: ForceRecord | null;
   /** Objects that were left behind; undefined while the namespace is still there. */
   leftBehind?: LeftBehind[] | undefined;
-  /** Sources for `leftBehind` that could not be read. */
   leftBehindUnread?: NotInspected[];
-  /** Objects to delete first, in this order. Only in a forecast. */
   order?: OrderEntry[];
   /** Evidence of the forecast. Only in a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
   /** Objects that were deleted before the namespace; absent without an ordered deletion. */
   deletions?: Deletion[];
-  /** Requests and time that the explanation took. */
   examination?: { requests: number; ms: number } | undefined;
-  /** Why the deletion was refused, if the gate requested it. */
   refusal?: string;
 }
 

@@ -21,7 +21,6 @@ export type { ClusterSources, NamespaceSources };
  * needed is absent. Rules read only this, so a recorded snapshot is a test.
  */
 export interface Snapshot {
-  /** Time at which reading began, by the server's clock. ISO 8601. */
   takenAt: string;
   namespace: NamespaceFacts;
   /** Why the namespace itself could no longer be read; `namespace` is then its last known state. */
@@ -31,7 +30,6 @@ export interface Snapshot {
   content: TypeContent[];
   /** The pods of the namespace, in full; at most `MAX_PODS`. */
   pods: Read<PodFacts[]>;
-  /** Collections of the whole cluster. */
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
   /** Collections of single namespaces, by name: this namespace and those of controllers. */
   places: Record<string, Partial<{ [K in keyof NamespaceSources]: Read<NamespaceSources[K]> }>>;
@@ -44,8 +42,6 @@ export interface Snapshot {
   partners: Record<string, Read<ObjectFacts | undefined>>;
   /** Other terminating namespaces that held objects wait for, by name. */
   behind?: Record<string, NamespaceContent>;
-  /** Cluster-scoped objects that the Namespace owns; absent unless its foreground deletion waits. */
-  dependents?: Read<ObjectFacts[]>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
   /**
@@ -55,9 +51,7 @@ export interface Snapshot {
   logs?: Record<string, Read<string[]>>;
   /** Workloads, permissions and warnings from before the deletion, if the gate began early enough. */
   baseline?: Baseline;
-  /** The facts that a forecast adds; absent in a namespace that is being deleted. */
   forecast?: Forecast;
-  /** Sources that could not be read, or that a limit left out. */
   unread: NotInspected[];
 }
 
@@ -71,7 +65,6 @@ export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' |
 export interface Forecast {
   /** Deletions that were sent as dry runs, by the name of the type for kubectl. */
   deletions: Record<string, Trial>;
-  /** Content and pods as they are now. */
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
   together: string[];
@@ -81,11 +74,9 @@ export interface Forecast {
 
 export interface SampleFound {
   sample?: ObjectFacts & Candidate;
-  /** Set if not all objects could be searched. */
   unsearched?: NotInspected;
 }
 
-/** An object as admission sees it. */
 export type Candidate = Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
   /** All annotations; undefined if only some of them are known. */
   allAnnotations?: Record<string, string>;
@@ -103,14 +94,12 @@ export interface Discovery {
   failedGroups: { group: string; version: string; reason: string }[];
 }
 
-/** The objects of one type in a namespace. */
 export interface TypeContent {
   type: ResourceType;
   read: Read<ContentCount>;
 }
 
 export interface ContentCount {
-  /** Objects of this type in the namespace. */
   total: number;
   /** Objects without deletionTimestamp: their deletion was not requested yet. */
   queued: number;
@@ -178,15 +167,11 @@ export interface Wanted {
   cluster: (keyof ClusterSources)[];
   places: { namespace: string; sources: (keyof NamespaceSources)[] }[];
   nodes: string[];
-  /** CRDs by name. */
   definitions: string[];
   /** Held objects whose status may contain the reason. */
   details: { type: ResourceType; object: ObjectFacts }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
-  /** Terminating namespaces that held objects wait for. */
   behind: NamespaceFacts[];
-  /** Cluster-scoped objects that the Namespace owns. */
-  dependents: boolean;
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
     /** Type of the object. `namespaces/finalize` stands for the last request of the namespace controller. */

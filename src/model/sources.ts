@@ -72,7 +72,6 @@ const RBAC = 'rbac.authorization.k8s.io/v1';
 export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
 const CSV = 'ClusterServiceVersion';
 
-/** Collections of the whole cluster that a diagnosis may need. */
 export const CLUSTER_SOURCES = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
   apiServices: source('apiregistration.k8s.io/v1', 'APIService', apiServiceFacts),
@@ -113,7 +112,6 @@ function conversionFacts(item: JsonObject) {
   return [definitionDetail(item)].filter((one) => one.conversionService !== undefined);
 }
 
-/** Collections of one namespace. */
 export const NAMESPACE_SOURCES = {
   roles: source(RBAC, 'Role', roleFacts),
   roleBindings: source(RBAC, 'RoleBinding', bindingFacts),

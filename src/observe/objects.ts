@@ -2,12 +2,7 @@ import { type JsonObject, recordAt, stringAt, valueAt } from '../base/json.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { type ObjectDetail, objectDetail } from '../model/facts/detail.ts';
-import {
-  type ObjectFacts,
-  objectFacts,
-  type ResourceType,
-  typeName,
-} from '../model/facts/metadata.ts';
+import { type ObjectFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import { partnerKey, type SampleFound, type Wanted } from '../model/snapshot.ts';
 import {
@@ -86,26 +81,6 @@ export async function readPartner(
 
 export function partnerId({ type, namespace, name }: Wanted['partners'][number]): string {
   return partnerKey({ ...type, namespace, name });
-}
-
-/** Reads cluster-scoped objects with an owner reference to this namespace. */
-export async function readDependents(
-  uid: string,
-  types: readonly ResourceType[],
-  { api, signal }: Reading,
-): Promise<Gathered<Read<ObjectFacts[]>>> {
-  const wanted = types.filter(({ namespaced, verbs }) => !namespaced && verbs.includes('list'));
-  const ends = await inParallel(wanted, (type) => {
-    const begin = collectItems((item) =>
-      [objectFacts(item, type)].filter((one) => one.ownerReferences.some((ref) => ref.uid === uid)),
-    );
-    return api.list(collectionPath(type), begin, { signal, metadataOnly: true });
-  });
-  const objects = ends.flatMap((end) => (end.ok ? end.value.kept : []));
-  const failed = ends.find((end) => !end.ok);
-  const value = failed !== undefined && objects.length === 0 ? failed : readOk(objects);
-  const what = 'cluster-scoped objects that the namespace owns';
-  return { value, unread: notInspectedEntries(what, value, { group: '*', resource: '*' }) };
 }
 
 /** Limit for the objects of one type that `readSamples` searches. */

@@ -36,7 +36,6 @@ import {
 import { readLog } from './logs.ts';
 import {
   partnerId,
-  readDependents,
   readDetails,
   readPartner,
   readSamples,
@@ -227,13 +226,6 @@ function partsOf(
       idOf: String,
       placeOf: ({ definitions }) => definitions,
       readOne: (name: string) => readNamed(CRD, name, 'CRD', definitionDetail, deps),
-    }),
-    fillerOf<string, Read<unknown[]>>({
-      wants: ({ dependents }, { namespace }) => (dependents ? [namespace.uid] : []),
-      idOf: String,
-      placeOf: (snapshot) => anywhere(snapshot),
-      keyOf: () => 'dependents',
-      readOne: (uid) => readDependents(uid, types, deps),
     }),
     fillerOf({
       wants: ({ details }) => details,

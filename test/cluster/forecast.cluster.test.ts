@@ -20,7 +20,6 @@ const UNSEEN: Record<string, string> = {
   'SEED-5c': 'its owner says only when it tries that it fails',
   'adds-another': 'only what is being deleted takes no new finalizers',
   'finalize-denied': 'admission is asked about the end of a namespace when it is empty',
-  S76: 'it hangs only because it is deleted in the foreground',
   'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
   'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',

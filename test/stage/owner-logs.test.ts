@@ -17,7 +17,7 @@ async function look(isAllowed: boolean) {
     if (isAllowed) snapshot.logs ??= {};
     return {
       ...{ cluster: [], places: [], nodes: [], definitions: [], details: [], partners: [] },
-      ...{ behind: [], dependents: false, trials: [], deletions: [] },
+      ...{ behind: [], trials: [], deletions: [] },
       logs: [SOURCE],
     };
   };

@@ -182,7 +182,6 @@ test('the controller of the owner may undo changes by hand, and is named', () =>
       name: 'widgets',
       uid: '5d0f',
       controller: true,
-      blockOwnerDeletion: true,
     };
   }
   const remedies = diagnose(now, before).findings.flatMap((finding) => finding.remedies);

@@ -12,7 +12,6 @@ import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
 import { account, CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
-import { readRecordedLook } from './recorded-looks.ts';
 
 const LOOK_MS = 30_000;
 
@@ -295,18 +294,6 @@ describe('the namespace itself', () => {
     expect(first?.actions).toEqual(second?.actions);
     expect(first?.refused).toEqual(second?.refused);
   });
-});
-
-test('the refusal for an object that waits for another object names that object', () => {
-  const { before, now } = readRecordedLook('S76');
-  const { refused } = planForce({
-    snapshot: now,
-    diagnosis: diagnose(now, before),
-    policy: POLICY,
-    startUid: now.namespace.uid,
-    ownNamespace: 'ci',
-  });
-  expect(refused.map(({ reason }) => reason).join()).toMatch(/it waits for Tenant \S*acme/);
 });
 
 test.each([

@@ -380,7 +380,6 @@ test('reads the leading pod first, no sidecar, and the log before a crash', () =
         {
           ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'w', uid: 'w' },
           controller: true,
-          blockOwnerDeletion: true,
         },
       ],
       containers: [{ name: 'manager', crashedAt }, { name: 'kube-rbac-proxy' }],

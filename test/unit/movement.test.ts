@@ -119,12 +119,6 @@ describe('movementOf', () => {
       [W(widgets(6)), C(0, maps(1, [OTHER]))],
       shrinking(12, 7),
     ],
-    [
-      'an object loses one of its two finalizers',
-      [W(inOrder('db'))],
-      [W(widgets({ names: ['db'] }, [OTHER]))],
-      shrinking(1, 1),
-    ],
     ['a queue empties, and objects really go', [C(20)], [C(12)], shrinking(20, 12)],
     [
       'the last object has just gone: the controller finishes with its next pass',

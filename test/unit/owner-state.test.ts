@@ -43,7 +43,7 @@ function agent(kind: string, object: object, nodes: Record<string, boolean>) {
       deletionTimestamp: undefined,
       nodeName,
       ready,
-      ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: true }],
+      ownerReferences: [{ ...owner, controller: true }],
     }),
   );
   const now = snapshot({ details: { 'uid-widgets-db': readOk(objectDetail({ ...object })) } });

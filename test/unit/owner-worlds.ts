@@ -330,7 +330,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
       name,
       uid,
       controller: true,
-      blockOwnerDeletion: true,
     };
     const isThere = state !== 'gone' && state !== 'outside';
     if (isThere && kind !== 'Pod' && kind !== 'Rollout') {

@@ -3,10 +3,8 @@ import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot
 import {
   type Context,
   foldSubjects,
-  idsOfHeld,
   isForeseen,
   isInside,
-  itemsIn,
   namespaceSubject,
   type RuleResult,
   subjectOf,
@@ -15,7 +13,7 @@ import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse, terminatingNodes } from '../rules/pods.ts';
 import { objectsAwaited, PROTECTION } from '../waits.ts';
 import { finalizersOfObject, type Held, writerOf } from './held.ts';
-import { NO_OWNER_EXPECTED, type OwnerResults, ownerResults } from './owner.ts';
+import { ownerResults } from './owner.ts';
 
 /**
  * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
@@ -100,8 +98,8 @@ function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> 
 }
 
 /**
- * Returns partners and children of held objects outside of the namespace, dependents of the Namespace, and Nodes of its
- * pods that are held in turn.
+ * Returns partners and children of held objects outside of the namespace, and Nodes of its pods that are
+ * held in turn.
  */
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
@@ -113,10 +111,7 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     }
   };
   for (const held of inside) visit(held);
-  const dependents = itemsIn(context.now.dependents).filter(
-    ({ deletionTimestamp }) => deletionTimestamp !== undefined,
-  );
-  for (const object of [...dependents, ...terminatingNodes(context)]) found.set(object.uid, object);
+  for (const object of terminatingNodes(context)) found.set(object.uid, object);
   return [...found.values()]
     .filter(({ namespace }) => !isInside(context, namespace))
     .flatMap((object) => finalizersOfObject(context, object));
@@ -186,10 +181,7 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
   const { finalizer } = held;
   const isSpec = held.isInSpec === true;
   const siblings = isSpec ? [] : removableSiblings(context, held, namespace.finalizers);
-  const owner =
-    finalizer === 'foregroundDeletion'
-      ? dependentResults(context, held)
-      : ownerResults(context, held, siblings);
+  const owner = ownerResults(context, held, siblings);
   if (owner.isExpected) return [];
   const list = isSpec ? 'spec.finalizers' : 'metadata.finalizers';
   const entries = isSpec ? namespace.specFinalizers : namespace.finalizers;
@@ -216,21 +208,4 @@ function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
     },
     ...owner.results,
   ];
-}
-
-/**
- * Finds dependents of a Namespace that was deleted with `--cascade=foreground`: the garbage collector waits for
- * them.
- */
-function dependentResults(context: Context, held: Held): OwnerResults {
-  const waitsFor = itemsIn(context.now.dependents)
-    .filter(
-      ({ deletionTimestamp, ownerReferences }) =>
-        deletionTimestamp !== undefined &&
-        ownerReferences.some(
-          ({ uid, blockOwnerDeletion }) => uid === context.now.namespace.uid && blockOwnerDeletion,
-        ),
-    )
-    .flatMap(idsOfHeld);
-  return waitsFor.length === 0 ? ownerResults(context, held) : { ...NO_OWNER_EXPECTED, waitsFor };
 }

@@ -24,7 +24,6 @@ const matchRule = shape({
   resources: texts('resources'),
   /** In a policy: only objects of these names; empty for all. */
   resourceNames: texts('resourceNames'),
-  /** One of `*`, `Cluster`, `Namespaced`. */
   scope: text('scope', '*'),
 });
 
@@ -43,7 +42,6 @@ const dependencies = (path: string) => ({
 });
 
 const webhook = shape({
-  /** Name, from `webhooks[].name`. */
   name: text('name'),
   failurePolicy: text('failurePolicy', 'Fail'),
   matchPolicy: text('matchPolicy', 'Equivalent'),

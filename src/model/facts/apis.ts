@@ -15,11 +15,9 @@ export function serviceInUrl(url = ''): ServiceRef | undefined {
 }
 
 const DEFINITION = {
-  /** A name such as `widgets.example.com`. */
   ...NAME,
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
   ...INSTALLED,
-  /** The object that created the type: a Crossplane XRD, for example. */
 };
 export const definitionFacts = shape(DEFINITION);
 

@@ -24,7 +24,6 @@ export const eventFacts = shape({
   type: text('type'),
   reason: message('reason'),
   message: message('message'),
-  /** The object that the Event is about. */
   regarding: fieldAt(
     'involvedObject',
     shape({
@@ -55,7 +54,6 @@ export const leaseFacts = shape({
     stringAt(lastWrite(lease, 'f:spec', 'f:renewTime'), 'time') ??
     stringAt(lease, 'spec', 'renewTime'),
   durationSeconds: number('spec.leaseDurationSeconds'),
-  /** Field managers. Client libraries use the name of the program. */
   writers: managersOf,
 });
 
@@ -122,7 +120,6 @@ export const roleFacts = shape({
 export type BindingFacts = ReturnType<typeof bindingFacts>;
 export const bindingFacts = shape({
   ...RBAC_OBJECT,
-  /** UID of the object that controls it. */
   owner: (binding) => controllerOf(binding)?.uid,
   role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
   subjects: each(

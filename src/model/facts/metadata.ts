@@ -52,7 +52,6 @@ const ownerReference = shape({
   name: text('name'),
   uid: text('uid'),
   controller: isTrue('controller'),
-  blockOwnerDeletion: isTrue('blockOwnerDeletion'),
 });
 
 export const ownerReferences = each('metadata.ownerReferences', ownerReference);
@@ -225,19 +224,16 @@ export function typeName({ group, resource }: Pick<TypeRef, 'group' | 'resource'
   return group === '' ? resource : `${resource}.${group}`;
 }
 
-/** Returns `v1` or `apps/v1`. */
 export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Returns the API group of `apps/v1`; empty for the core group. */
 export function groupOf(apiVersion: string): string {
   const slash = apiVersion.indexOf('/');
   return slash < 0 ? '' : apiVersion.slice(0, slash);
 }
 
 const objectMetadata = shape({
-  /** Empty for cluster-scoped objects. */
   ...PLACED,
   ...METADATA,
   /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
@@ -286,9 +282,7 @@ export function removalPatch(
   ];
 }
 
-/** Labels and annotations that name the installation. */
 export const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnotations };
 
 /** Name and UID. An object that was created again has another UID. */
-export type Identity = ReturnType<typeof identity>;
 export const identity = shape({ ...NAME, uid: text('metadata.uid') });

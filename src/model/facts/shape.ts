@@ -30,7 +30,6 @@ export function shape<S extends Fields>(fields: S): Field<Shape<S>> {
   };
 }
 
-/** Reads the value at a path such as `spec.nodeName`. */
 export function fieldAt<T>(path: string, read: Field<T>): Field<T> {
   const keys = path.split('.');
   return (object) => read(valueAt(object, ...keys));
@@ -62,7 +61,6 @@ export const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
 export type LabelRequirement = ReturnType<typeof requirement>;
 const requirement = shape({
   key: text('key'),
-  /** One of In, NotIn, Exists, DoesNotExist. */
   operator: text('operator'),
   values: texts('values'),
 });

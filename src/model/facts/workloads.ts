@@ -52,7 +52,6 @@ const podState = shape({
         ? `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`
         : (stringAt(volume, 'persistentVolumeClaim', 'claimName') ?? []),
     ),
-  /** The reasons in its conditions and containers why it does not run. */
   troubles: (pod) => [
     ...falseConditionTexts(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
@@ -89,7 +88,6 @@ export function isInGracePeriod(pod: PodFacts, nowMs: number): boolean {
   return isShuttingDown && Date.parse(deletionTimestamp) + CONFIRMATION_MS > nowMs;
 }
 
-/** Reports whether the grace period is over and the kubelet has not confirmed the end. */
 export function isOverdue(pod: PodFacts, nowMs: number): boolean {
   const isConfirmed = pod.deletionGracePeriodSeconds === 0;
   return pod.nodeName !== undefined && !isConfirmed && !isInGracePeriod(pod, nowMs);
@@ -115,7 +113,6 @@ function containerTroubles(container: Json): string[] {
 /** The reason of a container that exceeded its memory limit (kubelet, and the runtimes). */
 export const OUT_OF_MEMORY = 'OOMKilled';
 
-/** Describes why a container waits, or how a container or pod ended the last time. */
 function stateTexts(state: string, detail: Json | undefined): string[] {
   const exitCode = numberAt(detail, 'exitCode');
   const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()]

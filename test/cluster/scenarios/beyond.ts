@@ -1,14 +1,12 @@
-import type { JsonObject } from '../../../src/base/json.ts';
 import type { Ref } from '../client.ts';
 import { customObject } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import { namespaceFinalizer, objectFinalizer, ref, stuck } from './links.ts';
+import { objectFinalizer, ref } from './links.ts';
 import {
   FULL,
   install,
-  type Operator,
   type OperatorOptions,
   operatorOf,
   rule,
@@ -16,108 +14,7 @@ import {
   uninstall,
   workloadRef,
 } from './operator.ts';
-import { owner, release, restart, scaleUp, settledByFinalizer } from './situation.ts';
-
-const tenants = (replicas: number): OperatorOptions => ({
-  kind: 'Tenant',
-  name: 'tenant-operator',
-  scope: 'cluster',
-  replicas,
-  type: { scope: 'Cluster' },
-});
-
-const tenantRef = (world: World, { group }: Operator): Ref => ({
-  apiVersion: `${group}/v1`,
-  kind: 'Tenant',
-  name: world.name('acme'),
-});
-
-/** The garbage collector hears of new types every 30 s: when it collects one, it knows the type. */
-async function collectorKnows(world: World, type: { apiVersion: string; kind: string }) {
-  const make = async (name: string, ownerReferences: JsonObject[]) =>
-    world.create({ ...type, metadata: { name: world.name(name), ownerReferences } });
-  const parent = await make('probe', []);
-  const uid = parent.metadata['uid'] ?? null;
-  const child = await make('probe-child', [{ ...type, name: parent.metadata.name, uid }]);
-  await world.client.delete({ ...type, name: parent.metadata.name });
-  await world.gone({ ...type, name: child.metadata.name }, { timeoutMs: 90_000 });
-}
-
-function dependentOfNamespace(
-  id: string,
-  title: string,
-  replicas: number,
-  code: Link['code'],
-): Scenario {
-  const ours = (world: World): OperatorOptions => ({
-    ...tenants(replicas),
-    namespace: world.name('tenant-system'),
-  });
-  return {
-    id,
-    title,
-    setUp: async (world) => {
-      const namespace = await world.createNamespace();
-      await world.createNamespace(world.name('tenant-system'));
-      const operator = await install(world, ours(world));
-      await start(world, operator, { hangs: true });
-      const { apiVersion, kind, name } = tenantRef(world, operator);
-      await collectorKnows(world, { apiVersion, kind });
-      const uid = namespace.metadata['uid'] ?? null;
-      await world.create(
-        {
-          apiVersion,
-          kind,
-          metadata: {
-            name,
-            finalizers: [operator.finalizer],
-            ownerReferences: [
-              {
-                apiVersion: 'v1',
-                kind: 'Namespace',
-                name: world.namespace,
-                uid,
-                blockOwnerDeletion: true,
-              },
-            ],
-          },
-        },
-        { fieldManager: operator.manager },
-      );
-      await collectorKnows(world, { apiVersion, kind }); // what was made before its probe, too
-    },
-    delete: (world) => world.client.delete(world.namespaceRef, { propagationPolicy: 'Foreground' }),
-    settle: async (world) => {
-      await world.terminating(tenantRef(world, operatorOf(world, ours(world))));
-      await world.settled();
-    },
-    expect: (world) => {
-      const operator = operatorOf(world, ours(world));
-      return stuck([
-        namespaceFinalizer(world.namespaceRef, 'foregroundDeletion'),
-        objectFinalizer(tenantRef(world, operator), operator.finalizer),
-        owner(operator, code),
-      ]);
-    },
-    cure: async (world) => {
-      const operator = operatorOf(world, ours(world));
-      await (replicas === 0 ? scaleUp(world, operator) : restart(world, operator));
-    },
-  };
-}
-
-const s76 = dependentOfNamespace(
-  'S76',
-  'deleted in the foreground: a cluster-scoped dependent is held, its operator has 0 replicas',
-  0,
-  'owner-scaled-to-zero',
-);
-const s76Alive = dependentOfNamespace(
-  'S76-alive',
-  'the same, and the operator of the dependent runs',
-  1,
-  'owner-running',
-);
+import { owner, release, scaleUp, settledByFinalizer } from './situation.ts';
 
 const SNAPSHOTS = 'snapshot.storage.k8s.io';
 const BOUND = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
@@ -327,8 +224,6 @@ const snapshotted = (id: string, title: string, isTaken: boolean): Scenario => (
 });
 
 export const beyond = [
-  s76,
-  s76Alive,
   s83,
   s83Asleep,
   snapshotted('claim-of-a-snapshot', 'a claim was the source of a snapshot that is taken', true),
