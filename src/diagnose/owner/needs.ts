@@ -30,7 +30,7 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
-import type { ContentError, ErrorOf } from '../error-texts.ts';
+import type { ContentError } from '../error-texts.ts';
 import { type Account, departedGrant, isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { leaseHere } from './leases.ts';
@@ -56,20 +56,19 @@ export interface Need {
 /** Returns everything that the owner may need and that a deletion of the namespace takes away, the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
   const lease = actor && leaseHere(context, actor);
-  const unsure = (kind: Need['kind'], texts: readonly string[]): Need[] =>
-    texts.map((text) => ({ kind, text, certainty: 'unknown' }));
+  const all = (
+    kind: Need['kind'],
+    texts: readonly string[],
+    certainty: Need['certainty'] = 'unknown',
+  ): Need[] => texts.map((text) => ({ kind, text, certainty }));
   const needs: Need[] = [
-    ...neededCreations(context, held).map(
-      (text): Need => ({ kind: 'create', text, certainty: 'likely' }),
-    ),
-    ...unsure('create', tasksOf(context, held)),
+    ...all('create', neededCreations(context, held), 'likely'),
+    ...all('create', tasksOf(context, held)),
     ...neededObjects(context, held, actor),
-    ...unsure('object', [
-      ...servicesHere(context, actor).map((name) => `Service ${name} (${ADDRESSED})`),
-      ...(lease ? [`Lease ${lease.name}, by which it leads`] : []),
-    ]),
+    ...all('object', servicesHere(context, actor)),
+    ...all('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
     ...complaints(context, held),
-    ...unsure('state', [
+    ...all('state', [
       ...absentObjects(context, held).map(({ what }) => `${what} does not exist`),
       ...failedInputs(context, held).map(
         ({ what, by, failure }) => `${what} (${by}) says: ${shortQuote(failure)}`,
@@ -97,10 +96,7 @@ export interface Named {
   via?: { kind: string; by: string };
 }
 
-/**
- * Returns objects that the specs of these objects name and a clean-up may read: Secrets, ConfigMaps,
- * ServiceAccounts, custom objects, in this namespace or cluster-scoped.
- */
+/** Returns what the specs of these objects name and a clean-up may read, in this namespace or cluster-scoped. */
 export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   return objects.flatMap((object) => [
     ...referredTo(context, object),
@@ -165,55 +161,16 @@ function searched({ forecast }: Context['now']) {
   return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
 }
 
-/**
- * Returns the parameters without which a bound policy refuses changes of the held objects: by their name, or, for a
- * selector, any object of their type.
- */
-function parametersOf(context: Context, { type, objects }: Held) {
+/** Returns the parameters, with a name, without which a bound policy refuses changes of the held objects. */
+export function parametersFor(context: Context, { type, objects }: Held): Named[] {
   const guards = objects.flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []);
   return guards.flatMap(({ binding, policy }) => {
     const { name, namespace, parameterNotFoundAction } = binding?.paramRef ?? {};
     const kind = policy?.paramKind && servedType(context, policy.paramKind);
-    if (parameterNotFoundAction !== 'Deny' || kind === undefined) return [];
+    if (parameterNotFoundAction !== 'Deny' || kind === undefined || name === undefined) return [];
     const by = `parameters of policy ${policy?.name}`;
     return { type: kind, namespace: namespace ?? context.now.namespace.name, name, by };
   });
-}
-
-/** Returns the parameters that have a name. */
-export function parametersFor(context: Context, held: Held): Named[] {
-  return parametersOf(context, held).flatMap(({ name, ...rest }) =>
-    name === undefined ? [] : { ...rest, name },
-  );
-}
-
-/** Returns objects that the specs of the held objects name, and objects of the core group that these name in turn. */
-function namedByHeldObjects(context: Context, held: Held): Named[] {
-  const direct = [...namedByOwner(context, held), ...namedInListedFields(context, held)];
-  const behind = direct.flatMap((named) => {
-    const object = findNamedObject(context, named);
-    if (object === undefined) return [];
-    const by = `which ${object.kind} ${object.name} names`;
-    return objectsNamedBy(context, [object])
-      .filter(({ type }) => isBuiltIn(type.group))
-      .map((next) => ({ ...next, by, via: { kind: object.kind, by: named.by } }));
-  });
-  return [...direct, ...behind].filter(
-    (one) => !isForOthers(context, held, one) && certaintyOf(context, held, one) !== undefined,
-  );
-}
-
-/** Returns the objects whose plain names stand in fields that the catalogue lists: in an annotation, say. */
-function namedInListedFields(context: Context, held: Held): Named[] {
-  const reads = listedReads(context, held);
-  return held.objects.flatMap((object) =>
-    (detailOf(context, object)?.names ?? []).flatMap(({ field: by, name }) =>
-      reads
-        .filter(({ field }) => field === by)
-        .flatMap((need) => typesOf(context).filter((type) => isOfType(need, type)))
-        .map((type) => ({ type, namespace: object.namespace, name, by })),
-    ),
-  );
 }
 
 /** Returns what the held objects name, by references or in any other way that `reasonToRead` knows. */
@@ -227,78 +184,69 @@ export function namedByOwner(context: Context, held: Held): Named[] {
   return [...objectsNamedBy(context, held.objects), ...found];
 }
 
-/**
- * Reports whether the owner does not read such an object: the ConfigMap that Kubernetes creates in every namespace, and a
- * ServiceAccount if RBAC lets the owner neither act as one nor run pods. Such an account is for pods that others create.
- */
-function isForOthers(
-  context: Context,
-  held: Held,
-  { type: { kind }, name }: Pick<Named, 'type' | 'name'>,
-): boolean {
-  if (kind === 'ConfigMap') return name === 'kube-root-ca.crt';
-  if (kind !== 'ServiceAccount') return false;
-  const { account } = findOwner(context, held).owner ?? {};
-  if (account === undefined || !isRbacRead(context)) return name === 'default';
-  const runsPods = name !== 'default' && mayCreatePods(context, account);
-  return !runsPods && !mayActAs(context, account);
+/** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
+function tiesOf(context: Context, held: Held): Named[] {
+  const listed = held.objects.flatMap((object) =>
+    (detailOf(context, object)?.names ?? []).flatMap(({ field: by, name }) =>
+      listedReads(context, held)
+        .filter(({ field }) => field === by)
+        .flatMap((need) => typesOf(context).filter((type) => isOfType(need, type)))
+        .map((type) => ({ type, namespace: object.namespace, name, by })),
+    ),
+  );
+  const direct = [...namedByOwner(context, held), ...listed];
+  const behind = direct.flatMap((named) => {
+    const object = findNamedObject(context, named);
+    if (object === undefined) return [];
+    const by = `which ${object.kind} ${object.name} names`;
+    return objectsNamedBy(context, [object])
+      .filter(({ type }) => isBuiltIn(type.group))
+      .map((next) => ({ ...next, by, via: { kind: object.kind, by: named.by } }));
+  });
+  return [...direct, ...behind].filter((one) => mayRead(context, held, one));
 }
 
 /**
- * Returns the objects of this namespace that the specs of the held objects name. Whether a host, as in `s3://backups`,
- * was a Service, cannot be told once it is deleted.
+ * Reports whether the owner may read the object: not the ConfigMap that Kubernetes creates in every namespace, and no
+ * ServiceAccount where RBAC lets it neither act as one nor run pods.
  */
-export function namedInNamespace(context: Context, held: Held): Named[] {
-  return namedByHeldObjects(context, held).filter(
+function mayRead(context: Context, held: Held, one: Named): boolean {
+  const { name } = one;
+  const { kind } = one.type;
+  if (kind === 'ConfigMap' && name === 'kube-root-ca.crt') return false;
+  if (certaintyOf(context, held, one) === undefined) return false;
+  if (kind !== 'ServiceAccount') return true;
+  const { account } = findOwner(context, held).owner ?? {};
+  if (account === undefined || !isRbacRead(context)) return name !== 'default';
+  return mayActAs(context, account) || (name !== 'default' && mayCreatePods(context, account));
+}
+
+/** Returns what the owner may read in this namespace. Whether a host was a Service, cannot be told once it is deleted. */
+function tiesHere(context: Context, held: Held): Named[] {
+  return tiesOf(context, held).filter(
     ({ namespace, type }) => isInside(context, namespace) && type.kind !== 'Service',
   );
 }
-
-/** Words of a failed connection, in Go, Java, Python and of servers. */
-const UNREACHABLE =
-  /no such host|name resolution|unknown ?host|no servers|\b(?:lookup|dial|connect\w*|unreachable|refused|unavailable|time(?:d )?-?out|deadline)\b/i;
-
-/** Returns the Service of this namespace whose host a failed connection names, if no Service is left. */
-export function lostService({ now }: Context, text: string): string | undefined {
-  const left = countsOf(now).find(({ type }) => typeName(type) === 'services');
-  if (left?.total !== 0 || !UNREACHABLE.test(text)) return undefined;
-  const own = now.namespace.name;
-  const full = serviceAddresses(text).find((address) => address.endsWith(`.${own}`));
-  const short = `(?<![\\w.-])([a-z][a-z0-9-]*)\\.${escapeForRegExp(own)}(?![a-z0-9-]|\\.[a-z0-9])`;
-  const name = full?.split('.')[0] ?? new RegExp(short).exec(text)?.[1];
-  return name && `Service ${name}`;
-}
-
-/** The source of a need for a Service that the settings of a controller address. */
-const ADDRESSED = 'its settings address it';
 
 /** Returns the Services of this namespace that the settings of a controller address. */
 function servicesHere({ now }: Context, actor: Actor | undefined): string[] {
   return (actor?.addresses ?? []).flatMap((address) => {
     const [name = '', namespace] = address.split('.');
-    return namespace === now.namespace.name ? [name] : [];
+    return namespace === now.namespace.name ? [`Service ${name} (its settings address it)`] : [];
   });
 }
 
-/** Returns objects of this namespace that the held objects need, of types without any objects left. */
-export function goneNeeds(
-  context: Context,
-  held: Held,
-  actor?: Actor,
-): { what: string; by: string }[] {
-  const counts = countsOf(context.now);
-  const needs = [
-    ...namedInNamespace(context, held).map(({ type, ...rest }) => ({ ...rest, ...type })),
-    ...servicesHere(context, actor).map((name) => ({
-      ...{ kind: 'Service', resource: 'services', group: '', name },
-      by: ADDRESSED,
-    })),
+/** Returns what the owner needs of this namespace, of types without any objects left: "Secret creds (spec.secretRef)". */
+export function goneNeeds(context: Context, held: Held, actor?: Actor): string[] {
+  const empty = countsOf(context.now).filter(({ total }) => total === 0);
+  const isGone = (name: string): boolean => empty.some(({ type }) => typeName(type) === name);
+  const gone = tiesHere(context, held).filter(({ type }) => isGone(typeName(type)));
+  return [
+    ...new Set([
+      ...gone.map(({ type, name, by }) => `${type.kind} ${name} (${by})`),
+      ...(isGone('services') ? servicesHere(context, actor) : []),
+    ]),
   ];
-  const gone = needs.filter(
-    (one) => counts.find(({ type }) => typeName(type) === typeName(one))?.total === 0,
-  );
-  const reasons = new Map(gone.map(({ kind, name, by }) => [`${kind} ${name}`, by]));
-  return [...reasons].map(([what, by]) => ({ what, by }));
 }
 
 /**
@@ -314,7 +262,7 @@ export function failedInputs(
   const isAboutHeld = (text: string): boolean =>
     held.objects.some(({ namespace, name }) => hasWord(text, `${namespace}/${name}`));
   const servers = namedByOwner(context, held).filter(({ type }) => type.group === held.type.group);
-  return [...namedByHeldObjects(context, held), ...servers].flatMap((named) => {
+  return [...tiesOf(context, held), ...servers].flatMap((named) => {
     const object = willBeDeleted(context, named.namespace)
       ? undefined
       : findNamedObject(context, named);
@@ -339,31 +287,14 @@ export function neededCreations(context: Context, held: Held): string[] {
     .map(({ kind, note }) => `a ${kind} (${note})`);
 }
 
-/**
- * Returns objects without finalizers that the held objects name, directly or through another object, and that are
- * deleted with the namespace.
- */
+/** Returns objects without finalizers that the owner may read and that are deleted with the namespace. */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  const read = [...namedByHeldObjects(context, held), ...parametersFor(context, held)];
-  const named = read.flatMap((one): Need[] => {
-    const object = willBeDeleted(context, one.namespace)
-      ? findNamedObject(context, one)
-      : undefined;
-    if (object === undefined || !isUnprotected(object, held, actor)) return [];
+  return [...tiesOf(context, held), ...parametersFor(context, held)].flatMap((one): Need[] => {
+    const object = willBeDeleted(context, one.namespace) && findNamedObject(context, one);
+    if (!object || !isUnprotected(object, held, actor)) return [];
     const text = `${object.kind} ${object.name} (${one.by})`;
     return [{ kind: 'object', text, certainty: certaintyOf(context, held, one) ?? 'unknown' }];
   });
-  const present = context.now.forecast?.present.content ?? [];
-  const unnamed = present.flatMap(({ type, read: count }): Need[] => {
-    if (!count.ok || count.value.queued === 0) return [];
-    const parameters = parametersOf(context, held).filter(
-      (one) => one.name === undefined && typeName(one.type) === typeName(type),
-    );
-    return parameters
-      .slice(0, 1)
-      .map(({ by }) => ({ kind: 'object', text: `${type.kind} (${by})`, certainty: 'unknown' }));
-  });
-  return [...named, ...unnamed];
 }
 
 /**
@@ -375,20 +306,17 @@ function reasonToRead(
   held: Held,
   { apiVersion, kind, name, labels, allAnnotations = {} }: ObjectFacts & Candidate,
 ): string | undefined {
-  const isOwn = (key: string): boolean => isKeyOfOwner(key, held);
-  const isReadBy = (field: string): boolean => {
-    const annotation = /^metadata\.annotations\[(.*)\]$/.exec(field)?.[1];
-    return annotation === undefined || isOwn(annotation);
-  };
+  const isOwn = (key: string): boolean => key.includes('/') && isAnnotationForOwner(key, held);
+  const isReadBy = (field: string): boolean =>
+    isOwn(/^metadata\.annotations\[(.*)\]$/.exec(field)?.[1] ?? `${held.type.group}/`);
   const isInput = groupOf(apiVersion) === '' && INPUTS.includes(kind);
   for (const object of held.objects) {
     const { names = [], selectors = [] } = detailOf(context, object) ?? {};
-    const named = names.find(
-      (one) => one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field),
-    );
+    const named =
+      names.find(
+        (one) => one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field),
+      ) ?? selectors.find(({ requirements }) => matchesLabels(requirements, labels));
     if (named !== undefined) return named.field.replace(/\.name$/, '');
-    const selector = selectors.find(({ requirements }) => matchesLabels(requirements, labels));
-    if (selector !== undefined) return selector.field;
     if (isInput && name.startsWith(`${object.name}-`)) return 'by its name';
   }
   const { annotations = {} } = context.now.namespace;
@@ -424,8 +352,7 @@ export function wantedInputs(
         if (!isUnprotected(candidate, one, owner?.actor)) return false;
         const by = reasonToRead(context, one, candidate);
         if (by === undefined) return false;
-        const named = { type, namespace, name, by };
-        return !isForOthers(context, one, named) && certaintyOf(context, one, named) !== undefined;
+        return mayRead(context, one, { type, namespace, name, by });
       },
     };
   });
@@ -476,17 +403,19 @@ function isOfType(need: CleanupNeed, { group, kind }: ResourceType): boolean {
  * Returns how certain it is that the owner needs the object. Of a known product it needs what the catalogue lists, and
  * may need what else a listed field names: a ClusterSecretStore instead of a SecretStore, and what that names in turn.
  */
-function certaintyOf(context: Context, held: Held, one: Named): Need['certainty'] | undefined {
+function certaintyOf(
+  context: Context,
+  held: Held,
+  { type, name, by, via }: Named,
+): Need['certainty'] | undefined {
   const reads = listedReads(context, held);
-  if (reads.some((need) => isOfType(need, one.type) && isListed(held, need, one))) return 'likely';
-  const { by } = one.via ?? one;
-  const isBehind = reads.some(({ field }) => field !== undefined && by.startsWith(field));
+  const isListed = (need: CleanupNeed): boolean => {
+    if (need.field !== undefined) return by.startsWith(need.field);
+    return need.via === undefined ? isCalled(held, need, name) : need.via === via?.kind;
+  };
+  if (reads.some((need) => isOfType(need, type) && isListed(need))) return 'likely';
+  const isBehind = reads.some(({ field }) => field && (via?.by ?? by).startsWith(field));
   return isBehind || knownNeeds(held) === undefined ? 'unknown' : undefined;
-}
-
-function isListed(held: Held, need: CleanupNeed, { name, by, via }: Named): boolean {
-  if (need.field !== undefined) return by.startsWith(need.field);
-  return need.via === undefined ? isCalled(held, need, name) : need.via === via?.kind;
 }
 
 /** Reports whether the need is an object of this name. */
@@ -509,22 +438,17 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 function tasksOf({ now }: Context, held: Held): string[] {
   if (knownNeeds(held) !== undefined) return [];
   const uids = new Set(held.objects.map(({ uid }) => uid));
+  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
+  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
   const jobs = itemsIn(now.cluster.jobs).filter(({ owner }) => owner && uids.has(owner.uid));
   const pods = itemsIn(now.forecast?.present.pods).filter(
     (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uids.has(uid)),
   );
   const tasks = [...jobs.map((one) => `Job ${one.name}`), ...pods.map((one) => `Pod ${one.name}`)];
-  const details = held.objects.flatMap(({ uid }) => valueIn(now.details[uid]) ?? []);
-  const fields = details.flatMap((one) => (one.endedAt ? [] : (one.templates ?? [])));
   return [
     ...[...new Set(fields)].map((field) => `a Pod (${field})`),
     ...tasks.slice(0, 3).map((name) => `something like ${name}, which it made for this object`),
   ];
-}
-
-/** Reports whether a label or an annotation has a domain of the owner's project. */
-function isKeyOfOwner(key: string, held: Held): boolean {
-  return key.includes('/') && isAnnotationForOwner(key, held);
 }
 
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
@@ -548,6 +472,12 @@ function complaints(context: Context, held: Held): Need[] {
   );
 }
 
+/** What an error shows to be gone with this namespace; `isGrantable`: a permission, which can be granted from outside. */
+export interface Lost {
+  text: string;
+  isGrantable: boolean;
+}
+
 /**
  * Finds what the owner needs and was deleted with this namespace: a Secret that the object names, the
  * RoleBinding that let it act here. Nothing can be created in a terminating namespace, so it is a circle.
@@ -557,118 +487,100 @@ export function lostWithNamespace(
   held: Held,
   account: Account | undefined,
   error: ContentError,
-): { text: string; isGrantable: boolean } | undefined {
+): Lost | undefined {
   const { name: here } = context.now.namespace;
-  const hopeless = (text: string | undefined) =>
-    text === undefined ? undefined : { text, isGrantable: false };
-  // A text that it does not exist does not show that it ever did.
-  const absent = (what: string | undefined) =>
-    hopeless(what && `${what} does not exist, and a terminating namespace accepts nothing new`);
-  switch (error.kind) {
-    case 'namespace-terminating':
-      return error.namespace === here
-        ? hopeless(
-            `it must create ${error.resource ?? 'an object'} here, and a terminating namespace accepts nothing new`,
-          )
-        : undefined;
-    case 'forbidden': {
-      const impersonated = IMPERSONATED.exec(error.text);
-      if (impersonated?.[2] === here) {
-        const [, name] = impersonated;
-        return hopeless(
-          `ServiceAccount ${name}, as which it acts, was deleted with this namespace`,
-        );
-      }
-      const binding = account && departedGrant(context, account);
-      if (!binding) return undefined;
-      const text = `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
-      return { text, isGrantable: true };
-    }
-    case 'not-found':
-      return absent(absentHere(context, held, error));
-    case 'other':
-    case 'unavailable':
-    case 'timeout': {
-      const gone = ABSENT.test(error.text)
-        ? namedInNamespace(context, held).find((one) => hasWord(error.text, one.name))
-        : undefined;
-      return absent(
-        gone
-          ? `${gone.type.kind} ${gone.name} (${gone.by})`
-          : (absentName(here, error.text, held) ?? lostService(context, error.text)),
-      );
-    }
-    default:
-      return undefined;
+  const hopeless = (text: string): Lost => ({ text, isGrantable: false });
+  if (error.kind === 'namespace-terminating') {
+    const what = error.resource ?? 'an object';
+    return error.namespace === here
+      ? hopeless(`it must create ${what} here, and a terminating namespace accepts nothing new`)
+      : undefined;
   }
+  if (error.kind === 'forbidden') {
+    const [, name, place] = IMPERSONATED.exec(error.text) ?? [];
+    if (place === here) {
+      return hopeless(`ServiceAccount ${name}, as which it acts, was deleted with this namespace`);
+    }
+    const binding = account && departedGrant(context, account);
+    const text = `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
+    return binding ? { text, isGrantable: true } : undefined;
+  }
+  // A text that it does not exist does not show that it ever did.
+  const absent = absentHere(context, held, error);
+  return absent === undefined
+    ? undefined
+    : hopeless(`${absent} does not exist, and a terminating namespace accepts nothing new`);
 }
 
 /** An account that may not impersonate a ServiceAccount, with its namespace, has no permission any more. */
 const IMPERSONATED =
   /"(?:system:serviceaccount:[^"\\:]{1,63}:)?([^"\\:]{1,253})\\?" is forbidden: .{1,500} cannot impersonate resource \\?"serviceaccounts\\?" .{1,99} in the namespace \\?"([^"\\]{1,63})/;
 
-/**
- * Returns the object of this namespace that the API server does not find, which names no namespace: a held object, or what it
- * names, names it. Operators name what they make after the object that it is for: `rabbit-default-user` of RabbitmqCluster rabbit.
- */
-function absentHere(context: Context, held: Held, error: ErrorOf<'not-found'>): string | undefined {
-  const { name, namespace, text } = error;
-  const type = typeOfResource(context, error);
-  const kind = type?.kind ?? error.resource;
-  if (held.objects.some((one) => one.kind === kind && one.name === name)) return undefined;
-  const isNamed =
-    (type?.namespaced !== false && held.objects.some((one) => isNamedHere(context, one, name))) ||
-    namedInNamespace(context, held).some((one) => `${name}-`.startsWith(`${one.name}-`));
-  const { name: here } = context.now.namespace;
-  const isSaid =
-    [`${here}/${name}`, `${name}.${here}`].some((word) => hasWord(text, word)) ||
-    new RegExp(insideOf(here)).test(text);
-  const isHere = namespace === undefined ? isNamed || isSaid : isInside(context, namespace);
-  return isHere ? `${kind} ${name}` : undefined;
-}
-
-/**
- * Reports whether a field of the spec is this name, and the object mentions no other namespace, where it could be as well. The
- * namespace of a reference need not exist any more.
- */
-function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
-  const { names = [], settings = [], references = [] } = detailOf(context, object) ?? {};
-  const { cluster, namespace } = context.now;
-  const { namespaces } = cluster;
-  const places = references.flatMap((one) => (one.name === name ? (one.namespace ?? []) : []));
-  return (
-    places.every((place) => place === namespace.name) &&
-    names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
-    namespaces?.ok === true &&
-    namespaces.value.every(
-      (one) =>
-        one.name === namespace.name ||
-        !(
-          names.some((other) => other.name === one.name) ||
-          settings.some((setting) => setting.endsWith(`=${one.name}`))
-        ),
-    )
-  );
-}
-
 const ABSENT =
   /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
 
-/** Matches "in namespace team-1" and "from the namespace "team-1"". */
-function insideOf(namespace: string): string {
-  return `\\b(?:in|from) (?:the )?namespace[ :]{1,2}["'\`\\\\]*${escapeForRegExp(namespace)}(?![\\w-]|\\.\\w)`;
+/** Words of a failed connection, in Go, Java, Python and of servers. */
+const UNREACHABLE =
+  /no such host|name resolution|unknown ?host|no servers|\b(?:lookup|dial|connect\w*|unreachable|refused|unavailable|time(?:d )?-?out|deadline)\b/i;
+
+/** Returns the object of this namespace that an error calls missing: a held object, or what it names, names it, or the text says where. */
+function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
+  const { kind, text } = error;
+  const { now } = context;
+  const { name: here } = now.namespace;
+  const ties = tiesHere(context, held);
+  const place = escapeForRegExp(here);
+  const inside = `\\b(?:in|from) (?:the )?namespace[ :]{1,2}["'\`\\\\]*${place}(?![\\w-]|\\.\\w)`;
+  if (kind === 'not-found') {
+    const { name, namespace } = error;
+    const type = typeOfResource(context, error);
+    const what = `${type?.kind ?? error.resource} ${name}`;
+    if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
+    if (namespace !== undefined) return namespace === here ? what : undefined;
+    const isHere =
+      // Operators name what they make after the object that it is for: `rabbit-default-user`.
+      ties.some((one) => `${name}-`.startsWith(`${one.name}-`)) ||
+      (type?.namespaced !== false && held.objects.some((one) => isNamedHere(context, one, name))) ||
+      [`${here}/${name}`, `${name}.${here}`].some((word) => hasWord(text, word)) ||
+      new RegExp(inside).test(text);
+    return isHere ? what : undefined;
+  }
+  if (!['other', 'unavailable', 'timeout'].includes(kind)) return undefined;
+  if (ABSENT.test(text)) {
+    const tie = ties.find((one) => hasWord(text, one.name));
+    if (tie !== undefined) return `${tie.type.kind} ${tie.name} (${tie.by})`;
+    // `credential "team-1/login" was not found`, `secret "login" from namespace "team-1"`.
+    const word = '([a-z0-9][a-z0-9.-]*[a-z0-9])';
+    const path = `(?<![\\w./-])${place}/${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`;
+    const said = `${word}["'\`]* ${inside}`;
+    const [, name] = new RegExp(path, 'i').exec(text) ?? new RegExp(said, 'i').exec(text) ?? [];
+    if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
+  }
+  const isEmpty = countsOf(now).some(
+    ({ type, total }) => typeName(type) === 'services' && total === 0,
+  );
+  if (!isEmpty || !UNREACHABLE.test(text)) return undefined;
+  const short = new RegExp(`(?<![\\w.-])([a-z][a-z0-9-]*)\\.${place}(?![a-z0-9-]|\\.[a-z0-9])`);
+  const address = serviceAddresses(text).find((one) => one.endsWith(`.${here}`));
+  const service = address?.split('.')[0] ?? short.exec(text)?.[1];
+  return service && `Service ${service}`;
 }
 
-/** Returns the object that a text calls missing with its namespace: `credential "team-1/login" was not found`, `secret "login" from namespace "team-1"`. */
-function absentName(namespace: string, text: string, { objects }: Held): string | undefined {
-  if (!ABSENT.test(text)) return undefined;
-  const name = '([a-z0-9][a-z0-9.-]*[a-z0-9])';
-  const path = `(?<![\\w./-])${escapeForRegExp(namespace)}/${name}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`;
-  const found =
-    new RegExp(path, 'i').exec(text) ??
-    new RegExp(`${name}["'\`]* ${insideOf(namespace)}`, 'i').exec(text);
-  const absent = found?.[1];
-  return absent && objects.every((one) => one.name !== absent)
-    ? `${namespace}/${absent}`
-    : undefined;
+/** Reports whether a field of the spec is this name, and the object mentions no other namespace, where it could be as well. */
+function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
+  const { names = [], settings = [], references = [] } = detailOf(context, object) ?? {};
+  const { cluster, namespace } = context.now;
+  const others = itemsIn(cluster.namespaces).filter((one) => one.name !== namespace.name);
+  return (
+    cluster.namespaces?.ok === true &&
+    names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
+    references.every(
+      (one) => one.name !== name || [undefined, namespace.name].includes(one.namespace),
+    ) &&
+    !others.some(
+      (other) =>
+        names.some((one) => one.name === other.name) ||
+        settings.some((setting) => setting.endsWith(`=${other.name}`)),
+    )
+  );
 }

@@ -216,7 +216,7 @@ function asleep(owner: Owner) {
   const { actor, context, held } = owner;
   const isHere = isInside(context, actor.namespace);
   const gone = isForeseen(context, held) ? [] : goneNeeds(context, held, actor);
-  const needs = listNames(gone.map(({ what, by }) => `${what} (${by})`));
+  const needs = listNames(gone);
   return {
     /** It is deleted with the namespace, and no pod of it can be created any more. */
     isLost: isHere && isEnding(context, actor) && actor.pods.length === 0,
@@ -597,9 +597,7 @@ function quotedIn(clause: string): string | undefined {
 
 /** Finds what a silent owner may need and cannot get. */
 function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found | undefined {
-  const gone = goneNeeds(context, held, actor).map(
-    ({ what, by }) => `${what} (${by}), which does not exist here`,
-  );
+  const gone = goneNeeds(context, held, actor).map((one) => `${one}, which does not exist here`);
   const absent = absentObjects(context, held);
   const isLate = held.since >= (context.now.namespace.deletionTimestamp ?? '');
   const created = isLate ? neededCreations(context, held) : [];
