@@ -23,10 +23,7 @@ export class ActionError extends Error {
   }
 }
 
-/**
- * Returns the error and its causes, the outermost first. Node reports "connection refused" for all addresses of
- * a host as one AggregateError.
- */
+/** Returns the error and its causes, the outermost first. Node reports all addresses of a host as one AggregateError. */
 export function causeChain(error: unknown): unknown[] {
   const chain: unknown[] = [];
   for (let current = error; chain.length < 8 && current != null; ) {
@@ -51,12 +48,11 @@ function textOf(value: unknown): string {
   return code === '' || message.includes(code) ? message : `${message} (${code})`;
 }
 
-/** Returns the code of a system error, such as `ENOENT`; empty if the error has none. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** Describes an error that ends the run, with its hint, or with the stack frames if it is a mistake of this program. */
+/** Describes an error that ends the run. */
 export function describeFailure(error: unknown) {
   if (!(error instanceof ActionError)) return { ...describeInternalError(error), hint: undefined };
   return { message: error.message, hint: error.hint, frames: [] };

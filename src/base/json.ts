@@ -8,9 +8,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Parses a JSON object. Returns `undefined` for text that is not JSON, and for JSON that is not an object.
- */
+/** Parses a JSON object; `undefined` for any other text. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -22,10 +20,7 @@ export function parseObject(text: string): JsonObject | undefined {
 
 type Path = (string | number)[];
 
-/**
- * Follows keys into JSON of unknown shape. Returns `undefined` if anything on the way is missing or of another
- * type.
- */
+/** Follows keys into JSON of unknown shape; `undefined` if anything on the way is missing or of another type. */
 export function valueAt(value: Json | undefined, ...path: Path): Json | undefined {
   let current: Json | undefined = value;
   for (const key of path) {

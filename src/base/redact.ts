@@ -158,13 +158,12 @@ export function redactDeep<T>(
   // The results of many namespaces share most of their texts and objects.
   const known = new Map<unknown, unknown>();
   const clean = (one: unknown): unknown => {
-    if (typeof one !== 'string' && (typeof one !== 'object' || one === null)) return one;
-    const cleaned = known.get(one) ?? cleanNew(one);
-    known.set(one, cleaned);
-    return cleaned;
+    if (!known.has(one)) known.set(one, cleanNew(one));
+    return known.get(one);
   };
-  const cleanNew = (one: string | object): unknown => {
+  const cleanNew = (one: unknown): unknown => {
     if (typeof one === 'string') return fixed.has(one) ? one : redact(one);
+    if (typeof one !== 'object' || one === null) return one;
     if (Array.isArray(one)) return one.map(clean);
     return Object.fromEntries(Object.entries(one).map(([key, item]) => [key, clean(item)]));
   };

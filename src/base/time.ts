@@ -52,7 +52,6 @@ export function serverTime({ api, clock }: Clocks): number {
   return clock.now() + api.clockOffsetMs();
 }
 
-/** Returns the time by the API server's clock as ISO 8601. */
 export function serverTimestamp(clocks: Clocks): string {
   return new Date(serverTime(clocks)).toISOString();
 }

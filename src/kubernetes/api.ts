@@ -2,22 +2,17 @@ import type { JsonObject } from '../base/json.ts';
 import type { Read } from '../model/read.ts';
 import type { Discovery } from '../model/snapshot.ts';
 
-/**
- * The operations of a Kubernetes API server that the gate uses. Paths are those of the API, without the server.
- */
+/** What the gate asks of a Kubernetes API server. Paths are those of the API, without the server. */
 export interface KubernetesApi {
-  /** The server to which it connects, for people; without credentials. */
   readonly target: ClusterTarget;
   /**
-   * Returns the server's clock minus the local clock in milliseconds, from the `Date` header of the last answer;
-   * 0 before the first answer. The resolution is 1 s. Grace periods and Leases must be judged by the server's
-   * clock.
+   * Returns the server's clock minus the local clock in milliseconds, from the `Date` header of the last answer: grace
+   * periods and Leases must be judged by the server's clock.
    */
   clockOffsetMs(): number;
   /** Returns the number of requests that were sent, also for pages and retries. */
   requestsSent(): number;
 
-  /** Reads one object. Retried a few times on network errors, 429 and 5xx. */
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
   /**
    * Reads a collection page by page (`limit`/`continue`; after a 410 once from the start, with a new fold).
@@ -26,16 +21,11 @@ export interface KubernetesApi {
   list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<ListResult<T>>>;
   /**
    * Reports changes of a collection from now on, until the server, the signal or an error event ends the watch.
-   * The caller must then read the collection again. A failed read means only that the watch was not accepted or
-   * sent invalid data.
+   * The caller must then read the collection again.
    */
   watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
-  /** Reads the resource types that the server serves, and the group-versions that could not be read. */
   discover(options?: CallOptions): Promise<Read<Discovery>>;
-  /**
-   * Reads a plain text, such as a container's log. It is sent once; an answer longer than `maxBytes` is a failed
-   * read.
-   */
+  /** Reads a plain text, such as a container's log, once. An answer longer than `maxBytes` is a failed read. */
   text(path: string, options: CallOptions & { maxBytes: number }): Promise<Read<string>>;
   /**
    * Sends a mutation (or a review). It is sent once, and again only if the server was too busy to process it
@@ -48,7 +38,7 @@ export interface KubernetesApi {
 }
 
 interface ClusterTarget {
-  /** Scheme, host, port and path prefix of the server; user info removed. */
+  /** Without user info. */
   server: string;
   /** Name of the context in the kubeconfig, or `in-cluster`. */
   context: string;
@@ -67,9 +57,7 @@ export interface CallOptions {
 }
 
 export interface ListOptions extends CallOptions {
-  /**
-   * Requests only metadata (`PartialObjectMetadataList`). Servers may answer with whole objects nevertheless.
-   */
+  /** Requests only metadata. Servers may answer with whole objects nevertheless. */
   metadataOnly?: boolean;
   labelSelector?: string;
   fieldSelector?: string;
@@ -79,7 +67,6 @@ export interface ListOptions extends CallOptions {
   maxItems?: number;
 }
 
-/** A reducer of a collection while it is read. */
 export interface Fold<T> {
   add(item: JsonObject): void;
   readonly kept: T;

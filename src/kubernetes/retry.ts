@@ -21,9 +21,7 @@ const RETRIES = 3;
 const THROTTLED_RETRIES = 8;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4_000;
-/**
- * Limit for the total wait. If a server asks for more, there is no further attempt, and the caller decides.
- */
+/** Limit for the total wait. If a server asks for more, there is no further attempt, and the caller decides. */
 const LONGEST_WAIT_MS = 30_000;
 
 /**

@@ -20,21 +20,15 @@ import type { NotInspected } from '../model/finding.ts';
 import { itemsIn, type Read, readOk } from '../model/read.ts';
 import { MAX_ITEMS, type Source } from '../model/sources.ts';
 
-/**
- * Number of concurrent reads, the same as the limit of the client. More would delay the calls that notice the
- * deletion.
- */
+/** Number of concurrent reads. More would delay the calls that notice the deletion. */
 const WIDTH = 8;
-/**
- * Number of single requests that are never replaced by one list, because a page of other objects costs more.
- */
+/** Number of single requests that are never replaced by one list, because a page of other objects costs more. */
 export const MAX_SINGLE_READS = 4;
 /** Items per page of whole objects. */
 export const FULL_PAGE = 100;
 /** Cost of a full page, compared with an almost empty answer. */
 const PAGE_COST = 4;
 
-/** Dependencies of every read. */
 export interface Reading {
   api: KubernetesApi;
   /** Ends the reading; sources that were not read by then are "not inspected". */
@@ -168,7 +162,6 @@ export interface Gathered<T> {
   details?: Record<string, Read<ObjectDetail>>;
 }
 
-/** Reads the whole collection. */
 export async function readSource<T>(
   source: Source<T>,
   { api, signal }: Reading,
@@ -200,7 +193,6 @@ export async function readOtherWorkloads(
   };
 }
 
-/** Reads a collection in each of these namespaces. */
 export async function readInNamespaces<T>(
   source: Source<T>,
   namespaces: readonly string[],

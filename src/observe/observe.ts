@@ -331,9 +331,8 @@ async function readNamed<T>(
   facts: (object: JsonObject) => T,
   { api, signal }: Reading,
 ): Promise<Gathered<Read<T | undefined>>> {
-  if (!isPathSegment(name)) {
+  if (!isPathSegment(name))
     return { value: readFailed({ kind: 'invalid', message: 'no object can have this name' }) };
-  }
   const got = await api.get(objectPath(type, undefined, name), { signal });
   if (got.ok) return { value: readOk(facts(got.value)) };
   if (got.failure.kind === 'not-found') return { value: readOk(undefined) };

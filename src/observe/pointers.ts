@@ -20,40 +20,32 @@ interface PointingType extends TypeRef {
   points: (item: JsonObject) => Pointer[];
 }
 
+const pointing = (apiVersion: string, kind: string, points: PointingType['points']) => ({
+  ...typeNamed(apiVersion, kind),
+  ...{ apiVersion, kind, points },
+});
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const RBAC = 'rbac.authorization.k8s.io/v1';
+const API = servicePointers(
+  'spec.service',
+  'until it responds, no namespace of the cluster can be deleted',
+);
+const CONVERSION = servicePointers(
+  'spec.conversion.webhook.clientConfig.service',
+  'without it, objects in another version can be neither read nor deleted',
+);
+
 /** All types, each with one list for all namespaces. */
 export const POINTING_TYPES: readonly PointingType[] = [
-  pointingType('v1', 'PersistentVolume', volumePointers),
+  pointing('v1', 'PersistentVolume', volumePointers),
   ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
-    pointingType('admissionregistration.k8s.io/v1', kind, webhookPointers(kind)),
+    pointing(ADMISSION, kind, webhookPointers(kind)),
   ),
-  pointingType(
-    'apiregistration.k8s.io/v1',
-    'APIService',
-    servicePointers(
-      'spec.service',
-      'until it responds, no namespace of the cluster can be deleted',
-    ),
-  ),
-  pointingType(
-    'apiextensions.k8s.io/v1',
-    'CustomResourceDefinition',
-    servicePointers(
-      'spec.conversion.webhook.clientConfig.service',
-      'without it, objects in another version can be neither read nor deleted',
-    ),
-  ),
-  ...['ClusterRoleBinding', 'RoleBinding'].map((kind) =>
-    pointingType('rbac.authorization.k8s.io/v1', kind, bindingPointers),
-  ),
+  pointing('apiregistration.k8s.io/v1', 'APIService', API),
+  pointing('apiextensions.k8s.io/v1', 'CustomResourceDefinition', CONVERSION),
+  pointing(RBAC, 'ClusterRoleBinding', bindingPointers),
+  pointing(RBAC, 'RoleBinding', bindingPointers),
 ];
-
-function pointingType(
-  apiVersion: string,
-  kind: string,
-  points: PointingType['points'],
-): PointingType {
-  return { ...typeNamed(apiVersion, kind), apiVersion, kind, points };
-}
 
 function volumePointers(item: JsonObject): Pointer[] {
   const namespace = stringAt(item, 'spec', 'claimRef', 'namespace');
