@@ -234,14 +234,18 @@ function calledAfterGroup(
 ): Suspect | undefined {
   const [only, ...more] = able;
   if (only?.actor === undefined || more.length > 0) return undefined;
-  const { name, namespace, programs } = only.actor;
-  const [word = ''] = held.type.group.split('.');
   const isMeant =
     (domain.relation === 'own' || isOfNoDomain(held)) &&
     tied.every(({ actor }) => actor === only.actor) &&
-    programs.includes(writerOf(held)?.manager ?? '') &&
-    `${namespace}-${name}`.split('-').includes(word);
+    only.actor.programs.includes(writerOf(held)?.manager ?? '') &&
+    isCalledAfter(held, only.actor);
   return isMeant ? only : undefined;
+}
+
+/** Reports whether it is called after the API group, `capsule` of `capsule.clastix.io`, or after the type. */
+function isCalledAfter({ type: { group, resource } }: Held, { namespace, name }: Actor): boolean {
+  const words = `${namespace}-${name}`.split('-');
+  return words.includes(group.split('.')[0] ?? '') || words.join('').includes(resource);
 }
 
 /** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
@@ -392,6 +396,8 @@ function othersAlive(
     workloadExists(suspect) &&
     (isDecided(suspect) ||
       hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
+      // It has lost its right, perhaps: who is alive is not missing.
+      (hasClue(suspect, 'container') && suspect.actor && isCalledAfter(held, suspect.actor)) ||
       (suspect.rights.change !== undefined && !isBuiltIn(held.type.group)))
       ? [`${suspectText(suspect)} exists, but ${reason}`]
       : [],
