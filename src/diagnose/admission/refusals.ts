@@ -1,5 +1,12 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type { Candidate, ObjectFacts, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
+import type {
+  Candidate,
+  LabelRequirement,
+  ObjectFacts,
+  PolicyBindingFacts,
+  ResourceType,
+  WebhookFacts,
+} from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -19,6 +26,7 @@ import {
 } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
 import {
+  bindingsOf,
   closedWebhooks,
   type Guard,
   guardsFor,
@@ -174,6 +182,9 @@ function denied(
   const by = error.kind === 'webhook-denied' ? ` by its webhook ${error.webhook}` : '';
   const who = `${subject.kind} ${subject.name}`;
   const text = `Do what the message of ${who} asks for, or fix the error that it reports`;
+  const bound =
+    error.kind === 'policy-denied' &&
+    bindingsOf(context).find(({ name }) => name === error.binding);
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
     message: `denies ${request}${by}: ${words}`,
@@ -181,6 +192,7 @@ function denied(
     remedies: [
       withRole('now', { text }),
       ...(webhook ? [exemption(context, webhook, request)] : []),
+      ...(bound ? [bindingExemption(context, subject.kind, bound)] : []),
       subject.kind === 'Webhook'
         ? findConfiguration(subject.name)
         : showObjectRemedy(`See what ${who} asks for`, subject),
@@ -195,14 +207,33 @@ function policySubject(context: Context, { policy, text }: ErrorOf<'policy-denie
   return { apiVersion: API, kind, name: policy };
 }
 
-/** Exempts this namespace from a webhook; matchLabels become expressions, so nothing is lost. */
+/** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
+function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
+  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] };
+  return [...selector, own].map(({ values, ...rest }) =>
+    values.length === 0 ? rest : { ...rest, values },
+  );
+}
+
+function bindingExemption(
+  context: Context,
+  policy: string,
+  { name, namespaceSelector: own }: PolicyBindingFacts,
+): Remedy {
+  const target = objectArgs({ kind: `${policy}Binding`, name });
+  // A merge patch keeps labels that are not named: expressions replace all of them.
+  const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
+  const patch = { spec: { matchResources: { namespaceSelector } } };
+  return withRole('or', {
+    text: `Exempt this namespace from binding ${name}`,
+    command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
+    risk: 'the policy no longer checks or changes anything in this namespace',
+  });
+}
+
 function exemption(context: Context, webhook: WebhookFacts, request: string): Remedy {
   const { configuration, index, name, namespaceSelector } = webhook;
-  const values = [context.now.namespace.name];
-  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values };
-  const matchExpressions = [...namespaceSelector, own].map((one) =>
-    one.values.length === 0 ? { key: one.key, operator: one.operator } : one,
-  );
+  const matchExpressions = withExemption(context, namespaceSelector);
   const path = `/webhooks/${index}/namespaceSelector`;
   const all = request.startsWith('DELETE') ? ', with all that it deletes' : '';
   return withRole('or', {
@@ -245,7 +276,7 @@ export function mutatingResults(
     .map((guard) => ({ guard, asked: isGuardAsked(guard, request) }))
     .filter(({ asked }) => asked !== false);
   return guards.flatMap(({ guard, asked }) => {
-    const { webhook, policy, looksAt, text } = guard;
+    const { webhook, policy, binding, looksAt, text } = guard;
     const { kind, name } = webhook?.configuration ?? policy ?? {};
     if (kind === undefined || name === undefined) return [];
     const isCertain = guards.length === 1 && asked === true && looksAt.length === 0;
@@ -256,30 +287,37 @@ export function mutatingResults(
       command: webhook ? patchWebhook(webhook, ...limits) : patchCommand(target, limits),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
     };
+    const exempt = webhook
+      ? [exemption(context, webhook, 'UPDATE')]
+      : binding
+        ? [bindingExemption(context, kind, binding)]
+        : [];
     return {
       code: 'admission-denied',
       subject: { apiVersion: API, kind, name },
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      remedies: [
-        withRole('now', limit),
-        ...(webhook ? [exemption(context, webhook, 'UPDATE')] : []),
-      ],
+      // A rule about updates alone has nothing to say about new objects.
+      remedies:
+        limits.length > 0
+          ? [withRole('now', limit), ...exempt]
+          : exempt.map((one) => withRole('now', one)),
     };
   });
 }
 
-/** Returns the patch that makes the rules about updates of the type rules about new objects. */
+/** Returns the patch that leaves rules about new and updated objects of the type those about new ones; empty if others match. */
 function limitsOf({ webhook, policy }: Guard, type: ResourceType): object[] {
   const place = webhook
     ? `/webhooks/${webhook.index}/rules`
     : '/spec/matchConstraints/resourceRules';
-  return (
-    (webhook ?? policy)?.rules.flatMap((rule, index) =>
-      matchesRule(rule, 'UPDATE', type)
-        ? [{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }]
-        : [],
-    ) ?? []
+  const matching = ((webhook ?? policy)?.rules ?? []).flatMap((rule, index) =>
+    matchesRule(rule, 'UPDATE', type) ? [{ rule, index }] : [],
   );
+  return matching.every(({ rule }) => matchesRule(rule, 'CREATE', type))
+    ? matching.map(({ index }) => ({
+        ...{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] },
+      }))
+    : [];
 }

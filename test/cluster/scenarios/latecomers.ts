@@ -97,7 +97,7 @@ function mutated(
         code: 'admission-denied',
         subject: mutatorRef(world),
         says: [says],
-        advises: [/Limit policy .* to CREATE/],
+        advises: [/Exempt this namespace/],
       },
     ],
     cure: (world) => world.client.delete(bindingRef(world)),
