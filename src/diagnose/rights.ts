@@ -23,6 +23,8 @@ export interface Rights {
   watch: 'named' | 'everything' | undefined;
   /** The account may impersonate others, and then has their permissions. */
   impersonates: boolean;
+  /** No rule for all namespaces or this one is for the account: its binding may be gone. */
+  isBare: boolean;
   /** A rule is about the type's group, with any verbs on any of its types. */
   reachesGroup: boolean;
   /** A rule names a type of another product: the account works on that. */
@@ -43,6 +45,7 @@ export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
   impersonates: false,
+  isBare: false,
   reachesGroup: false,
   worksElsewhere: false,
   isLocal: false,
@@ -153,6 +156,7 @@ export function rightsOf(
     change: has('change'),
     watch: has('list', 'watch'),
     impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
+    isBare: own.length === 0,
     reachesGroup: ofGroup.length > 0,
     worksElsewhere: own.some(({ rule }) =>
       rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
@@ -165,15 +169,13 @@ export function rightsOf(
   };
 }
 
-/**
- * Reports whether RBAC shows that the account may have lost its permissions: its role is gone and the binding left, or a
- * role with the marks of the type's controller is bound to nobody.
- */
+/** Reports whether the account may have lost its rights: its role is gone and the binding left, or the other way round. */
 export function hadRights(context: Context, account: Account, type: ResourceType): boolean {
   const { clusterRoles, clusterRoleBindings } = context.now.cluster;
+  const roles = new Set(itemsIn(clusterRoles).map(({ name }) => name));
   const isDangling = itemsIn(clusterRoleBindings).some(
     ({ role, subjects, namespace }) =>
-      itemsIn(clusterRoles).every(({ name }) => name !== role.name) &&
+      !roles.has(role.name) &&
       subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
   );
   return isDangling || rolesLost(context, account, type).length > 0;

@@ -336,7 +336,7 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const present = actor === undefined || actor.isGone ? undefined : actor;
   return [
     ...clues.flatMap(({ kind, text }) =>
-      (isMarked && kind === 'permission') || (isWriter && kind === 'author') ? [] : [text],
+      (isMarked && kind === 'permission') || (isWriter && kind === 'namesake') ? [] : [text],
     ),
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(present ? [`${actorText(present)}: ${present.ready} of ${present.wanted} ready`] : []),

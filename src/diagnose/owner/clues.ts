@@ -1,4 +1,5 @@
 import {
+  type CatalogueEntry,
   domainOf,
   entriesOfWorkload,
   isExactWorkloadName,
@@ -6,20 +7,11 @@ import {
 } from '../../model/catalogue.ts';
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
-import {
-  type Context,
-  eventsAbout,
-  isBuiltIn,
-  itemsIn,
-  shortQuote,
-  textsAbout,
-  typeName,
-} from '../context.ts';
+import { type Context, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
-  isSameAccount,
   NO_RIGHTS,
   type Rights,
   rightsOf,
@@ -48,12 +40,10 @@ import {
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
-  isCopyOf,
   isExactProduct,
   isFrameworkName,
   isGeneralTool,
   isSameName,
-  isTaskName,
   workloadsOfProgram,
 } from './names.ts';
 
@@ -74,7 +64,14 @@ export interface Suspect {
 export interface OwnerQuestion {
   context: Context;
   held: Held;
+  known: CatalogueEntry | undefined;
+  /** The field manager of the finalizer. */
+  writer: string;
+  /** The same, if it is the name of one program. */
+  program: string;
   domain: FinalizerDomain;
+  /** Somebody else's domain: several controllers put finalizers of their own on a shared type. */
+  isForeign: boolean;
   actors: readonly Actor[];
   candidates: readonly Suspect[];
 }
@@ -141,34 +138,16 @@ export const CLUES = [
     finds: leads,
   },
   {
-    kind: 'author',
+    kind: 'namesake',
     weight: 'supports',
-    text: 'it has a name like that of the writer of the finalizer, who may have copied it',
-    finds: isAuthor,
-  },
-  {
-    kind: 'product',
-    weight: 'supports',
-    text: 'the finalizer is well known, and workloads of this product have such names',
-    finds: isOfProduct,
-  },
-  {
-    kind: 'said', // anybody may write a status or an Event
-    weight: 'supports',
-    text: 'a text about the object says that the API server has refused its ServiceAccount',
-    finds: isRefused,
-  },
-  {
-    kind: 'container',
-    weight: 'supports',
-    text: 'it runs a container or command with the name of the writer of the finalizer',
-    finds: runsNamesake,
+    text: 'a part of it has a name like that of the writer of the finalizer, or of its product',
+    finds: isNamesake,
   },
   {
     kind: 'part',
     weight: 'supports',
     text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
-    finds: isHalfMarked,
+    finds: hasLostRole,
   },
   {
     kind: 'permission',
@@ -184,26 +163,34 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   const names =
     held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
   const subresource = held.isInSpec === true ? 'finalize' : undefined;
-  const known = new Map<string, Rights>();
+  const ofAccounts = new Map<string, Rights>();
   const rights = (account: Account): Rights => {
     const key = accountText(account);
-    const found = known.get(key) ?? rightsOf(context, account, held.type, names, subresource);
-    known.set(key, found);
+    const found = ofAccounts.get(key) ?? rightsOf(context, account, held.type, names, subresource);
+    ofAccounts.set(key, found);
     return found;
   };
   const actors = actorsOf(context);
-  const idle = ableAccounts(context, held.type).accounts.filter((account) =>
-    actors.every((actor) => !isSameAccount(actor.account, account)),
+  const used = new Set(actors.map(({ account }) => accountText(account)));
+  const idle = ableAccounts(context, held.type).accounts.filter(
+    (account) => !used.has(accountText(account)),
   );
-  const candidates = [
-    ...actors.map((actor) => ({
-      ...{ actor, account: actor.account, clues: [] },
-      // A static pod acts by credentials of its own, which RBAC does not show.
-      rights: isStatic(actor) ? { ...NO_RIGHTS, impersonates: true } : rights(actor.account),
-    })),
-    ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
-  ];
-  return { context, held, domain: finalizerDomain(context, held), actors, candidates };
+  const domain = finalizerDomain(context, held);
+  return {
+    ...{ context, held, domain, actors },
+    known: knownFinalizer(held),
+    writer: writerOf(held)?.manager ?? '',
+    program: specificFieldManager(held),
+    isForeign: domain.relation === 'unclear' && !isOfNoDomain(held),
+    candidates: [
+      ...actors.map((actor) => ({
+        ...{ actor, account: actor.account, clues: [] },
+        // A static pod acts by credentials of its own, which RBAC does not show.
+        rights: isStatic(actor) ? { ...NO_RIGHTS, impersonates: true } : rights(actor.account),
+      })),
+      ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
+    ],
+  };
 }
 
 /** Returns all candidates to which a clue points, with their clues, best first. */
@@ -221,13 +208,12 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
 }
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
-function absentProgram({ held, actors }: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
-  const program = specificFieldManager(held);
+function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
+  const { held, actors, program } = question;
   const isHere =
     found.some((one) => hasClue(one, 'writer')) ||
     actors.some((actor) => isNamed(held, actor, program));
-  const isPart =
-    !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'author', 'catalogue'));
+  const isPart = !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake'));
   if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
   const [, { finds, ...writer }] = CLUES;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
@@ -283,26 +269,24 @@ function namedInLog({ context, held }: OwnerQuestion) {
   };
 }
 
-/** Where the catalogue knows the workload of this name, another one with its image is not meant. */
-function isNamed(held: Held, actor: Actor, manager: string): boolean {
-  return isKnownWorkload(held, manager)
-    ? hasWorkloadName(actor, manager) || isCopyOf(actor.name, manager)
-    : hasProgramName(actor, manager);
+/** Where the catalogue knows the workload of this name, another one with its image is not meant. Static pods add their node. */
+function isNamed(held: Held, actor: Actor, program: string): boolean {
+  return isKnownWorkload(held, program)
+    ? hasWorkloadName(actor, program) || (isStatic(actor) && actor.name.startsWith(`${program}-`))
+    : hasProgramName(actor, program);
 }
 
-function isWriter({ held }: OwnerQuestion) {
-  const manager = specificFieldManager(held);
+function isWriter({ held, program }: OwnerQuestion) {
   return (candidate: Suspect) => {
     const { actor, account } = candidate;
     const isIt = actor
-      ? isNamed(held, actor, manager) && !isOtherTool(candidate)
-      : isSameName(account?.name ?? '', manager);
-    return manager !== '' && isIt ? `field manager "${manager}"` : undefined;
+      ? isNamed(held, actor, program) && !isOtherTool(candidate)
+      : isSameName(account?.name ?? '', program);
+    return program !== '' && isIt ? `field manager "${program}"` : undefined;
   };
 }
 
-function isKnown({ held, actors }: OwnerQuestion) {
-  const known = knownFinalizer(held);
+function isKnown({ known, actors }: OwnerQuestion) {
   const exact = known === undefined ? [] : actors.filter((actor) => isExactProduct(known, actor));
   return ({ actor, account }: Suspect) => {
     const isIt = actor
@@ -314,16 +298,17 @@ function isKnown({ held, actors }: OwnerQuestion) {
 
 /**
  * Returns the types of which the marks name the owner: the object's own, where the finalizer's domain is that of its group,
- * none, or a framework's; those of another group whose domain it is. Several controllers put finalizers of their own
- * domains on a shared type, and the domain of a company is above the groups of several products.
+ * none, or a framework's; those of another group whose domain it is. The domain of a company is above the groups of
+ * several products.
  */
-function typesToMark({ context, held, domain }: OwnerQuestion): ResourceType[] {
-  if (domain.relation === 'unclear' && !isOfNoDomain(held)) return [];
+function typesToMark({ context, held, domain, isForeign }: OwnerQuestion): ResourceType[] {
   const isAbove = (group: string): boolean =>
     group !== held.type.group && group.endsWith(`.${domainOf(held.finalizer)}`);
-  return typesOfDomain(context, held, domain).filter(
-    ({ group }) => !isBuiltIn(group) && !isAbove(group),
-  );
+  return isForeign
+    ? []
+    : typesOfDomain(context, held, domain).filter(
+        ({ group }) => !isBuiltIn(group) && !isAbove(group),
+      );
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
@@ -331,16 +316,14 @@ function isMarked(question: OwnerQuestion) {
   const { context, held } = question;
   const types = typesToMark(question);
   return ({ actor, account, rights }: Suspect) => {
-    if (types.length === 0 || rights.change === undefined || account === undefined)
-      return undefined;
-    if (actor === undefined && isActive(question, account)) return undefined;
+    const isMeant = types.length > 0 && rights.change !== undefined && account !== undefined;
+    if (!isMeant || (actor === undefined && isActive(question, account))) return undefined;
     const all = types.map((type) =>
       type === held.type ? rights : rightsOf(context, account, type, []),
     );
-    const because = new Set(all.flatMap((one) => one.because));
     // A group of which it has some types only is shared by several products.
     return all.every((one) => one.isMarked || (one.isOfGroup && actor === undefined))
-      ? [...because].slice(0, 3).join('; ')
+      ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
       : undefined;
   };
 }
@@ -357,8 +340,7 @@ function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean 
  * Reports whether the catalogue names other workloads for this finalizer, and this one for another: Crossplane may change
  * the managed resources of its providers, which remove the finalizer.
  */
-export function isKnownForAnother(held: Held, { actor }: Suspect): boolean {
-  const known = knownFinalizer(held);
+export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect): boolean {
   return (
     actor !== undefined &&
     known !== undefined &&
@@ -368,14 +350,14 @@ export function isKnownForAnother(held: Held, { actor }: Suspect): boolean {
   );
 }
 
-/** Finds those that have lost the marks, or a part of them. Many write the status of built-in types. */
-function isHalfMarked(question: OwnerQuestion) {
+/** Many write the status of built-in types. */
+function hasLostRole(question: OwnerQuestion) {
   const { context, held } = question;
   const isMeant = !isSetByHand(held) && typesToMark(question).includes(held.type);
   return ({ actor, rights }: Suspect) => {
     if (!isMeant || actor === undefined || rights.change !== undefined) return undefined;
     const role = rolesLost(context, actor.account, held.type).find((name) => isRoleOf(name, actor));
-    return role !== undefined ? `ClusterRole ${role}` : rights.isHalfMarked ? '' : undefined;
+    return role === undefined ? (rights.isHalfMarked ? '' : undefined) : `ClusterRole ${role}`;
   };
 }
 
@@ -384,14 +366,13 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   const roles = unboundRoles(context, held.type);
   if (roles.length === 0) return [];
   const question = questionAbout(context, held);
-  const alike = [isWriter, isKnown, runsNamesake].map((finds) => finds(question));
+  const alike = [isWriter, isKnown, isNamesake].map((finds) => finds(question));
   return question.candidates.flatMap((candidate) => {
     const { actor } = candidate;
-    if (actor === undefined) return [];
     const isMeant =
       alike.some((find) => find(candidate) !== undefined) ||
-      roles.some((name) => isRoleOf(name, actor));
-    return isMeant ? [{ namespace: actor.namespace, sources: ['roleBindings'] }] : [];
+      roles.some((name) => actor && isRoleOf(name, actor));
+    return actor && isMeant ? [{ namespace: actor.namespace, sources: ['roleBindings'] }] : [];
   });
 }
 
@@ -403,27 +384,22 @@ function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   );
 }
 
-/**
- * Finds the writers of the status. A program writes under one name, so a writer of the status under another name than
- * the finalizer's writer did not write the finalizer, unless that is the name of a task.
- */
-function writesStatus({ held, domain, actors }: OwnerQuestion) {
-  const writer = writerOf(held)?.manager;
-  const isMeant = domain.relation === 'own' || isOfNoDomain(held);
+/** A program writes under one name: who writes the status under another than the finalizer's writer did not write that. */
+function writesStatus({ held, isForeign, domain, actors, writer }: OwnerQuestion) {
+  const isMeant = !isForeign && domain.relation !== 'other';
   const found = statusManagers(held)
-    .filter((one) => isMeant && (!writer || isTaskName(writer) || isSameName(one, writer)))
-    .map((manager) => ({ manager, workloads: workloadsOfProgram(actors, manager) }));
+    .filter((one) => isMeant && (!writer || writer.includes('/') || isSameName(one, writer)))
+    .map((manager) => ({ manager, workloads: new Set(workloadsOfProgram(actors, manager)) }));
   return ({ actor }: Suspect) => {
-    const by = found.find(({ workloads }) => workloads.some((one) => one === actor));
+    const by = found.find(({ workloads }) => actor && workloads.has(actor));
     return by && `field manager "${by.manager}"`;
   };
 }
 
 const NAME_LABEL = 'app.kubernetes.io/name';
-/** Several programs may be parts of one project, and Argo CD writes `instance` on all that an Application deploys. */
-const CRD_LABELS = [NAME_LABEL, 'app.kubernetes.io/part-of'];
 
-function isInstalledWithType({ context, held, domain, actors }: OwnerQuestion) {
+/** Several programs may be parts of one project, and Argo CD writes `instance` on all that an Application deploys. */
+function isInstalledWithType({ context, held, domain }: OwnerQuestion) {
   const types = typesOfDomain(context, held, domain).map(typeName);
   const { clusterServiceVersions, definitions } = context.now.cluster;
   const packages = itemsIn(clusterServiceVersions).filter(({ owned }) =>
@@ -432,19 +408,19 @@ function isInstalledWithType({ context, held, domain, actors }: OwnerQuestion) {
   const own = itemsIn(definitions).filter(
     ({ name }) => domain.relation === 'own' && types.includes(name),
   );
-  const labels = own.flatMap((one) => CRD_LABELS.flatMap((key) => one.labels[key] || []));
+  const labels = own.flatMap((one) => [
+    one.labels[NAME_LABEL],
+    one.labels['app.kubernetes.io/part-of'],
+  ]);
   const releases = own.flatMap((one) => releaseOf(one) ?? []);
-  // A workload that shares its account shows the installation, not the controller.
-  const isAlone = (actor: Actor): boolean =>
-    actors.every((one) => one === actor || !isSameAccount(one.account, actor.account));
   return ({ actor }: Suspect) => {
     if (actor === undefined) return undefined;
     const by = packages.find(({ deployments }) => deployments.includes(actor.name));
     if (by !== undefined) return `ClusterServiceVersion ${by.namespace}/${by.name}`;
     const isAlike =
-      labels.includes(actor.labels[NAME_LABEL] ?? '') ||
+      labels.includes(actor.labels[NAME_LABEL] ?? 'none') ||
       (releases.includes(releaseOf(actor) ?? '') && !isGeneralTool(actor));
-    return isAlike && isAlone(actor) ? '' : undefined;
+    return isAlike ? '' : undefined;
   };
 }
 
@@ -467,48 +443,29 @@ function leads({ context, domain }: OwnerQuestion) {
   };
 }
 
-function isAuthor({ held, actors }: OwnerQuestion) {
-  const { manager = '' } = writerOf(held) ?? {};
-  const alike = identifiesController(held, manager) ? workloadsOfProgram(actors, manager) : [];
-  return (candidate: Suspect) =>
-    alike.some((one) => one === candidate.actor) && !isOtherTool(candidate)
-      ? `field manager "${manager}"`
-      : undefined;
-}
-
-function isOfProduct({ held }: OwnerQuestion) {
-  const known = knownFinalizer(held);
-  return ({ actor }: Suspect) =>
-    known && actor && isWorkloadOf(known, actor.name) ? '' : undefined;
-}
-
-/** Any other mention of an account than a refusal of the API server proves nothing. */
-function isRefused({ context, held }: OwnerQuestion) {
-  const texts = [
-    ...held.objects.flatMap((object) => textsAbout(context, object)),
-    ...eventsAbout(context, held).map(({ message }) => message),
-  ].join('\n');
-  const refused = /"system:serviceaccount:([a-z0-9-]+:[a-z0-9.-]+[a-z0-9])\\*" cannot /g;
-  const accounts = [...texts.matchAll(refused)].map(([, account]) => account);
-  return ({ actor, account }: Suspect) =>
-    actor && accounts.includes(`${account?.namespace}:${account?.name}`) ? '' : undefined;
-}
-
 /**
- * Finds workloads with a container or command of the name of the finalizer's writer, which many programs have: a framework
+ * Finds workloads of such a name, and those with a container or command of a name that many programs have: a framework
  * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else.
  */
-function runsNamesake({ held }: OwnerQuestion) {
-  const { manager = '' } = writerOf(held) ?? {};
-  const isStatusWriter = held.objects.some(({ statusWriters }) =>
-    statusWriters.some((one) => one.manager === manager),
+function isNamesake({ held, actors, known, writer }: OwnerQuestion) {
+  const alike = new Set(
+    identifiesController(held, writer) ? workloadsOfProgram(actors, writer) : [],
   );
-  return ({ actor, rights }: Suspect) =>
-    isFrameworkName(manager) &&
-    actor?.programs.includes(manager) &&
-    (FRAMEWORKS.test(manager) || (isStatusWriter && !rights.worksElsewhere))
-      ? `field manager "${manager}"`
-      : undefined;
+  const isTelling =
+    FRAMEWORKS.test(writer) ||
+    held.objects.some(({ statusWriters }) =>
+      statusWriters.some(({ manager }) => manager === writer),
+    );
+  return (candidate: Suspect) => {
+    const { actor, rights } = candidate;
+    if (actor === undefined || isOtherTool(candidate)) return undefined;
+    const runsIt =
+      isFrameworkName(writer) &&
+      actor.programs.includes(writer) &&
+      (FRAMEWORKS.test(writer) || (isTelling && !rights.worksElsewhere));
+    if (runsIt || alike.has(actor)) return `field manager "${writer}"`;
+    return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
+  };
 }
 
 /** Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. */

@@ -1,7 +1,7 @@
 import { productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { type Actor, accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
+import { accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, groupOf, isBuiltIn, isInside, itemsIn } from '../context.ts';
 import {
   departedGrant,
@@ -28,28 +28,19 @@ import {
   type Held,
   isControllerOfType,
   isKnownWorkload,
-  isOfNoDomain,
   isOftenProviderManaged,
   isProviderManaged,
-  knownFinalizer,
   lateWrites,
-  specificFieldManager,
   statusManagers,
   writerOf,
 } from './held.ts';
-import {
-  holderOf,
-  isHolder,
-  isLeftOver,
-  isRenewed,
-  leasesOfGroups,
-  leasesOfProgram,
-} from './leases.ts';
+import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
   hasWorkloadName,
+  identifiesProgram,
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
@@ -95,19 +86,14 @@ export function findOwner(context: Context, held: Held): Ownership {
   return found;
 }
 
+/** The four answers: who has a deciding clue; who leads; several; nobody. */
 function judge(question: OwnerQuestion): Ownership {
-  const { context, held } = question;
+  const { context, held, known } = question;
   const { tied, excluded } = separate(question);
-  const isKnown = (knownFinalizer(held)?.workload.length ?? 0) > 0;
   const able = question.candidates.filter((one) => isAble(question, one));
-  const named = tied.some(isDecided)
-    ? decided(question, tied)
-    : leading(question, tied, able, excluded);
-  const isOutside = writersOutsideCluster(context, held.type).length > 0;
   const best =
-    named ??
-    (isOutside ? undefined : leftOut(tied, able, excluded)) ??
-    calledAfterGroup(question, tied, able);
+    (tied.some(isDecided) ? decided(question, tied) : leading(question, tied, able, excluded)) ??
+    leftOut(question, tied, able, excluded);
   const suspects = tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = {
@@ -120,9 +106,8 @@ function judge(question: OwnerQuestion): Ownership {
     excluded.every(({ suspect }) => !isDecided(suspect)) &&
     tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
-    const isSure =
-      isOnly && unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
-    const certainty = isSure ? 'proven' : 'likely';
+    const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
+    const certainty = isOnly && isWhole ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
   const seen = [...tied, ...excluded.map(({ suspect }) => suspect)].map(({ actor }) => actor);
@@ -133,8 +118,12 @@ function judge(question: OwnerQuestion): Ownership {
   const rivals = suspects.filter(
     (one) =>
       !(best && best.actor === undefined && !isMoreThanAble(one)) &&
-      !(best?.program !== undefined && isKnown && !hasClue(one, 'catalogue', 'product')) &&
-      !isKnownForAnother(held, one),
+      !(
+        best?.program !== undefined &&
+        known?.workload[0] &&
+        !hasClue(one, 'catalogue', 'namesake')
+      ) &&
+      !isKnownForAnother(question, one),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
@@ -160,44 +149,42 @@ function separate(question: OwnerQuestion): { tied: Suspect[]; excluded: Exclude
   for (const suspect of suspectsFor(question)) {
     const { actor } = suspect;
     const restriction = actor && restrictionOf(context, held, actor);
-    const reason = restriction ?? (actor && contradiction(question, suspect, actor));
+    const reason = restriction ?? contradiction(question, suspect);
     if (reason !== undefined) excluded.push({ suspect: { ...suspect, restriction }, reason });
     else if (!isCommon || isMoreThanAble(suspect)) tied.push(suspect);
   }
   // A workload that is called a webhook stands back behind another one with its account.
   const isWebhook = ({ actor }: Suspect): boolean => /\bwebhook\b/.test(actor?.name ?? '');
   const isServed = ({ account }: Suspect): boolean =>
-    tied.some((one) => !isWebhook(one) && isSameAccount(one.account, account));
+    tied.some((one) => !isWebhook(one) && isDecided(one) && isSameAccount(one.account, account));
   return { tied: tied.filter((one) => !isWebhook(one) || !isServed(one)), excluded };
 }
 
-/** Returns why a suspect is no candidate, whatever points to it. */
-function contradiction(question: OwnerQuestion, suspect: Suspect, actor: Actor) {
+/**
+ * Returns why a workload is no candidate, whatever points to it. A lost right is a state of the owner, and no reason to
+ * look elsewhere, where something shows that it had one: a copy for another namespace never had.
+ */
+function contradiction(question: OwnerQuestion, suspect: Suspect): string | undefined {
   const { context, held } = question;
+  const { actor, rights } = suspect;
+  if (actor === undefined) return undefined;
   const { apiVersion = '', kind } = actor.owner ?? {};
   if (groupOf(apiVersion) === held.type.group && kind === held.type.kind) {
     return 'it is an operand: the workload belongs to an object of the type';
   }
-  return isRbacRead(context) && !mayAct(question, suspect, actor)
-    ? 'it may neither update nor patch the object, and nothing shows that it tried'
-    : undefined;
-}
-
-/** Reports whether it may act, or has tried: a lost permission is a state of the owner, and no reason to look elsewhere. */
-function mayAct({ context, held, domain }: OwnerQuestion, suspect: Suspect, actor: Actor): boolean {
-  const { rights } = suspect;
-  const { account, isGone } = actor;
-  return (
+  const isDecisive = isDecided(suspect);
+  const mayAct =
     rights.change !== undefined ||
     rights.impersonates ||
-    hasClue(suspect, 'log', 'said', 'part') ||
-    departedGrant(context, account, held.type) !== undefined ||
-    (isDecided(suspect) && isGone) ||
-    ((isDecided(suspect) || hasClue(suspect, 'status')) && rights.reachesGroup) ||
-    ((isDecided(suspect) || hasClue(suspect, 'container')) &&
-      hadRights(context, account, held.type)) ||
-    leasesOfGroups(context, domain).some((lease) => isHolder(actor, lease))
-  );
+    !isRbacRead(context) ||
+    hasClue(suspect, 'log', 'part', 'lease') ||
+    (isDecisive && actor.isGone) ||
+    ((isDecisive || hasClue(suspect, 'status')) && rights.reachesGroup) ||
+    (hasClue(suspect, 'namesake') && rights.reachesGroup && !isBuiltIn(held.type.group)) ||
+    ((isDecisive || hasClue(suspect, 'namesake')) &&
+      hadRights(context, actor.account, held.type)) ||
+    departedGrant(context, actor.account, held.type) !== undefined;
+  return mayAct ? undefined : 'it may neither update nor patch the object';
 }
 
 /**
@@ -205,6 +192,7 @@ function mayAct({ context, held, domain }: OwnerQuestion, suspect: Suspect, acto
  * and nobody else may act.
  */
 function leftOut(
+  { context, held }: OwnerQuestion,
   tied: readonly Suspect[],
   able: readonly Suspect[],
   excluded: readonly Excluded[],
@@ -212,81 +200,47 @@ function leftOut(
   const restricted = excluded.flatMap(({ suspect }) =>
     suspect.restriction && suspect.rights.change && workloadExists(suspect) ? [suspect] : [],
   );
-  const isRestricted = ({ actor }: Suspect): boolean =>
-    excluded.some(({ suspect }) => suspect.actor === actor);
+  const left = able.filter(({ actor }) => excluded.every(({ suspect }) => suspect.actor !== actor));
   const decisive = [...tied, ...restricted].filter(isDecided);
   const marked = restricted.filter((one) => hasClue(one, 'marks'));
-  const [only, ...more] =
-    decisive.length > 0
-      ? decisive
-      : [...tied, ...able.filter((one) => !isRestricted(one)), ...marked];
-  return only?.restriction !== undefined && more.length === 0 ? only : undefined;
-}
-
-/**
- * Returns the only one that may act, if it is called after the API group, `capsule` of `capsule.clastix.io`, and one of its
- * programs as what wrote the finalizer: administrators of the cluster are called after products as well.
- */
-function calledAfterGroup(
-  { held, domain }: OwnerQuestion,
-  tied: readonly Suspect[],
-  able: readonly Suspect[],
-): Suspect | undefined {
-  const [only, ...more] = able;
-  if (only?.actor === undefined || more.length > 0) return undefined;
-  const isMeant =
-    (domain.relation === 'own' || isOfNoDomain(held)) &&
-    tied.every(({ actor }) => actor === only.actor) &&
-    only.actor.programs.includes(writerOf(held)?.manager ?? '') &&
-    isCalledAfter(held, only.actor);
-  return isMeant ? only : undefined;
-}
-
-/** Reports whether it is called after the API group, `capsule` of `capsule.clastix.io`, or after the type. */
-function isCalledAfter({ type: { group, resource } }: Held, { namespace, name }: Actor): boolean {
-  const words = `${namespace}-${name}`.split('-');
-  return words.includes(group.split('.')[0] ?? '') || words.join('').includes(resource);
+  const [only, ...more] = decisive.length > 0 ? decisive : [...tied, ...left, ...marked];
+  const isAlone = more.length === 0 && writersOutsideCluster(context, held.type).length === 0;
+  return only?.restriction !== undefined && isAlone ? only : undefined;
 }
 
 /** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
-function decided({ held }: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
-  const manager = specificFieldManager(held);
+function decided({ held, program }: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
   const decisionsOf = ({ clues }: Suspect): number =>
     clues.filter(({ weight }) => weight === 'decides').length;
+  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone. Who has several
+  // clues that decide and may not change the object has lost its right: that is its state.
+  const mayAct = (one: Suspect): boolean =>
+    one.program === undefined
+      ? one.rights.change !== undefined || one.rights.impersonates || decisionsOf(one) > 1
+      : isKnownWorkload(held, one.program);
+  const preferences: ((one: Suspect) => boolean)[] = [
+    (one) => one.rights.change === 'named' || !hasClue(one, 'log'),
+    mayAct,
+    (one) => decisionsOf(one) > 1,
+    (one) => hasClue(one, 'log', 'writer'),
+    (one) => hasClue(one, 'marks'),
+    // Of several workloads of one installation, the name tells.
+    ({ actor, account }) =>
+      actor !== undefined &&
+      hasWorkloadName(actor, program) &&
+      left.every((one) => isSameAccount(one.account, account)),
+  ];
   let left = tied.filter(isDecided);
-  const prefer = (isBetter: (one: Suspect) => boolean): void => {
+  for (const isBetter of preferences) {
     const better = left.filter(isBetter);
     if (better.length > 0) left = better;
-  };
-  // Its log shows who works on the object, where nothing here has the name of the writer. A part of the product that runs
-  // does not do the work of the one that wrote the finalizer and is gone.
-  prefer(({ program, rights, clues }) =>
-    program === undefined
-      ? rights.change === 'named' || !clues.some(({ kind }) => kind === 'log')
-      : isKnownWorkload(held, program),
-  );
-  // What has several clues that decide and may not change the object has lost its right: that is its state.
-  prefer(
-    ({ program, rights, clues }) =>
-      program !== undefined ||
-      rights.change !== undefined ||
-      rights.impersonates ||
-      clues.filter(({ weight }) => weight === 'decides').length > 1,
-  );
-  const most = Math.max(...left.map(decisionsOf));
-  prefer((one) => decisionsOf(one) === most);
-  prefer((one) => hasClue(one, 'log', 'writer'));
-  prefer((one) => hasClue(one, 'marks'));
-  // Of several workloads of one installation, the name tells.
-  if (left.every(({ account }) => isSameAccount(account, left[0]?.account))) {
-    prefer(({ actor }) => actor !== undefined && hasWorkloadName(actor, manager));
   }
   const [best, ...more] = left;
   if (best === undefined || more.length > 0) return undefined;
-  const isActive = ({ actor }: Suspect): boolean =>
-    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
   // Two installations of one program are told apart by nothing but their arguments.
   const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
+  const isActive = ({ actor }: Suspect): boolean =>
+    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
   const isRival = (one: Suspect): boolean =>
     (best.actor?.ready === 0 && isActive(one)) ||
     ((isDecided(one) || sharesOf(one).some((share) => sharesOf(best).includes(share))) &&
@@ -306,15 +260,19 @@ function sharesOf({ actor }: Suspect): string[] {
 
 /**
  * Returns the only one with the marks, or, where nobody has them, the one with the most clues: two kinds, one of them a
- * permission. Who has lost its permission is known by what it has said or written.
+ * permission. Who has lost its permission is known by what it has written.
  */
 function leading(
-  { context, domain, held, actors }: OwnerQuestion,
+  question: OwnerQuestion,
   suspects: readonly Suspect[],
   others: readonly Suspect[],
   excluded: readonly Excluded[],
 ): Suspect | undefined {
-  const tied = suspects.filter((one) => !isKnownForAnother(held, one));
+  const { context, held, actors, isForeign, writer } = question;
+  const tied = suspects.filter((one) => !isKnownForAnother(question, one));
+  // The only one that may change the type at all, by rights on everything, under the name of any controller.
+  const isOnly = ({ actor }: Suspect): boolean =>
+    isFrameworkName(writer) && others.every((one) => one.actor === actor);
   const marked = tied.filter((one) => hasClue(one, 'marks'));
   const permitted = tied.filter((one) => hasClue(one, 'permission'));
   const able =
@@ -322,15 +280,18 @@ function leading(
       ? marked
       : permitted.length > 0
         ? permitted.filter(isMoreThanAble)
-        : tied.filter(({ rights }) => isRbacRead(context) && rights.change === undefined);
+        : tied.filter(
+            (one) =>
+              (isRbacRead(context) && !one.rights.change) ||
+              (isOnly(one) && hasClue(one, 'namesake')),
+          );
   const weightOf = ({ clues }: Suspect): number =>
-    clues.filter(({ kind }) => marked.length === 0 || !/container|permission/.test(kind)).length;
+    clues.filter(({ kind }) => kind !== 'permission').length;
   const most = Math.max(...able.map(weightOf));
   const [best, ...more] = able.filter((one) => weightOf(one) === most);
   if (best === undefined || more.length > 0) return undefined;
-  // Several controllers put finalizers of their own domains on a shared type: what is about the type alone names none.
-  const isForeign = domain.relation === 'unclear' && !isOfNoDomain(held);
-  if (isForeign && !hasClue(best, 'author', 'container', 'product')) return undefined;
+  // What is about the type alone names none of the controllers that share it.
+  if (isForeign && !hasClue(best, 'namesake')) return undefined;
   // Another program of the cluster, or a well-known one, that writes the status works on the object.
   const isOfAnother = statusManagers(held).some((manager) => {
     const writers = workloadsOfProgram(actors, manager);
@@ -355,13 +316,14 @@ function leading(
  * Reports whether a permission alone makes it one that may act. Many may change built-in types, or everything: general
  * tools remove no finalizer of others.
  */
-function isAble({ held }: OwnerQuestion, { actor, rights: { change } }: Suspect): boolean {
+function isAble({ held, known, program }: OwnerQuestion, suspect: Suspect): boolean {
+  const { actor, rights } = suspect;
+  const { change } = rights;
   if (change === undefined || actor === undefined || actor.isGone) return false;
   if (change === 'named' && !isBuiltIn(held.type.group)) return true;
   // Somebody else is named.
-  const isKnown =
-    (knownFinalizer(held)?.workload.length ?? 0) > 0 || specificFieldManager(held) !== '';
-  return !isGeneralTool(actor) && !(isKnown && change === 'named');
+  const isNamed = (known?.workload.length ?? 0) > 0 || program !== '';
+  return !isGeneralTool(actor) && !(isNamed && change === 'named');
 }
 
 /**
@@ -376,34 +338,33 @@ function othersAlive(
   able: readonly Suspect[],
   excluded: readonly Excluded[],
 ): string[] {
-  const { context, held } = question;
+  const { context, held, known } = question;
   const wasHere = isInside(context, best?.account?.namespace);
   const named = able
     .filter(({ rights }) => !wasHere || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
-  const known = knownFinalizer(held);
-  const provider =
-    known !== undefined && isProviderManaged(known)
-      ? ['the provider of the cluster usually runs the controller of this finalizer']
-      : [];
-  const unbound = wasHere
-    ? []
-    : unboundRoles(context, held.type).map(
-        (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
-      );
+  const unbound = unboundRoles(context, held.type).map(
+    (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
+  );
+  // Many run a container with the name of the writer: those that may do nothing at all have lost their rights.
+  const isSigned = (one: Suspect): boolean =>
+    isDecided(one) ||
+    hasClue(one, 'marks', 'status', 'installation') ||
+    (hasClue(one, 'namesake') && (one.rights.isBare || identifiesProgram(question.writer))) ||
+    (one.rights.change !== undefined && !isBuiltIn(held.type.group));
   const ruledOut = excluded.flatMap(({ suspect, reason }) =>
-    !wasHere &&
-    workloadExists(suspect) &&
-    (isDecided(suspect) ||
-      hasClue(suspect, 'marks', 'status', 'installation', 'author') ||
-      // It has lost its right, perhaps: who is alive is not missing.
-      (hasClue(suspect, 'container') && suspect.actor && isCalledAfter(held, suspect.actor)) ||
-      (suspect.rights.change !== undefined && !isBuiltIn(held.type.group)))
+    workloadExists(suspect) && isSigned(suspect)
       ? [`${suspectText(suspect)} exists, but ${reason}`]
       : [],
   );
-  const outside = outsidePrograms(question, tied).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`);
-  return [...new Set([...named, ...unbound, ...provider, ...ruledOut, ...outside])];
+  return [
+    ...named,
+    ...(wasHere ? [] : [...unbound, ...ruledOut]),
+    ...(known !== undefined && isProviderManaged(known)
+      ? ['the provider of the cluster usually runs the controller of this finalizer']
+      : []),
+    ...outsidePrograms(question, tied).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+  ];
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
@@ -413,52 +374,45 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
  * writes, accounts with permissions in use elsewhere, a cloud provider.
  */
-function outsidePrograms(
-  { context, held, domain, actors, candidates }: OwnerQuestion,
-  tied: readonly Suspect[],
-): string[] {
-  const leases = [
-    ...leasesOfGroups(context, domain),
-    ...leasesOfProgram(context, specificFieldManager(held)),
-  ].filter(
+function outsidePrograms(question: OwnerQuestion, tied: readonly Suspect[]): string[] {
+  const { context, held, domain, actors, candidates, writer, program } = question;
+  const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
     (lease) =>
       isRenewed(context, lease) &&
       holderOf(context, lease) === undefined &&
       !isLeftOver(context, lease),
   );
-  const idle = candidates.filter(({ actor }) => actor === undefined);
   const departed = tied.filter((one) => !one.actor && hasClue(one, 'marks'));
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
+  const mayBeHere = candidates.some(({ actor, rights }) => actor && rights.change !== undefined);
   const isCommon = (manager: string): boolean =>
     isFrameworkName(manager) || manager.includes('/') || isControllerOfType(held, manager);
   const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) &&
       !(isFrameworkName(manager) && departed.length > 0) &&
-      workloadsOfProgram(actors, manager).length === 0 &&
-      !candidates.some(
-        ({ actor, rights }) => actor && rights.change !== undefined && isCommon(manager),
-      ),
+      !(isCommon(manager) && mayBeHere) &&
+      workloadsOfProgram(actors, manager).length === 0,
+  );
+  const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
+  // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
+  const used = candidates.flatMap(({ actor, account, rights }) =>
+    actor === undefined &&
+    account !== undefined &&
+    rights.change === 'named' &&
+    !departed.some((one) => one.account === account) &&
+    !isSameName(account.name, writer) &&
+    !FRAMEWORKS.test(writer) &&
+    homes.includes(account.namespace ?? '') &&
+    !isEndingNamespace(context, account.namespace)
+      ? [account]
+      : [],
   );
   const reporters = eventsAbout(context, held).filter(
     ({ component, instance }) =>
       !isKubernetesComponent(component) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
-  );
-  const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
-  // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
-  const { manager = '' } = writerOf(held) ?? {};
-  const used = idle.flatMap(({ account, rights }) =>
-    account !== undefined &&
-    rights.change === 'named' &&
-    !departed.some((one) => one.account === account) &&
-    !isSameName(account.name, manager) &&
-    !FRAMEWORKS.test(manager) &&
-    homes.includes(account.namespace ?? '') &&
-    !isEndingNamespace(context, account.namespace)
-      ? [account]
-      : [],
   );
   return [
     ...leases.map(({ namespace, name, holder }) => `${holder} renews Lease ${namespace}/${name}`),
@@ -484,23 +438,18 @@ function cloudProvider({ now }: Context, held: Held): string[] {
  * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
  * runs there any more. A copy of an operator has not written the finalizer: it wants no pods, or is younger.
  */
-function wasSeenDeleted(
-  { context, held, actors }: OwnerQuestion,
-  { actor, rights }: Suspect,
-): boolean {
-  const known = knownFinalizer(held);
+function wasSeenDeleted(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
+  const { context, held, actors, known } = question;
   if (actor === undefined || (known && isProviderManaged(known))) return false;
   const { time = '' } = writerOf(held) ?? {};
   const isCopy =
     (actor.uid !== undefined && actor.wanted === 0) ||
     (time !== '' && (actor.creationTimestamp ?? '') > time);
+  const beside = actors.filter(({ namespace }) => namespace === actor.namespace);
   return (
     isEndingNamespace(context, actor.namespace) &&
     !isCopy &&
-    !actors.some(
-      ({ namespace, pods }) =>
-        namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
-    ) &&
+    !beside.some(({ pods }) => pods.some(({ phase }) => phase === 'Running')) &&
     (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );
 }
@@ -528,9 +477,8 @@ export function unreadSources({ now }: Context): string[] {
 }
 
 /** Reports whether the owner must be in this cluster: its type is defined here, or its product has known names. */
-function isExpectedHere({ context, held, domain }: OwnerQuestion): boolean {
-  if ((knownFinalizer(held)?.workload.length ?? 0) > 0) return true;
-  if (domain.relation === 'unclear' && !isOfNoDomain(held)) return false;
+function isExpectedHere({ context, held, known, isForeign }: OwnerQuestion): boolean {
+  if ((known?.workload.length ?? 0) > 0) return true;
   const definitions = itemsIn(context.now.cluster.definitions).map(({ name }) => name);
-  return definitionNames(context, held).some((name) => definitions.includes(name));
+  return !isForeign && definitionNames(context, held).some((name) => definitions.includes(name));
 }
