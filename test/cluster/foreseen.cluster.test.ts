@@ -1,17 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { createWebhook } from './admission.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
-import {
-  CALM,
-  guardingConfigMaps,
-  HANGS,
-  QUESTIONS,
-  TEMPORARY,
-  twoConfigMaps,
-} from './foreseen.ts';
+import { CALM, HANGS, QUESTIONS, TEMPORARY } from './foreseen.ts';
 import { gate, rootsOf } from './foresight.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
-import { startWebhook } from './servers/webhook.ts';
 import { inNamespace, type World } from './world.ts';
 
 const clusters = new Clusters();
@@ -68,19 +59,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
       );
     }
   });
-
-  test('a webhook that saw only the user of the gate is counted', () =>
-    within('a webhook that sees the gate', async (world) => {
-      await twoConfigMaps(world);
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        clientConfig: await startWebhook(world, () => 'allow'),
-      });
-      const { result, text } = await gate(world, { forecast: 'true' });
-      expect(result.outcome).toBe('clear');
-      const words = 'by the user of this gate (1 webhook may answer others differently, or once';
-      expect(text.replaceAll(/\s+/g, ' ')).toContain(words);
-    }));
 
   describe.concurrent('no alarm is raised about', () => {
     for (const [title, build] of Object.entries(CALM)) {

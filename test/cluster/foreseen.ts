@@ -204,7 +204,7 @@ const withPermissions =
     if (user) await world.create(user(world));
   };
 
-export const twoConfigMaps: Build = async (world) => {
+const twoConfigMaps: Build = async (world) => {
   await world.create(configMap(world.namespace, 'aaa'));
   await world.create(
     configMap(world.namespace, 'zzz', { labels: { keep: 'yes' }, annotations: { keep: 'yes' } }),
@@ -215,7 +215,7 @@ const dead = (world: World) => ({
   service: { namespace: world.name('nowhere'), name: 'guard', path: '/validate' },
 });
 
-export const guardingConfigMaps = { operations: ['DELETE'], resource: 'configmaps' } as const;
+const guardingConfigMaps = { operations: ['DELETE'], resource: 'configmaps' } as const;
 const ASKED = { operations: ['DELETE'], apiGroup: '', resource: 'configmaps' };
 
 const policy =
@@ -612,6 +612,11 @@ export const CALM: Record<string, Build> = {
     });
   },
   'a database with a pod that its operator made': database,
+  'a webhook that lets the deletion pass': async (world) => {
+    await twoConfigMaps(world);
+    const clientConfig = await startWebhook(world, () => 'allow');
+    await createWebhook(world, { ...guardingConfigMaps, clientConfig });
+  },
   'words that name nothing that an operator reads': async (world) => {
     const operator = await elsewhere(world, {}, {});
     await world.create(secret(world.namespace, 'creds'));

@@ -331,6 +331,9 @@ test.each<[string, unknown, boolean]>([
   ['enableDeletionProtection', true, true],
   ['disableApiTermination', true, true],
   ['termination-lock', 'enabled', true],
+  ['maintenanceMode', 'on', true],
+  ['terminationPolicy', 'DoNotTerminate', true],
+  ['example.com/allow-delete', 'false', true],
   ['preventDestroy', false, false],
   ['enableDeletionProtection', false, false],
   ['disableDeletionProtection', true, false],
@@ -344,6 +347,12 @@ test.each<[string, unknown, boolean]>([
   ['terminationGracePeriodSeconds', '0', false],
 ])('%s: %s forbids a deletion: %s', (key, value, expected) => {
   expect(forbidsDeletion(key, `${value}`)).toBe(expected);
+});
+
+test('keys of a map of texts may be names, like its texts; what selects pods names nothing', () => {
+  const spec = { secretKeys: { creds: 'token' }, nodeSelector: { pool: 'fast' } };
+  const { names = [] } = objectDetail({ spec });
+  expect(names.map(({ name }) => name).sort()).toEqual(['creds', 'token']);
 });
 
 const MINUTE_MS = 60_000;

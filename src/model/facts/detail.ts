@@ -263,13 +263,20 @@ export function canName(field: string): boolean {
   return !field.split(/[.[\]]+/).some((key) => NAMES_NOTHING.test(key));
 }
 
-/** Adds what may be the name of another object: a whole text, or one behind the namespace: `team-1/creds`. */
+/** Adds what may be the name of another object: a whole text, a key of texts, or what is behind the namespace: `team-1/creds`. */
 function addName(
   names: Map<string, NameIn>,
   { field, key, value, beside }: Place,
   { name: self, namespace }: Partial<Record<string, string>>,
 ): void {
-  if (typeof value !== 'string' || names.size > MAX_NAMES) return;
+  if (names.size > MAX_NAMES) return;
+  if (isObject(value) && Object.values(value).every((one) => typeof one === 'string')) {
+    for (const name of Object.keys(value)) {
+      if (name !== self && NAME_VALUE.test(name) && canName(`${field}.${name}`))
+        names.set(`${field} ${name}`, { field, name });
+    }
+  }
+  if (typeof value !== 'string') return;
   const path = `${namespace}/`;
   const name = value.includes(path) ? value.slice(value.lastIndexOf(path) + path.length) : value;
   const isName = name !== self && NAME_VALUE.test(name);

@@ -135,9 +135,9 @@ export const usefulAnnotations: Field<Record<string, string>> = (object) =>
     ),
   );
 
-/** `preventDestroy`, `deletionProtectionEnabled`; not `disableDeletionProtection`. */
+/** `preventDestroy`, `deletionProtectionEnabled`, `maintenanceMode`; not `disableDeletionProtection`. */
 const FORBIDS_DELETION =
-  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*)$/;
+  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*|maintenance(?:mode)?)$/;
 
 /** `allow-delete`, `deletionAllowed`. */
 const PERMITS_DELETION =
@@ -145,6 +145,8 @@ const PERMITS_DELETION =
 
 /** Reports whether a field or annotation, by its name and its value, forbids a deletion. */
 export function forbidsDeletion(key: string, value: string): boolean {
+  // KubeBlocks writes `terminationPolicy: DoNotTerminate`.
+  if (/^do-?not-?(?:terminate|delete|destroy|remove)$/i.test(value)) return true;
   const name = key.slice(key.indexOf('/') + 1).replace(/[^a-z]/gi, '');
   return /^(?:true|yes|on|enabled?)$/i.test(value)
     ? FORBIDS_DELETION.test(name.toLowerCase())
