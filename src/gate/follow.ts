@@ -56,7 +56,7 @@ export class Following {
   private readonly reported = new Set<Follower>();
   /** Namespaces to read at once. News during a read causes another read. */
   private readonly due = new Set<Follower>();
-  private isWatched = false;
+  private readonly watched = new Set<Follower>();
   private wake = (): void => undefined;
   private lastRead = Promise.resolve();
 
@@ -72,13 +72,17 @@ export class Following {
     };
     deps.signal.addEventListener('abort', stop, { once: true });
     if (deps.signal.aborted) stop();
-    if (!deps.idle) void Promise.all([this.poll(), this.watch()]);
+    if (!deps.idle) void Promise.all([this.poll(), this.watch(this.followers)]);
   }
 
   /** Reads the namespaces that remain once more, before a verdict. */
   async confirm(): Promise<void> {
     const signal = AbortSignal.any([this.over, AbortSignal.timeout(CONFIRM_MS)]);
     await this.readInTurn(this.open(), signal);
+    const refused = this.open().filter(isRefused);
+    if (refused.length === 0) return;
+    await this.deps.clock.sleep(REFUSED_PAUSE_MS, signal);
+    await this.readInTurn(refused, signal);
   }
 
   private open(): Follower[] {
@@ -146,15 +150,17 @@ export class Following {
     while (!over.aborted) {
       const woken = new AbortController();
       this.wake = () => woken.abort();
-      const nextAt = checkedAt + (this.isWatched ? POLL_WITH_WATCH_MS : pause);
+      const isWatched = this.open().every((one) => this.watched.has(one));
+      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
       const signal = AbortSignal.any([over, woken.signal]);
       if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       const isTime = clock.now() >= nextAt;
-      const some = this.open().filter((one) => isTime || due.has(one));
+      const open = this.open();
+      const some = open.filter((one) => isTime || due.has(one));
       due.clear();
       pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
       if (some.length > 0) await this.readInTurn(some, over);
-      if (some.length >= this.open().length) checkedAt = clock.now();
+      if (some.length === open.length) checkedAt = clock.now();
       const refused = some.filter(isRefused);
       if (refused.length > 0) await clock.sleep(REFUSED_PAUSE_MS, over);
       for (const one of refused) due.add(one);
@@ -166,10 +172,11 @@ export class Following {
     this.wake();
   }
 
-  private async watch(): Promise<void> {
+  private async watch(some: readonly Follower[]): Promise<void> {
     const { api, clock } = this.deps;
-    const { over } = this;
-    const [only, ...others] = this.followers;
+    const [only, ...others] = some;
+    const over = others.length === 0 && only !== undefined ? only.over : this.over;
+    const pollThese = (): void => this.pollNow(some.filter(({ ended }) => ended === undefined));
     let pause = REWATCH_MS.first;
     while (!over.aborted) {
       let openedAt = Number.POSITIVE_INFINITY;
@@ -177,17 +184,22 @@ export class Following {
         ...(others.length === 0 ? { fieldSelector: `metadata.name=${only?.name}` } : {}),
         signal: over,
         onOpen: () => {
-          this.isWatched = true;
+          for (const one of some) this.watched.add(one);
           openedAt = clock.now();
           // Changes before the watch was open are not in it.
-          this.pollNow(this.open());
+          pollThese();
         },
         onEvent: (event) => this.handleEvent(event),
       });
       // The end of the watch may hide the deletion of a namespace.
-      this.isWatched = false;
-      this.pollNow(this.open());
+      for (const one of some) this.watched.delete(one);
+      pollThese();
       const isForbidden = !result.ok && result.failure.kind === 'forbidden';
+      // An identity that may not watch all namespaces may be allowed to watch those that a role names.
+      if (isForbidden && others.length > 0) {
+        await Promise.all(some.map((one) => this.watch([one])));
+        return;
+      }
       if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
       await clock.sleep(isForbidden ? REWATCH_MS.most : pause, over);
       pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);

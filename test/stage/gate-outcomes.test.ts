@@ -94,6 +94,45 @@ describe('deleted', () => {
     expect(elapsedMs).toBeLessThanOrEqual(75_000);
   });
 
+  test('is reported by a watch of each namespace if all of them may not be watched', async () => {
+    const names = ['preview-1', 'preview-2', 'preview-3', 'preview-4', 'preview-5', 'preview-6'];
+    const { clock, cluster, run } = stage(...names);
+    const watch = cluster.watch.bind(cluster);
+    cluster.watch = async (path, options) =>
+      options.fieldSelector === undefined ? readFailed(FORBIDDEN) : watch(path, options);
+    cluster.answers.set('LIST /api/v1/namespaces', readFailed(FORBIDDEN));
+    for (const name of names) clock.at(200_000, () => cluster.remove(name));
+    const reads: number[] = [];
+    const count = (): void => {
+      reads.push(cluster.requests.filter((one) => /^GET .*preview/.test(one)).length);
+    };
+    clock.at(100_000, count);
+    clock.at(160_000, count);
+    const { namespaces } = await run({ namespace: names.join(','), timeout: '10m' });
+    expect(namespaces.map(({ outcome, elapsedMs }) => [outcome, elapsedMs])).toEqual(
+      names.map(() => ['deleted', 200_000]),
+    );
+    const [early = 0, late = 0] = reads;
+    expect(late - early).toBeLessThanOrEqual(2 * names.length);
+  });
+
+  test('is noticed by polling within 30 s although the watch reports other namespaces', async () => {
+    const names = ['preview-1', 'preview-2', 'preview-3'];
+    const { clock, cluster, run } = stage(...names);
+    clock.at(31_000, () => {
+      cluster.watchMode = 'silent';
+      cluster.remove('preview-1');
+      cluster.watchMode = 'fed';
+    });
+    clock.at(55_000, () => {
+      cluster.remove('preview-2');
+      cluster.remove('preview-3');
+    });
+    const { namespaces } = await run({ namespace: names.join(',') });
+    expect(namespaces[0]?.outcome).toBe('deleted');
+    expect(namespaces[0]?.elapsedMs).toBeLessThanOrEqual(62_000);
+  });
+
   test('is not reported for a DELETED event that a GET does not confirm', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     clock.at(10_000, () =>
@@ -132,6 +171,18 @@ describe('deleted', () => {
     expect(result.outcome).toBe('deleted');
     expect(events(result).join('\n')).toContain('which does not mean that it was deleted');
   });
+});
+
+test('one refusal (401) of the last read does not mean that the credentials ended', async () => {
+  const { clock, cluster, runOne } = stage(DEMO);
+  cluster.held(CONFIG_MAPS, DEMO, 'x', 'some.random/finalizer');
+  let refusals = 0;
+  cluster.answers.set(GET, () =>
+    clock.elapsed >= 60_000 && refusals++ === 0 ? readFailed(UNAUTHORIZED) : undefined,
+  );
+  cluster.watchMode = 'silent';
+  expect((await runOne({ timeout: '60s' })).outcome).toBe('stuck');
+  expect(refusals).toBeGreaterThan(0);
 });
 
 describe('recreated', () => {
