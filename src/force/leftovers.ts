@@ -57,7 +57,8 @@ export async function listLeftovers(
     for (const one of end.ok ? end.value.kept : []) {
       const { apiVersion, kind, name, uid, finalizers, creationTimestamp = '' } = one;
       const isNew = createdBefore !== '' && creationTimestamp >= createdBefore;
-      if (one.namespace === namespace.name && !isNew)
+      // Some extension API servers omit the namespace.
+      if ((one.namespace || namespace.name) === namespace.name && !isNew)
         found.set(uid, { apiVersion, kind, name, uid, finalizers });
     }
   });

@@ -114,10 +114,22 @@ export async function listIn<T>(
       const namespace = stringAt(item, 'metadata', 'namespace');
       const share = shares.get(namespace ?? '');
       // Some extension API servers omit the namespace: then only a list of one namespace shows where an object is.
-      if (namespace === undefined) all.isTold = false;
+      if (!namespace) all.isTold = false;
       if (share !== undefined && share.count++ < maxItems) share.fold.add(item);
     };
     return { add, kept: all };
+  };
+  /** In a list of one namespace, an object without a namespace is in that one; a broken server lists those of others. */
+  const beginIn = (name: string) => () => {
+    const { add, kept } = begin();
+    return {
+      kept,
+      add: (item: JsonObject) => {
+        const { metadata } = item;
+        if (isObject(metadata)) metadata['namespace'] ||= name;
+        if (stringAt(item, 'metadata', 'namespace') === name) add(item);
+      },
+    };
   };
   const few = metadataOnly ? 1 : MAX_SINGLE_READS;
   const path = collectionPath(type);
@@ -134,7 +146,7 @@ export async function listIn<T>(
     const share = all?.get(name);
     const end =
       share === undefined
-        ? await api.list(collectionPath(type, name), begin, { ...limits, ...page, signal })
+        ? await api.list(collectionPath(type, name), beginIn(name), { ...limits, ...page, signal })
         : readOk({ kept: share.fold.kept, complete: share.count <= maxItems });
     return [name, end] as const;
   });

@@ -74,6 +74,13 @@ export async function readPartner(
   if (!end.ok)
     return { value: end, unread: notInspectedEntries(`${type.kind} ${name}`, end, type) };
   const found = end.value.kept.find(({ facts }) => facts.name === name);
+  if (found === undefined && !end.value.complete) {
+    const value = readFailed({
+      kind: 'unreadable',
+      message: 'the server does not select objects by name',
+    });
+    return { value, unread: notInspectedEntries(`${type.kind} ${name}`, value, type) };
+  }
   if (found === undefined) return { value: readOk(undefined) };
   const { facts, detail } = found;
   return { value: readOk(facts), details: { [facts.uid]: readOk(detail) } };

@@ -1,11 +1,13 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
+import { readOk } from '../../src/model/read.ts';
 import { oneAfterAnother } from '../../src/observe/collections.ts';
-import { CONFIG_MAPS, pathOf } from './fake-cluster.ts';
-import { stage } from './gate-run.ts';
+import { readPartner } from '../../src/observe/objects.ts';
+import { CONFIG_MAPS, pathOf, WIDGETS } from './fake-cluster.ts';
+import { type Stage, stage } from './gate-run.ts';
 
 test('computing stops when the signal aborts, and the rest is undefined', async () => {
   const over = new AbortController();
@@ -72,4 +74,44 @@ test('a mistake of this program while it reads further hides nothing that was re
   const reason = expect.stringContaining('this gate failed to read it ("" cannot be part of');
   expect(seen?.diagnosis.notInspected).toContainEqual(expect.objectContaining({ reason }));
   expect(seen?.diagnosis.findings.map(({ code }) => code)).toContain('object-finalizer');
+});
+
+describe('an extension API server', () => {
+  const look = async (arrange: (given: Stage) => void) => {
+    const given = stage('a');
+    arrange(given);
+    const namespace = namespaceFacts(given.cluster.peek(pathOf.namespace('a')) ?? {});
+    const { clock, cluster: api, cancel } = given;
+    const [seen] = await clock.run(
+      examine([{ namespace }], 30_000, { api, clock, signal: cancel.signal }),
+    );
+    return seen;
+  };
+
+  test('that omits the namespace of an object hides nothing', async () => {
+    const seen = await look(({ cluster }) => {
+      const deletionTimestamp = '2026-03-02T09:59:00Z';
+      const finalizers = ['some.random/finalizer'];
+      cluster.object(WIDGETS, 'a', 'db', { namespace: null, deletionTimestamp, finalizers });
+    });
+    expect(seen?.diagnosis.findings.map(({ code }) => code)).not.toContain('unexplained');
+    expect(seen?.diagnosis.findings[0]?.subject).toMatchObject({ name: 'db', namespace: 'a' });
+  });
+
+  test('that ignores the name in a request does not make the object missing', async () => {
+    const given = stage('a');
+    const { cluster } = given;
+    cluster.list = async (_path, begin) => {
+      const fold = begin();
+      fold.add({ metadata: { name: 'another', namespace: 'a', uid: '1' } });
+      return readOk({ kept: fold.kept, complete: false });
+    };
+    const wanted = { type: WIDGETS, namespace: 'a', name: 'db' };
+    const { value, unread } = await readPartner(wanted, {
+      api: cluster,
+      signal: given.cancel.signal,
+    });
+    expect(value.ok).toBe(false);
+    expect(unread).toMatchObject([{ what: 'Widget db' }]);
+  });
 });

@@ -447,6 +447,16 @@ describe('the namespace itself', () => {
     expect(refusals(one)).toContain('content remains: Widget late (x.io/y)');
   });
 
+  test('content prevents the removal also if its server omits the namespace', async () => {
+    const situation = new Situation();
+    const announce = async (): Promise<void> => {
+      situation.cluster.object(WIDGETS, DEMO, 'late', { namespace: null });
+    };
+    const { one } = await force(situation, { 'force-finalize': 'namespace' }, { announce });
+    expect(situation.cluster.writes).toEqual([]);
+    expect(refusals(one)).toContain('content remains: Widget late');
+  });
+
   const REMAINING: JsonObject = {
     type: 'NamespaceContentRemaining',
     status: 'True',
