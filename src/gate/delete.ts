@@ -2,7 +2,7 @@ import { ActionError } from '../base/errors.ts';
 import type { Mutation } from '../kubernetes/api.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import { ADMISSION } from '../model/read.ts';
+import { ADMISSION, type ReadFailure } from '../model/read.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
@@ -44,12 +44,15 @@ function isDeletable(target: Target): target is Existing {
 
 /** Deletes in order inside the namespaces whose own deletion would be accepted: others would lose only their content. */
 async function deleteContent(targets: readonly Existing[], run: Run): Promise<Target[]> {
-  const { api, signal } = run;
+  const { api, clock, signal } = run;
   const tried = await inParallel(targets, async (target): Promise<Target> => {
-    const sent = await api.send({ ...deletionOf(target), dryRun: true }, { signal });
-    if (sent.ok || isDeletedOrReplaced(sent.failure) || signal.aborted) return target;
-    const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${sent.failure.message}`;
-    return { ...target, refusal };
+    for (let attempt = 1; ; attempt++) {
+      const sent = await api.send({ ...deletionOf(target), dryRun: true }, { signal });
+      if (sent.ok || isDeletedOrReplaced(sent.failure) || signal.aborted) return target;
+      const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${sent.failure.message}`;
+      if (attempt === MAX_TRIES || !isUnsure(sent.failure)) return { ...target, refusal };
+      await clock.sleep(RETRY_MS, signal);
+    }
   });
   const done = await deleteInOrder(tried.filter(isDeletable), run);
   return [...tried.filter((target) => !isDeletable(target)), ...done];
@@ -62,8 +65,12 @@ function deletionOf({ name, first: { uid } }: Existing): Mutation {
 
 const MAX_TRIES = 3;
 const RETRY_MS = 2_000;
-/** Failures after which a request may have been processed, or may be accepted when it is sent again. */
 const UNSURE = /^(?:server-error|timeout|network|throttled|unreadable)$/;
+
+/** Reports whether the request may have been processed, or may be accepted when it is sent again. */
+function isUnsure({ kind, message }: ReadFailure): boolean {
+  return UNSURE.test(kind) && !ADMISSION.test(message);
+}
 
 /**
  * Requests the deletion of exactly the namespace that was read. The answer does not mean that it is deleted: the wait
@@ -85,9 +92,7 @@ async function requestDeletion(target: Existing, run: Run): Promise<Target> {
       const read = { ...target, first: now.value };
       // The answer may have been lost, or another client may have been faster.
       if (sent.ok || now.value.deletionTimestamp !== undefined) return read;
-      const { kind, message } = sent.failure;
-      if (isLast || !UNSURE.test(kind) || ADMISSION.test(message))
-        return { ...read, refusal: message };
+      if (isLast || !isUnsure(sent.failure)) return { ...read, refusal: sent.failure.message };
     }
     await clock.sleep(RETRY_MS, signal);
   }

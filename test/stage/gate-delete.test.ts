@@ -345,6 +345,15 @@ describe('ordered deletion', () => {
     },
   );
 
+  test('repeats the dry run after a broken connection', async () => {
+    const { cluster, runOne } = withOperator();
+    cluster.answers.set(`DRY DELETE ${PATH}`, (count) =>
+      count === 0 ? readFailed(REFUSED) : readOk({}),
+    );
+    expect((await runOne(ORDERED)).refusal).toBeUndefined();
+    expect(cluster.mutations).not.toEqual([]);
+  });
+
   test.each<[string, (staged: ReturnType<typeof withOperator>) => void, string, number]>([
     [
       'it is cancelled in the middle',
