@@ -120,8 +120,16 @@ const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good
   // Node's own message lists every name in the certificate.
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificate is not valid for this host', 'for good'],
   [/SELF_SIGNED|^UNABLE_TO_|^CERT_/, 'unknown certificate authority', 'for good'],
-  [/^ERR_SSL_.*ALERT/, 'the server does not accept the client certificate', 'for good'],
-  [/^ERR_SSL_/, 'the server does not speak TLS (https) on this port', 'for good'],
+  [
+    /^ERR_SSL_.*ALERT_(?:.*CERTIFICATE|UNKNOWN_CA)/,
+    'the server does not accept the client certificate',
+    'for good',
+  ],
+  [
+    /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/,
+    'the server does not speak TLS (https) on this port',
+    'for good',
+  ],
   [/^HPE_/, 'the answer is not HTTP', 'for good'],
   [/^Z_DATA_ERROR$/, 'the answer is damaged (gzip)', 'for good'],
   [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, `the answer is larger than ${MAX_BODY_MIB} MiB`, 'for good'],

@@ -41,6 +41,17 @@ test.each([
     clause: 'the proxy answered 503 when asked for a connection',
     again: true,
   },
+  {
+    error: coded('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'),
+    clause: 'the server does not accept the client certificate',
+    again: false,
+  },
+  {
+    // A gateway that restarts has no certificate yet.
+    error: coded('ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', 'handshake failure'),
+    clause: 'handshake failure (ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE)',
+    again: true,
+  },
   { error: coded('EWHATEVER', 'it broke'), clause: 'it broke (EWHATEVER)', again: true },
   { error: 'thrown text', clause: 'thrown text', again: true },
   { error: undefined, clause: 'unknown error', again: true },
