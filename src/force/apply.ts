@@ -2,7 +2,9 @@ import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
+import type { Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { type Leftovers, listLeftovers, refusedBecause } from './leftovers.ts';
@@ -38,6 +40,8 @@ interface ForceDeps extends Omit<Writing, 'plan'> {
   startedAt: number;
   /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
   isDeletedBy(untilMs: number): Promise<boolean>;
+  /** Reads the namespace once more after it seemed deleted or replaced: from the cluster that was asked at the start. */
+  confirmEnd(): Promise<Read<NamespaceFacts | undefined>>;
 }
 
 interface ForceRun extends ForceDeps {
@@ -136,7 +140,9 @@ const RECOVERY =
  */
 async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Outcome | undefined> {
   const { name, uid } = run.plan.namespace;
-  const now = await readNamespace(name, run);
+  const seen = await readNamespace(name, run);
+  if (!seen.ok || seen.value?.uid === uid) return undefined;
+  const now = await run.confirmEnd();
   if (!now.ok || now.value?.uid === uid) return undefined;
   if (!run.hasWritten) return now.value === undefined ? 'deleted' : 'recreated';
   if (left === undefined) return 'forced';

@@ -1,7 +1,10 @@
 import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
 import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
+import type { Read } from '../model/read.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
+import type { NamespaceFacts } from '../model/snapshot.ts';
+import { confirmEnds } from './confirm.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
@@ -48,7 +51,13 @@ export async function forceAll(
       await clock.sleep(Math.max(0, untilMs - clock.now()), until);
       return isGone(follower);
     };
-    const done = await carryOut(plan, { ...bounded, startedAt, stopReason, isDeletedBy });
+    const { namespace } = plan;
+    const confirmEnd = async () => {
+      const sure = await confirmEnds([namespace], bounded);
+      return sure.get(namespace.name) as Read<NamespaceFacts | undefined>;
+    };
+    const deps = { ...bounded, startedAt, stopReason, isDeletedBy, confirmEnd };
+    const done = await carryOut(plan, deps);
     const hasChanged = done.hasWritten && done.outcome === undefined && !follower.ended;
     // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
     const [seen] = hasChanged && !signal.aborted ? await lookAgain([one], false, bounded) : [];

@@ -457,6 +457,19 @@ describe('the namespace itself', () => {
     expect(refusals(one)).toContain('content remains: Widget late');
   });
 
+  test('is not gone if the address leads to another cluster after the write', async () => {
+    const situation = held('db').held(WIDGETS, 'kept', { finalizers: ['x.io/y'] });
+    const { cluster } = situation;
+    cluster.afterWrite = () => {
+      cluster.answers.set('GET /api/v1/namespaces', readFailed(NOT_FOUND));
+    };
+    const { one } = await force(situation, { 'force-finalize': 'objects' });
+    expect(cluster.writes).toEqual([patchOf('db')]);
+    expect(cluster.peek(NAMESPACE)).toBeDefined();
+    expect(one.verdict).toBe('fail');
+    expect(one.outcome).not.toBe('forced');
+  });
+
   const REMAINING: JsonObject = {
     type: 'NamespaceContentRemaining',
     status: 'True',
