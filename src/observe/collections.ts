@@ -25,7 +25,7 @@ const WIDTH = 8;
 /** Number of single requests that are never replaced by one list, because a page of other objects costs more. */
 export const MAX_SINGLE_READS = 4;
 /** Items per page of whole objects. */
-export const FULL_PAGE = 100;
+const FULL_PAGE = 100;
 /** Cost of a full page, compared with an almost empty answer. */
 const PAGE_COST = 4;
 
