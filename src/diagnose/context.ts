@@ -109,11 +109,6 @@ export function specSettings(context: Context, object: { uid: string }): [string
   });
 }
 
-export function textsAbout(context: Context, object: { uid: string }): string[] {
-  const { texts = [], conditions = [] } = detailOf(context, object) ?? {};
-  return [...texts, ...conditions.map(({ message }) => message)];
-}
-
 export function typesOf({ now }: Context): ResourceType[] {
   return valueIn(now.discovery)?.types ?? [];
 }

@@ -55,8 +55,8 @@ interface Shrinking {
 }
 
 /**
- * Returns the sets of equal objects (type, set of finalizers) of which some are left and fewer than before, or of
- * which one lost another finalizer. They may differ in the writers and the order of the finalizers.
+ * Returns the sets of equal objects (type, set of finalizers) of which some are left, and fewer than before. They may
+ * differ in the writers and the order of the finalizers.
  */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));

@@ -220,6 +220,9 @@ test('a container that is started again and again says first why it ended', () =
     'ended before for lack of memory: OOMKilled, exit code 137',
     'waiting: CrashLoopBackOff: back-off 5m0s',
   ]);
+  expect(pod('CreateContainerConfigError', { reason: 'Error', exitCode: 1 }).troubles[0]).toBe(
+    'waiting: CreateContainerConfigError: back-off 5m0s',
+  );
 
   const [actor] = actorsOf(contextOf(readRecordedLook('S3').now));
   if (actor === undefined) throw new Error('there is no workload');

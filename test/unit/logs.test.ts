@@ -363,6 +363,9 @@ test.each<[line: string, isError: boolean]>([
   ['level=info msg="failed to lock parent prefix 10.0.0.0/24"', true],
   ['level=info msg="failed to get the bucket: not found"', false],
   ['level=debug msg="failed to lock parent prefix 10.0.0.0/24"', false],
+  ['2026-03-02 10:01:20.1 E | ceph: bucket in use', true],
+  ['2026-03-02 10:01:20.1 I | ceph: bucket not found', false],
+  ['2026-03-02 10:01:20.1 D | ceph: failed to lock', false],
   [ZAP({ level: 'info', msg: 'deleted', error: null }), false],
   [
     ZAP({ level: 'info', msg: 'deleted', stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }),

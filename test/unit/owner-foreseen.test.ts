@@ -90,6 +90,16 @@ test('a status that the owner wrote after its Lease had expired shows that it le
   expect(forecast('not-leading', written(-1)).outcome).toBe('would-hang');
   expect(forecast('not-leading', written(1)).outcome).toBe('clear');
   expect(forecast('not-leading', written(1, 'kubelet')).outcome).toBe('would-hang');
+  // Go's own flags have one hyphen.
+  const trying = (now: Snapshot): void => {
+    written(1)(now);
+    const { deployments } = now.cluster;
+    const pods = Object.values(now.places).map((place) => place.pods);
+    for (const read of [deployments, ...pods]) {
+      if (read?.ok) for (const one of read.value) one.limits = ['-dry-run'];
+    }
+  };
+  expect(forecast('not-leading', trying).outcome).toBe('inconclusive');
 });
 
 test('an owner in the namespace is deleted with it, whether or not that is proven', () => {

@@ -239,6 +239,11 @@ test.each<[string, object, { errors?: string[]; quotes?: string[] }]>([
     { errors: ['failed to delete the bucket'] },
   ],
   [
+    'a failed removal beside a healthy phase, in the words of a cloud',
+    { phase: 'Running', message: 'failed to delete bucket b_1: {"code": 403}' },
+    { errors: ['failed to delete bucket b_1: {"code": 403}'] },
+  ],
+  [
     'an error with the announcement of another attempt',
     {
       conditions: [
@@ -334,6 +339,8 @@ test.each<[string, unknown, boolean]>([
   ['maintenanceMode', 'on', true],
   ['terminationPolicy', 'DoNotTerminate', true],
   ['example.com/allow-delete', 'false', true],
+  ['allowVolumeDeletion', false, true],
+  ['allowDeleteProtection', false, false],
   ['preventDestroy', false, false],
   ['enableDeletionProtection', false, false],
   ['disableDeletionProtection', true, false],
@@ -405,17 +412,38 @@ test('a forecast asks about protections of the owner, and of nobody else', () =>
   ]);
 });
 
+const FROM_CONFIG_MAP = {
+  name: 'PLACE',
+  valueFrom: { configMapKeyRef: { name: 'settings', key: 'place' } },
+};
+
 test.each<[object, string[] | undefined]>([
   [{ args: ['--dry-run'] }, ['--dry-run']],
   [{ args: ['--dry-run=false'] }, undefined],
   [{ args: ['--disabled-controllers=a,b'] }, ['--disabled-controllers=a,b']],
   [{ env: [{ name: 'WATCH_NAMESPACE', value: 'shop' }] }, undefined],
+  [
+    { args: ['--watch-namespace=$(PLACE)'], env: [FROM_CONFIG_MAP] },
+    ['PLACE from ConfigMap settings'],
+  ],
+  [{ args: ['--password=$(PLACE)'], env: [FROM_CONFIG_MAP] }, undefined],
+  [{ args: ['--config', '/a.yaml'] }, ['the file or object of --config']],
+  [{ args: ['--config-reloader-cpu-request=10m'] }, undefined],
 ])('%j limits a controller by %j', (container, expected) => {
   const template = { spec: { containers: [{ name: 'manager', ...container }] } };
   const metadata = { namespace: 'ops', name: 'manager' };
   const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: { template } };
   expect(workloadFacts('apps/v1', 'Deployment')(workload).limits).toEqual(expected);
 });
+
+test.each(['k8s://team-1/creds/token', '@secrets:team-1/creds:password', 'team-1/creds,team-1/b'])(
+  'the text %s may name an object of its namespace',
+  (source) => {
+    const metadata = { name: 'db', namespace: 'team-1' };
+    const { names = [] } = objectDetail({ metadata, spec: { source } });
+    expect(names.map(({ name }) => name)).toContain('creds');
+  },
+);
 
 test('long texts of a status are cut where they are read', () => {
   const long = `cannot do ${'x y '.repeat(250_000)}`;

@@ -98,6 +98,7 @@ test.each([
   ],
   [['--namespace=platform', '--leader-election-namespace=b'], undefined],
   [['--namespaces=team-a'], ['--namespaces=team-a']],
+  [['--application-namespaces=platform'], ['--application-namespaces=platform']],
 ])('of the arguments %j, %j select objects', (args, selectors) => {
   const facts = workloadFacts(
     'apps/v1',
@@ -142,6 +143,28 @@ test.each([
   )({ spec: { template: { spec: { containers } } } });
   expect(facts.ignores).toContain('b');
   expect(facts.watches).toBeUndefined();
+});
+
+test.each([
+  ['OPERATOR_WATCH_NS', 'shop'],
+  ['WIDGET_OPERATOR_NAMESPACES_TO_WATCH', 'shop'],
+  ['WIDGET_OPERATOR_OWN_NAMESPACE_ONLY', 'true'],
+])('a controller with the variable %s=%s leaves other namespaces out', (name, value) => {
+  const containers = [{ name: 'manager', env: [{ name, value }] }];
+  const { watches } = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({ metadata: { namespace: 'shop' }, spec: { template: { spec: { containers } } } });
+  expect(watches).toEqual(['shop']);
+});
+
+test('a controller with the variable WIDGET_OPERATOR_EXCLUDED_NAMESPACES ignores these', () => {
+  const env = [{ name: 'WIDGET_OPERATOR_EXCLUDED_NAMESPACES', value: 'shop' }];
+  const facts = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({ spec: { template: { spec: { containers: [{ name: 'manager', env }] } } } });
+  expect(facts.ignores).toEqual(['shop']);
 });
 
 test('a workload named after a part of a word in the finalizer is no suspect', () => {

@@ -151,9 +151,11 @@ function recordsOf(lines: string[] | undefined): LogRecord[] {
 const MAX_LINE_CHARS = 16_000;
 const MAX_FIELDS = 100;
 const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
-const LEVEL = /^[IWEF](?=\d{4} )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b/;
-const ERROR_LEVEL = /^(?:e|f|error|fatal|critical|d?panic)$/i;
-const DEBUG_LEVEL = /^(?:debug|trace)$/i;
+/** The level of klog, capnslog (`E | `, Rook), zap's console format, Python or Java. */
+const LEVEL =
+  /^[IWEF](?=\d{4} )|\b[CEWNID](?= \| )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b/;
+const ERROR_LEVEL = /^(?:c|e|f|error|fatal|critical|d?panic)$/i;
+const DEBUG_LEVEL = /^(?:d|debug|trace)$/i;
 /** No failure at level info: what is being deleted is often not found. */
 const ABSENCE = /not found|notfound|not exist|missing/i;
 /** The beginning of a stack, in Go, Java, Python or JavaScript: everything behind it is left out. */

@@ -5,12 +5,11 @@ import {
   groupOf,
   groupsOf,
   idsOfHeld,
-  isInside,
   itemsIn,
   specSettings,
   valueIn,
 } from '../context.ts';
-import { hasUidInStatus, isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
+import { isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
 import type { Held } from './held.ts';
 
 /**
@@ -31,31 +30,6 @@ export function foregroundParts(context: Context, held: Held): ObjectFacts[] {
         isInSpecOf(context, to, held),
     );
   });
-}
-
-/**
- * Returns the terminating objects of the namespace which lead to objects outside of it: they name or own these, directly
- * or through others. Their controllers delete those objects as well.
- */
-export function headsOf(context: Context, { objects }: Held): ObjectFacts[] {
-  const all = terminatingObjects(context);
-  const chain = new Set(objects);
-  for (const to of chain) {
-    for (const { object: from } of all) {
-      const isOwner = to.ownerReferences.some(({ uid }) => uid === from.uid);
-      if (
-        isOwner ||
-        hasUidInStatus(context, from, to) ||
-        referencesTo(context, from, to).length > 0
-      ) {
-        chain.add(from);
-      }
-    }
-  }
-  const inside = [...chain].filter(({ namespace }) => isInside(context, namespace));
-  const isPart = ({ ownerReferences }: ObjectFacts): boolean =>
-    ownerReferences.some((owner) => inside.some(({ uid }) => uid === owner.uid));
-  return inside.filter((object) => !isPart(object));
 }
 
 /**

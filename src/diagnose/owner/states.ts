@@ -757,7 +757,7 @@ function limitsOf(context: Context, held: Held, actor: Actor): string[] {
   // A controller that wrote the status handles the object, whatever its settings say.
   const isOpen = isForeseen(context, held) && held.objects.every((one) => !one.statusWriters[0]);
   const own = (actor.limits ?? []).flatMap((limit) => {
-    if (!limit.startsWith('--'))
+    if (!limit.startsWith('-'))
       return isOpen ? [`it has settings that this gate does not read: ${limit}`] : [];
     const words = limit.toLowerCase().split(/[=,]/);
     const isMeant = !LISTS_TYPES.test(limit) || words.some((one) => names.includes(one));

@@ -228,7 +228,8 @@ function addStatus(found: Found, place: Place, deletion: string | undefined): vo
   const isError = failed !== undefined || isErrorField;
   const isHealthy = states.some(([, is]) => HEALTHY.test(is));
   const isText = (STATUS_TEXT.test(key) && !isHealthy) || (isError && WORDS.test(value));
-  if (!isText && SENTENCE.test(value)) lists.sentences.add(value);
+  const isSentence = SENTENCE.test(value) || (STATUS_TEXT.test(key) && WORDS.test(value));
+  if (!isText && isSentence) lists.sentences.add(value);
   if (!isText || value === '') return;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = value.startsWith('{') ? stringAt(parseObject(value), 'message') : undefined;
@@ -263,26 +264,28 @@ export function canName(field: string): boolean {
   return !field.split(/[.[\]]+/).some((key) => NAMES_NOTHING.test(key));
 }
 
-/** Adds what may be the name of another object: a whole text, a key of texts, or what is behind the namespace: `team-1/creds`. */
+/** Adds what may be names of other objects: a whole text, keys of texts, or what is behind the namespace: `k8s://team-1/creds/key`. */
 function addName(
   names: Map<string, NameIn>,
   { field, key, value, beside }: Place,
   { name: self, namespace }: Partial<Record<string, string>>,
 ): void {
-  if (names.size > MAX_NAMES) return;
-  if (isObject(value) && Object.values(value).every((one) => typeof one === 'string')) {
-    for (const name of Object.keys(value)) {
-      if (name !== self && NAME_VALUE.test(name) && canName(`${field}.${name}`))
-        names.set(`${field} ${name}`, { field, name });
-    }
-  }
-  if (typeof value !== 'string') return;
-  const path = `${namespace}/`;
-  const name = value.includes(path) ? value.slice(value.lastIndexOf(path) + path.length) : value;
-  const isName = name !== self && NAME_VALUE.test(name);
-  if (!isName || (!field.startsWith('metadata.') && !canName(field))) return;
+  if (names.size > MAX_NAMES || (!field.startsWith('metadata.') && !canName(field))) return;
   const kind = key === 'name' ? stringAt(beside, 'kind') : undefined;
-  names.set(`${field} ${name}`, { field, name, ...(kind !== undefined && { kind }) });
+  for (const name of namesIn(value, `${namespace}/`)) {
+    if (name === self || !NAME_VALUE.test(name)) continue;
+    names.set(`${field} ${name}`, { field, name, ...(kind !== undefined && { kind }) });
+  }
+}
+
+function namesIn(value: Json, path: string): string[] {
+  if (typeof value === 'string') {
+    const [, ...behind] = value.split(path);
+    const all = behind.map((text) => /^[-a-z0-9.]*[a-z0-9]/.exec(text)?.[0] ?? '');
+    return all.length > 0 ? all : [value];
+  }
+  const isOfTexts = isObject(value) && Object.values(value).every((one) => typeof one === 'string');
+  return isOfTexts ? Object.keys(value).filter(canName) : [];
 }
 
 const REFERENCE =

@@ -141,7 +141,7 @@ const FORBIDS_DELETION =
 
 /** `allow-delete`, `deletionAllowed`. */
 const PERMITS_DELETION =
-  /^(?:(?:allow|permit)(?:delet|destr|remov)\w*|(?:delet|destr|remov)\w*(?:allowed|permitted))$/;
+  /^(?!.*(?:protect|prevent|lock))(?:(?:allow|permit)\w*(?:delet|destr|remov)\w*|(?:delet|destr|remov)\w*(?:allowed|permitted))$/;
 
 /** Reports whether a field or annotation, by its name and its value, forbids a deletion. */
 export function forbidsDeletion(key: string, value: string): boolean {

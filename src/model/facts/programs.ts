@@ -15,8 +15,8 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     isDefault:
       stringAt(container, 'name') === annotations['kubectl.kubernetes.io/default-container'],
     programs: programsOf(container),
+    container,
     settings: settingsOf(container, annotations, namespace),
-    unread: unreadSettings(container, template),
   }));
   // The arguments of a sidecar do not restrict the controller.
   const main = containers.filter(
@@ -33,14 +33,16 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
   const ignores = own.flatMap(({ key, value }) => (IGNORES.test(key) ? splitNames(value) : []));
   const all = containers.flatMap((one) => one.settings);
   const selectors = all.filter(({ key, value }) => {
-    const isHome = /namespaces?$/.test(key) && [namespace, '*'].includes(value);
+    // A list with its own namespace alone leaves out all others.
+    const isHome =
+      value === '*' ? /namespaces?$/.test(key) : value === namespace && /namespace$/.test(key);
     return SELECTS.test(key) && !/leader/.test(key) && !isHome;
   });
   const limits = new Set([
     ...own.flatMap(({ key, value, text }) =>
       LIMITS.test(key) && !/^(?:false|none)$/.test(value) ? [text] : [],
     ),
-    ...main.flatMap(({ unread }) => unread),
+    ...main.flatMap(({ container, settings }) => unreadSettings(container, template, settings)),
   ]);
   const addresses = new Set(all.flatMap(({ value }) => serviceAddresses(value)));
   return {
@@ -77,6 +79,8 @@ interface Setting {
   /** The name in lower case with hyphens; that of an argument begins with two: `--watch-namespace`, `watch-namespace`. */
   key: string;
   value: string;
+  /** The value before variables are inserted: `$(NAMESPACE)`. */
+  written: string;
   text: string;
 }
 
@@ -97,22 +101,29 @@ function settingsOf(container: Json, annotations: Record<string, string>, own: s
   return [...values, ...options].map(([name, written]) => {
     const value = written.replace(/\$\(([^)]*)\)/g, (_, variable) => values.get(variable) ?? '*');
     const key = name.replaceAll('_', '-').replace(/^--?/, '--').toLowerCase();
-    return { key, value, text: value === '' ? name : `${name}=${value}` };
+    return { key, value, written, text: value === '' ? name : `${name}=${value}` };
   });
 }
 
 /** Returns the ConfigMaps and Secrets that may hold settings of a container, such as the namespaces that it watches. */
-function unreadSettings(container: Json, template: Json | undefined): string[] {
+function unreadSettings(
+  container: Json,
+  template: Json | undefined,
+  settings: readonly Setting[],
+): string[] {
+  const tellsWhere = (name: string): boolean =>
+    /WATCH|NAMESPACES$/.test(name) ||
+    settings.some(({ key, written }) => WATCHES.test(key) && written.includes(`$(${name})`));
   const variables = arrayAt(container, 'env').flatMap((entry) => {
     const name = stringAt(entry, 'name') ?? '';
     const config = stringAt(entry, 'valueFrom', 'configMapKeyRef', 'name');
     const source = config ?? stringAt(entry, 'valueFrom', 'secretKeyRef', 'name');
-    if (source !== undefined && /WATCH|NAMESPACES$/.test(name))
+    if (source !== undefined && tellsWhere(name))
       return [`${name} from ${config ? 'ConfigMap' : 'Secret'} ${source}`];
     return CONFIG_MAP.test(name) ? [`${name}=${stringAt(entry, 'value') ?? '*'}`] : [];
   });
   const options = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')]
-    .filter((word) => /^--?config/.test(word))
+    .filter((word) => /^--?config(?:-?(?:map|file))?(?:-name)?(?:=|$)/.test(word))
     .map((word) => `the file or object of ${word}`);
   const mounts = arrayAt(container, 'volumeMounts').map((mount) => stringAt(mount, 'name'));
   const maps = [
@@ -141,14 +152,14 @@ function variableOf(entry: Json, annotations: Record<string, string>, own: strin
 
 /** Not `SECRETS_WATCH_NAMESPACE`, which is about something else than the reconciled objects. */
 const WATCHES =
-  /^(?:--namespaces?|(?:--|(?:[\w-]*(?:operator|controller|manager)-)?)(?:watch(?:ed)?|managed)-(?:single-)?namespaces?|namespaces?-to-watch|watch-ns)$/;
+  /^(?:--namespaces?|(?:--|(?:[\w-]*(?:operator|controller|manager)-)?)(?:(?:watch(?:ed)?|managed)-(?:single-)?namespaces?|namespaces?-to-watch|watch-ns))$/;
 /** It works only in its own namespace if it is true, as in Argo, Flux and Rook. */
-const OWN_ONLY = /^(?:--namespaced|(?:\w+-)?(?:current|own|single)-namespace(?:-only)?)$/;
+const OWN_ONLY = /^(?:--namespaced|(?:\w[\w-]*-)?(?:current|own|single)-namespace(?:-only)?)$/;
 /** The same if it is false. */
 const NOT_ALL = /^--(?:watch-)?all-namespaces$/;
 /** `--deny-namespaces=a,b`, `--namespace-denylist`, `EXCLUDED_NAMESPACES`. */
 const IGNORES =
-  /^(?:--)?(?:\w+-)?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)-namespaces?|namespaces?-(?:deny-?list|black-?list|exclude[ds]?))$/;
+  /^(?:--)?(?:\w[\w-]*-)?(?:(?:den(?:y|ied)|exclude[ds]?|ignored?|skip(?:ped)?)-namespaces?|namespaces?-(?:deny-?list|black-?list|exclude[ds]?))$/;
 /**
  * `--widget-class=blue`, `WATCH_NAMESPACE_SELECTOR`, `SHARD_ID`, and plurals that list namespaces, of the objects or
  * of something else: `ARGOCD_APPLICATION_NAMESPACES`.

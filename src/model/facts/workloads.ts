@@ -100,14 +100,15 @@ function falseConditionTexts(pod: Json | undefined, condition: string): string[]
     .filter(Boolean);
 }
 
-/** Returns why a container does not run. How it ended the last time says more than that it waits for its next start. */
+/** Returns why a container does not run, the cause first: of a crash loop that is how the container ended the last time. */
 function containerTroubles(container: Json): string[] {
   const ended = valueAt(container, 'lastState', 'terminated');
   const isOutOfMemory = stringAt(ended, 'reason') === OUT_OF_MEMORY;
-  return [
-    ...stateTexts(`ended before${isOutOfMemory ? ' for lack of memory' : ''}`, ended),
-    ...stateTexts('waiting', valueAt(container, 'state', 'waiting')),
-  ];
+  const waiting = valueAt(container, 'state', 'waiting');
+  const waits = stateTexts('waiting', waiting);
+  const ends = stateTexts(`ended before${isOutOfMemory ? ' for lack of memory' : ''}`, ended);
+  const isLooping = stringAt(waiting, 'reason') === 'CrashLoopBackOff';
+  return isLooping ? [...ends, ...waits] : [...waits, ...ends];
 }
 
 /** The reason of a container that exceeded its memory limit (kubelet, and the runtimes). */
