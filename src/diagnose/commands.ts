@@ -76,14 +76,18 @@ export function rawRemedy(what: string, path: string): Remedy {
   return lookRemedy(`See what the API server answers for ${what}`, command);
 }
 
-/** Returns the remedy that asks whether a user has a permission; "no" is an answer, although kubectl then fails. */
+/**
+ * Returns the remedy that asks whether a user has a permission, without a namespace in all of them; "no" is an answer,
+ * although kubectl then fails.
+ */
 export function permissionRemedy(
   user: string,
   verb: string,
   type: string,
   namespace: string | undefined,
 ): Remedy {
-  const asked = kubectl('auth', 'can-i', verb, type, ...namespaceArgs(namespace), `--as=${user}`);
+  const place = namespace === undefined ? ['-A'] : ['-n', namespace];
+  const asked = kubectl('auth', 'can-i', verb, type, ...place, `--as=${user}`);
   return lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`);
 }
 

@@ -38,8 +38,11 @@ export interface CatalogueEntry {
   withoutOwner?: string;
   /** The order of deletion that avoids the hang: it helps the next time. */
   prevention?: string;
-  /** The product's own way to delete the object and keep what it stands for: a merge patch, and what then stays. */
-  escape?: { patch: object; leaves: string };
+  /**
+   * The product's own way to delete the object and keep what it stands for: a merge patch, another one if its namespaced
+   * types have other fields, and what then stays.
+   */
+  escape?: { patch: object; namespaced?: object; leaves: string };
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }

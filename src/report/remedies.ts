@@ -46,8 +46,8 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
           commands: new Set<string>(),
         };
         const known = actions.find((one) => one.role === role && one.text === action.text);
-        // What has to be done is the same for all of them.
-        const isRepeated = role === 'now' && links !== cause[0].links;
+        // What has to be done is the same for all of them, unless a command names other objects.
+        const isRepeated = role === 'now' && command === undefined && links !== cause[0].links;
         if (known === undefined && !isRepeated)
           actions.push({ ...action, risk: risk && words(risk) });
         if (command !== undefined) (known ?? action).commands.add(command);

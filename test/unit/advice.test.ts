@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { actorsOf } from '../../src/diagnose/actors.ts';
+import { admissionResult } from '../../src/diagnose/admission/refusals.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-texts.ts';
+import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
+import type { Held } from '../../src/diagnose/owner/held.ts';
+import { cureRemedies, removalRemedies } from '../../src/diagnose/owner/remedies.ts';
+import { findOwner } from '../../src/diagnose/owner/verdict.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -261,4 +267,75 @@ describe('the advice in every recording', () => {
 test('a controller that crashes again and again is told with how it ended', () => {
   const found = rootOf('everyday-kubebuilder-v4-crashing', () => {});
   expect(found.message).toContain('CrashLoopBackOff, ended before: Error, exit code 1');
+});
+
+test('an object that alone has a finalizer in its group is not called the first of those in other groups', () => {
+  const { remedies } = rootOf('S4-queued', () => {});
+  const texts = remedies.map(({ text }) => text);
+  expect(texts).toContain('Remove this one finalizer from Widget db');
+});
+
+test.each([
+  [' in the namespace "ops"', '-n ops'],
+  [' at the cluster scope', '-A'],
+])('whether a user has a permission is asked where it was refused:%s', (where, place) => {
+  const { before, now } = readRecordedLook('S40');
+  const context = contextOf(now, before);
+  const [held] = heldObjects(context) as [Held];
+  const { owner } = findOwner(context, held);
+  if (owner?.actor === undefined) throw new Error('no owner');
+  const user = 'system:serviceaccount:ops:janitor';
+  const text = `leases.coordination.k8s.io "a" is forbidden: User "${user}" cannot get resource "leases" in API group "coordination.k8s.io"${where}`;
+  const remedies = cureRemedies(
+    { context, held, candidate: owner, actor: owner.actor },
+    classifyErrorText(text)[0],
+    false,
+  );
+  expect(remedies.map(({ command = '' }) => command)).toContain(
+    `kubectl auth can-i get leases.coordination.k8s.io ${place} --as=${user} || true`,
+  );
+});
+
+test('this namespace is exempted only from what refuses its own objects', () => {
+  const { before, now } = readRecordedLook('S22');
+  const context = contextOf(now, before);
+  const [error] = classifyErrorText(DENIED).filter(isAdmissionError);
+  if (error === undefined) throw new Error('no refusal');
+  const exempts = (place?: string): boolean =>
+    admissionResult(context, error, 'CREATE of pods', place).remedies.some(({ text }) =>
+      text.startsWith('Exempt this namespace'),
+    );
+  expect([undefined, now.namespace.name, 'ops', ''].map(exempts)).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+});
+
+/** A condition of every object that was read, which is False since then. */
+const failedAt = (now: Snapshot, lastTransitionTime: string, message: string): void => {
+  for (const read of Object.values(now.details)) {
+    const condition = { type: 'Ready', status: 'False', reason: 'Failed', message };
+    if (read.ok) read.value.conditions = [{ ...condition, lastTransitionTime }];
+  }
+};
+
+test.each([
+  ['api error NoSuchBucket: the bucket does not exist', /nothing is leaked/],
+  ['api error AccessDenied', /may be leaked/],
+])('what removing the finalizer leaks after %j', (message, risk) => {
+  const { before, now } = readRecordedLook('put-back');
+  failedAt(now, now.takenAt, message);
+  const context = contextOf(now, before);
+  const [held] = heldObjects(context) as [Held];
+  expect(removalRemedies(context, held, [])[0]?.risk).toMatch(risk);
+});
+
+test('a condition that was False before the deletion is quoted, with its age', () => {
+  const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
+    const deletedAt = Date.parse(now.namespace.deletionTimestamp ?? '');
+    failedAt(now, new Date(deletedAt - 5_000).toISOString(), 'the licence has expired');
+  });
+  expect(message).toMatch(/written at \S+, before the deletion, says: .*the licence has expired$/);
 });

@@ -47,12 +47,16 @@ describe('every entry of the catalogue', () => {
     withoutOwner: (value) => value === undefined || value === '' || isSentence(value),
     prevention: (value) => value === undefined || isSentence(value),
     escape: (value) => {
-      const { patch, leaves, ...rest } = (value ?? {}) as Record<string, unknown>;
-      const isWhole = typeof patch === 'object' && isSentence(leaves);
+      const { patch, namespaced = {}, leaves, ...rest } = (value ?? {}) as Record<string, unknown>;
+      const isWhole = [patch, namespaced].every(isPatch) && isSentence(leaves);
       return value === undefined || (isWhole && Object.keys(rest).length === 0);
     },
     source: (value) => typeof value === 'string',
   };
+
+  function isPatch(value: unknown): boolean {
+    return typeof value === 'object' && value !== null;
+  }
 
   function isTextOrAbsent(value: unknown, form: RegExp): boolean {
     return value === undefined || (typeof value === 'string' && form.test(value));

@@ -502,3 +502,26 @@ test('a product that has a setting for it is asked to delete the object without 
   expect(first?.risk).toBe('The Google Cloud resource stays, with its data and cost');
   expect(escapeRemedies(HELD)).toEqual([]);
 });
+
+test.each([
+  [true, 's3.aws.m.upbound.io', 'managementPolicies', 'deletionPolicy'],
+  [false, 's3.aws.upbound.io', 'deletionPolicy', 'managementPolicies'],
+])(
+  'a managed resource of Crossplane (namespaced: %s) of %s is kept by %s',
+  (...[namespaced, group, has, lacks]) => {
+    const type = { ...WIDGETS, group, namespaced };
+    const finalizer = 'finalizer.managedresource.crossplane.io';
+    const command = escapeRemedies({ ...HELD, type, finalizer })[0]?.command;
+    expect(command).toContain(has);
+    expect(command).not.toContain(lacks);
+    expect(command).not.toContain('Delete');
+  },
+);
+
+test('its command reaches each of the objects that are held alike', () => {
+  const objects = ['db', 'cache'].map((name) => objectFacts(WIDGETS, name, {}));
+  const finalizer = 'finalizer.managedresource.crossplane.io';
+  const [first] = escapeRemedies({ ...HELD, finalizer, objects, count: 5 });
+  expect(first?.command).toContain('widgets.example.com db cache -n ');
+  expect(first?.text).toContain('db, cache (the first 2 of 5) without what they stand for');
+});

@@ -234,4 +234,35 @@ describe('remedies', () => {
       ['kubectl delete widgets.example.com --all -n a --wait'],
     ]);
   });
+
+  test('of one cause reach every object that it holds', () => {
+    const subject = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'n', name: 'operator' };
+    const held = ['Widget', 'Gadget'].flatMap((kind) => {
+      const finalizer = `${kind.toLowerCase()}s.example.com/cleanup`;
+      const command = `kubectl patch ${kind.toLowerCase()}s.example.com db -n n`;
+      const root = finding({
+        ...{ code: 'owner-scaled-to-zero', subject, finalizer, message: 'is scaled to zero' },
+        remedies: [
+          { role: 'now', text: `Remove this one finalizer from ${kind} db`, command },
+          { role: 'now', text: `Then read about ${kind} objects` },
+        ],
+      });
+      const of = { apiVersion: 'example.com/v1', kind, namespace: 'n', name: 'db' };
+      const waitsFor = [root.id];
+      return [
+        finding({ code: 'object-finalizer', subject: of, finalizer, message: 'is held', waitsFor }),
+        root,
+      ];
+    });
+    const [only, ...others] = viewOf(
+      runOf([namespaceResult({ name: 'n', diagnosis: diagnosis(held) })]),
+    ).causes;
+    expect(others).toEqual([]);
+    const fix = only?.remedies.find(({ title }) => title === 'Fix')?.actions ?? [];
+    expect(fix.flatMap(({ commands }) => [...commands])).toEqual([
+      'kubectl patch widgets.example.com db -n n',
+      'kubectl patch gadgets.example.com db -n n',
+    ]);
+    expect(fix).toHaveLength(3);
+  });
 });

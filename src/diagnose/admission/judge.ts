@@ -44,11 +44,14 @@ export function judgeAdmission(
     return { guard, verdict: verdictOf(context, guard, request, who, refusal) };
   });
   const does = `${operation} of ${typeName(type)}`;
+  // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
+  const isNamespace = type.group === '' && type.kind === 'Namespace';
+  const place = isNamespace ? undefined : request.object.namespace;
   const results = [
-    ...ofNone.map((error) => admissionResult(context, error, does)),
+    ...ofNone.map((error) => admissionResult(context, error, does, place)),
     ...verdicts.flatMap(({ guard: { webhook }, verdict }) => {
       if (verdict === 'dead') return (webhook && deadWebhook(context, webhook, does)) ?? [];
-      return typeof verdict === 'object' ? admissionResult(context, verdict, does) : [];
+      return typeof verdict === 'object' ? admissionResult(context, verdict, does, place) : [];
     }),
   ];
   return {

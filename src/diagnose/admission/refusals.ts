@@ -18,6 +18,7 @@ import {
 } from '../commands.ts';
 import {
   type Context,
+  isInside,
   type RuleResult,
   serviceText,
   shortQuote,
@@ -42,15 +43,19 @@ import {
 
 const API = 'admissionregistration.k8s.io/v1';
 
-/** Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. */
+/**
+ * Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. `place`: the
+ * namespace of the object, empty for a cluster-scoped one.
+ */
 export function admissionResult(
   context: Context,
   error: AdmissionError,
   request: string,
+  place = context.now.namespace.name,
 ): RuleResult {
   return error.kind === 'webhook-unreachable'
     ? unreachableWebhook(context, error, request, findWebhook(context, error))
-    : denied(context, error, request);
+    : denied(context, error, request, isInside(context, place));
 }
 
 /**
@@ -167,11 +172,12 @@ export function deadWebhook(
   return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
 }
 
-/** Returns the finding about a webhook or policy that says no. */
+/** Returns the finding about a webhook or policy that says no; outside of this namespace, its exemption is of no use. */
 function denied(
   context: Context,
   error: ErrorOf<'webhook-denied' | 'policy-denied'>,
   request: string,
+  isHere: boolean,
 ): RuleResult {
   const webhook = error.kind === 'webhook-denied' ? findWebhook(context, error) : undefined;
   const subject =
@@ -191,8 +197,8 @@ function denied(
     evidence: [error.text],
     remedies: [
       withRole('now', { text }),
-      ...(webhook ? [exemption(context, webhook, request)] : []),
-      ...(bound ? [bindingExemption(context, subject.kind, bound)] : []),
+      ...(webhook && isHere ? [exemption(context, webhook, request)] : []),
+      ...(bound && isHere ? [bindingExemption(context, subject.kind, bound)] : []),
       subject.kind === 'Webhook'
         ? findConfiguration(subject.name)
         : showObjectRemedy(`See what ${who} asks for`, subject),
@@ -287,11 +293,11 @@ export function mutatingResults(
       command: webhook ? patchWebhook(webhook, ...limits) : patchCommand(target, limits),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
     };
-    const exempt = webhook
-      ? [exemption(context, webhook, 'UPDATE')]
-      : binding
-        ? [bindingExemption(context, kind, binding)]
-        : [];
+    const isHere = isInside(context, object.namespace);
+    const exempt = [
+      ...(webhook && isHere ? [exemption(context, webhook, 'UPDATE')] : []),
+      ...(binding && isHere ? [bindingExemption(context, kind, binding)] : []),
+    ];
     return {
       code: 'admission-denied',
       subject: { apiVersion: API, kind, name },

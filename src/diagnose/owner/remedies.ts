@@ -88,16 +88,11 @@ const ELSEWHERE =
 
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
-  const what = `Let its controller act on ${object.kind} ${object.name} again`;
-  // A condition only reports a pause that is set somewhere else.
-  if (by.startsWith('status '))
-    return withRole('now', { text: `${what}: end the pause that ${by} reports` });
   const target = objectArgs(object, typeName(type));
-  const text = `${what}: remove ${by}`;
-  const [, how, key] = /^(annotation|label) ([^=]+)=/.exec(by) ?? [];
+  const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
+  const [, key] = /^annotation ([^=]+)=/.exec(by) ?? [];
   if (key !== undefined) {
-    const verb = how === 'label' ? 'label' : 'annotate';
-    return withRole('now', { text, command: kubectl(verb, ...target, `${key}-`) });
+    return withRole('now', { text, command: kubectl('annotate', ...target, `${key}-`) });
   }
   const [field = '', value] = by.split(': ');
   const path = `/${field.replaceAll('.', '/')}`;
@@ -158,9 +153,10 @@ function grantRemedies(
   const type = typeName(held.type);
   if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
     const text = `Let the request pass, if it is meant to be allowed: "${shortQuote(error.text)}"`;
+    const place = REFUSED_PLACE.exec(error.message)?.[1];
     return [
       ...(error.user && error.verb && error.resource
-        ? [permissionRemedy(error.user, error.verb, typeName(error), context.now.namespace.name)]
+        ? [permissionRemedy(error.user, error.verb, typeName(error), place)]
         : []),
       withRole('now', { text }),
     ];
@@ -193,6 +189,9 @@ function grantRemedies(
     }),
   ];
 }
+
+/** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
+const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
 
 /** Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete: ordered`. */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
@@ -246,13 +245,13 @@ export function removalRemedies(
     : '';
   const risk = leakText(context, held);
   // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
-  const alike = groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer));
-  const total = alike.reduce((sum, group) => sum + group.count, 0);
-  const isShared = alike.some((group) => group.type.group !== type.group);
-  const command =
-    total > 1 && !isShared && isInside(context, object.namespace)
-      ? forceCommand(namespace.name, remove)
-      : undefined;
+  const alike = (isInside(context, object.namespace) ? groupsOf({ content }) : []).filter(
+    ({ finalizers }) => finalizers.includes(finalizer),
+  );
+  const own = alike.filter((group) => group.type.group === type.group);
+  const total = own.reduce((sum, group) => sum + group.count, 0);
+  const isShared = own.length < alike.length;
+  const command = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
   if (command !== undefined) {
     const text = `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace${but}`;
     return [withRole('or', { text, command, risk })];
@@ -271,14 +270,17 @@ export function removalRemedies(
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
 export function escapeRemedies(held: Held): Remedy[] {
-  const [object] = held.objects;
+  const { count, objects, subject, type } = held;
   const known = knownFinalizer(held);
-  if (known?.escape === undefined || object === undefined) return [];
-  const { patch, leaves } = known.escape;
-  const target = objectArgs(object, typeName(held.type));
+  if (known?.escape === undefined || objects.length === 0) return [];
+  const { leaves, namespaced, patch: usual } = known.escape;
+  const patch = (type.namespaced && namespaced) || usual;
+  const names = objects.map(({ name }) => name).slice(0, MAX_NAMES);
+  const more = count > names.length ? ` (the first ${names.length} of ${count})` : '';
+  const target = [...nameArgs(typeName(type), ...names), ...namespaceArgs(subject.namespace)];
   return [
     withRole('or', {
-      text: `Let ${productName(known) ?? 'its controller'} delete ${object.kind} ${object.name} without what it stands for`,
+      text: `Let ${productName(known) ?? 'its controller'} delete ${subject.kind} ${listNames(names)}${more} without what ${names.length > 1 ? 'they stand' : 'it stands'} for`,
       command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
       risk: withoutPeriod(leaves),
     }),

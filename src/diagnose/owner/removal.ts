@@ -56,7 +56,9 @@ function reportedObstacles(context: Context, held: Held, actor: Actor | undefine
   const errors = refusalsFor(context, held, actor).map(({ error }) => error);
   const named = actor === undefined ? errors.filter(isAdmissionError) : [];
   return [
-    ...named.map((error) => admissionResult(context, error, `UPDATE of ${typeName(type)}`)),
+    ...named.map((error) =>
+      admissionResult(context, error, `UPDATE of ${typeName(type)}`, object.namespace),
+    ),
     ...(errors.some(refusesOtherChange) ? mutatingResults(context, type, object, CHANGES) : []),
   ];
 }

@@ -1,5 +1,6 @@
 import { lowerFirst, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
+import { NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
@@ -291,7 +292,7 @@ function notReady(owner: Signs): Found | undefined {
   const why = said && shortQuote(said);
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`));
+    .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`, namespace));
   const fixes = podRemedies(actor, who, REMOVES + next);
   const refused = {
     // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
@@ -349,9 +350,10 @@ function failing(owner: Signs): Found {
     return found === undefined ? [] : [{ refusal, ...found }];
   })[0];
   const first = lost?.refusal ?? refusals[0];
+  const place = held.type === NAMESPACE_TYPE ? undefined : (held.subject.namespace ?? '');
   const admission = refusals.flatMap(({ error }) =>
     isAdmissionError(error)
-      ? [admissionResult(context, error, `UPDATE of ${typeName(held.type)}`)]
+      ? [admissionResult(context, error, `UPDATE of ${typeName(held.type)}`, place)]
       : [],
   );
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
