@@ -1,5 +1,5 @@
 import { formatDuration } from '../base/time.ts';
-import type { Finding, FindingCode, Subject } from '../model/finding.ts';
+import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject, type Root } from './causes.ts';
@@ -215,14 +215,22 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     progressing: ['is still being deleted', `: ${still}`],
     'not-terminating': [`is not terminating: the deletion was ${why}`],
     inconclusive: [
-      isForecast
-        ? `may hang: not everything that it depends on is known`
-        : `is ${still}; the cause is unknown`,
+      isForecast ? `may hang: ${openQuestion(namespace)}` : `is ${still}; the cause is unknown`,
     ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],
   };
   return states[namespace.outcome];
+}
+
+/** Returns what an inconclusive forecast leaves open. */
+function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
+  if (diagnosis === undefined) return 'it was not examined';
+  const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
+  if (first === undefined) return 'not everything that it depends on is known';
+  return first.finalizer === undefined
+    ? `${subjectWords(first.subject, home)} is an open question`
+    : `it is open who removes finalizer ${literal(first.finalizer)}`;
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */

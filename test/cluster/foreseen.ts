@@ -612,11 +612,6 @@ export const CALM: Record<string, Build> = {
     });
   },
   'a database with a pod that its operator made': database,
-  'a webhook that lets the deletion pass': async (world) => {
-    await twoConfigMaps(world);
-    const clientConfig = await startWebhook(world, () => 'allow');
-    await createWebhook(world, { ...guardingConfigMaps, clientConfig });
-  },
   'words that name nothing that an operator reads': async (world) => {
     const operator = await elsewhere(world, {}, {});
     await world.create(secret(world.namespace, 'creds'));
