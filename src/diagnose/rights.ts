@@ -62,6 +62,8 @@ interface Grant {
   rule: RuleFacts;
   binding: string;
   because: string;
+  /** By a default role, `admin` or `edit`, into which products aggregate rules for people. */
+  isForPeople: boolean;
 }
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
@@ -78,9 +80,7 @@ const everyGrant = remember(({ now: { cluster, places, namespace } }: Context): 
 /** Grants but those of Kubernetes for itself: default roles `system:…` (RBAC, "Default roles and role bindings"). */
 const grantsOf = remember((context: Context): Grant[] => {
   const own = itemsIn(context.now.cluster.clusterRoles).flatMap(({ name, labels }) =>
-    name.startsWith('system:') && labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults'
-      ? `ClusterRole ${name},`
-      : [],
+    name.startsWith('system:') && isDefault({ labels }) ? `ClusterRole ${name},` : [],
   );
   return everyGrant(context).filter(({ because }) => !own.some((role) => because.startsWith(role)));
 });
@@ -93,8 +93,16 @@ function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts
     const bound = byKey.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name));
     const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
     const because = `${role.kind} ${role.name}, bound by ${kind} ${name}`;
+    const isForPeople = isDefault(bound);
     return (bound?.rules ?? []).flatMap((rule) =>
-      subjects.map((subject) => ({ subject, namespace, rule, binding: name, because })),
+      subjects.map((subject) => ({
+        subject,
+        namespace,
+        rule,
+        binding: name,
+        because,
+        isForPeople,
+      })),
     );
   });
 }
@@ -123,11 +131,12 @@ export function rightsOf(
       : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
   const own = grantsOf(context).filter((grant) => isFor(grant, account));
   const ofGroup = own.filter(({ rule }) => hasOne(rule.apiGroups, type.group));
-  const granted = ofGroup.flatMap(({ subject, namespace, rule, because }) => {
+  const granted = ofGroup.flatMap(({ subject, namespace, rule, because, isForPeople }) => {
     const { apiGroups, resources, resourceNames } = rule;
     if (resourceNames.length > 0 && !names.some((name) => resourceNames.includes(name))) return [];
-    // A permission of every account distinguishes none.
-    const isNamed = apiGroups.includes(type.group) && !EVERYBODY.includes(subject.name);
+    // A permission of every account distinguishes none, nor does one for people on the types of all products.
+    const isOfAnyone = EVERYBODY.includes(subject.name) || (isForPeople && !isBuiltIn(type.group));
+    const isNamed = apiGroups.includes(type.group) && !isOfAnyone;
     const has = (part: string): boolean => resources.includes(type.resource + part);
     const rights = [
       ...(hasOne(resources, type.resource) ? rule.verbs : []),
@@ -199,7 +208,9 @@ export function rolesLost(
 export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
   const parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`];
-  return itemsIn(cluster.clusterRoles).flatMap(({ name, rules }) => {
+  return itemsIn(cluster.clusterRoles).flatMap((role) => {
+    const { name, rules } = role;
+    if (isDefault(role) || isPartOfDefault(role)) return [];
     const isMarked = rules.some(
       (rule) =>
         rule.apiGroups.includes(type.group) &&
@@ -208,6 +219,18 @@ export function unboundRoles({ now: { cluster } }: Context, type: ResourceType):
     );
     return isMarked && !bound.includes(name) ? [name] : [];
   });
+}
+
+/** Recognizes the roles that every cluster has, such as `admin` and `edit`. */
+function isDefault(role: Pick<RoleFacts, 'labels'> | undefined): boolean {
+  return role?.labels?.['kubernetes.io/bootstrapping'] === 'rbac-defaults';
+}
+
+/** Recognizes the parts of `admin` and `edit` that products add for people. */
+function isPartOfDefault({ labels = {} }: RoleFacts): boolean {
+  return Object.keys(labels).some((key) =>
+    key.startsWith('rbac.authorization.k8s.io/aggregate-to-'),
+  );
 }
 
 /**
@@ -302,8 +325,9 @@ const NOBODY_OUTSIDE =
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
   const parts = isBuiltIn(type.group) ? /\/(?:status|finalizers)$/ : /^/;
   const subjects = grantsOf(context).filter(
-    ({ rule, subject }) =>
+    ({ rule, subject, isForPeople }) =>
       subject.kind !== 'ServiceAccount' &&
+      !isForPeople &&
       !NOBODY_OUTSIDE.test(subject.name) &&
       rule.apiGroups.includes(type.group) &&
       canChange(rule) &&

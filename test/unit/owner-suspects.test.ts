@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { bindingFacts } from '../../src/model/facts/cluster.ts';
+import { bindingFacts, roleFacts } from '../../src/model/facts/cluster.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -317,4 +317,146 @@ test.each([
 
   expect(owners.map((one) => one.code)).toEqual([code]);
   expect(JSON.stringify(owners)).toContain(name);
+});
+
+const GROUP = ['cache.acme.dev'];
+const READ = ['get', 'list', 'watch'];
+const MARKS = [
+  { apiGroups: GROUP, resources: ['memcacheds', 'memcacheds/finalizers'], verbs: ['*'] },
+];
+
+/** A program in a recording without the operator, and ClusterRoles; those with its name are bound to it. */
+function programAfterwards(
+  recording: string,
+  container: JsonObject,
+  roles: Record<string, { rules: JsonObject[]; labels?: Record<string, string> }>,
+  { name = 'feed', writer = 'manager', bound = ['feed'] } = {},
+): Finding[] {
+  const look = readRecordedLook(recording);
+  const text = JSON.stringify(look).replaceAll('"manager":"manager"', `"manager":"${writer}"`);
+  const { now, before } = JSON.parse(text) as typeof look;
+  const { deployments, clusterRoles, clusterRoleBindings } = now.cluster;
+  if (!deployments?.ok || !clusterRoles?.ok || !clusterRoleBindings?.ok)
+    throw new Error('not read');
+  const workload = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({
+    metadata: { namespace: 'team-b', name, uid: name },
+    spec: {
+      replicas: 1,
+      template: { spec: { serviceAccountName: name, containers: [container] } },
+    },
+    status: { replicas: 1, readyReplicas: 1 },
+  });
+  const subjects = [{ kind: 'ServiceAccount', namespace: 'team-b', name }];
+  const bindings = bound.map((role) =>
+    bindingFacts({
+      metadata: { name: role },
+      roleRef: { kind: 'ClusterRole', name: role },
+      subjects,
+    }),
+  );
+  const added = Object.entries(roles).map(([role, { rules, labels = {} }]) =>
+    roleFacts({ metadata: { name: role, labels }, rules }),
+  );
+  const others = clusterRoles.value.filter((one) => roles[one.name] === undefined);
+  Object.assign(deployments, { value: [...deployments.value, workload] });
+  Object.assign(clusterRoles, { value: [...others, ...added] });
+  Object.assign(clusterRoleBindings, { value: [...clusterRoleBindings.value, ...bindings] });
+  now.places['team-b'] = { roleBindings: readOk([]) };
+  return diagnose(now, before).findings.filter(({ code }) => code.startsWith('owner-'));
+}
+
+const UNINSTALLED = 'everyday-kubebuilder-v4-uninstalled';
+const RIGHTS_LEFT = 'everyday-kubebuilder-v4-rights-left';
+const MANAGER = { name: 'manager', command: ['/manager'], image: 'acme/feed:1' };
+const OPERATORS_IMAGE = { name: 'ui', image: 'acme/memcached:1' };
+const READER = { rules: [{ apiGroups: GROUP, resources: ['memcacheds'], verbs: READ }] };
+const OTHERS = { rules: [{ apiGroups: ['acid.zalan.do'], resources: ['*'], verbs: ['*'] }] };
+const CORE = { rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['*'] }] };
+const EDIT = {
+  rules: MARKS,
+  labels: { 'rbac.authorization.k8s.io/aggregate-to-edit': 'true' },
+};
+const DEFAULT_EDIT = {
+  rules: MARKS,
+  labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' },
+};
+
+test.each([UNINSTALLED, RIGHTS_LEFT])(
+  'in %s, who reads the type has not lost its right',
+  (look) => {
+    const owners = programAfterwards(look, MANAGER, { feed: READER });
+    expect(owners.map(({ code }) => code)).toEqual(['owner-missing']);
+  },
+);
+
+test.each([
+  [UNINSTALLED, /general tools and people/],
+  [RIGHTS_LEFT, /ran as ServiceAccount memcached-system/],
+])('in %s, a role that is aggregated into edit shows nobody who has lost it', (look, message) => {
+  const roles = { feed: CORE, 'memcached-edit': EDIT, edit: DEFAULT_EDIT };
+  const owners = programAfterwards(look, MANAGER, roles);
+  expect(owners.map(({ code }) => code)).toEqual(['owner-missing']);
+  expect(owners[0]?.message).toMatch(message);
+});
+
+test.each([
+  ['feed', 'owner-missing'],
+  ['memcached-operator', 'owner-unknown'],
+])('%s, which has no right but in its own namespace', (name, code) => {
+  const owners = programAfterwards(UNINSTALLED, MANAGER, {}, { name, bound: [] });
+  expect(owners.map((one) => one.code)).toEqual([code]);
+});
+
+test('who may change the objects as anybody with the role edit is not named', () => {
+  const roles = { 'memcached-edit': EDIT, edit: DEFAULT_EDIT };
+  const owners = programAfterwards(UNINSTALLED, { name: 'bot' }, roles, { bound: ['edit'] });
+  expect(owners.map(({ code }) => code)).toEqual(['owner-unknown']);
+});
+
+test('of another product with the name of the writer, a binding without a role shows no lost right', () => {
+  const named = { name: 'db-operator', writer: 'db-operator', bound: ['db', 'gone-psp'] };
+  const owners = programAfterwards(UNINSTALLED, { name: 'db-operator' }, { db: OTHERS }, named);
+  expect(owners.map(({ code }) => code)).toEqual(['owner-unknown']);
+});
+
+test.each([
+  [RIGHTS_LEFT, 'owner-unknown', 'unknown'],
+  [UNINSTALLED, 'owner-failing', 'likely'],
+])(
+  'in %s, a program that reads, with the image of the writer, is not proven',
+  (look, code, how) => {
+    const owners = programAfterwards(
+      look,
+      OPERATORS_IMAGE,
+      { feed: READER },
+      { writer: 'memcached' },
+    );
+    expect(owners.map((one) => `${one.code} ${one.certainty}`)).toEqual([`${code} ${how}`]);
+  },
+);
+
+test.each([
+  ['autoscaler', 'owner-unknown'],
+  ['controller', 'owner-running'],
+])('a webhook with the account of a %s', (role, code) => {
+  const { now, before } = readRecordedLook('everyday-kubebuilder-v4-silent');
+  const { deployments } = now.cluster;
+  if (!deployments?.ok) throw new Error('not read');
+  const [operator] = deployments.value.filter(({ name }) => name.startsWith('memcached-'));
+  if (operator === undefined) throw new Error('no operator');
+  const others = deployments.value.filter((one) => one !== operator);
+  const parts = [role, 'webhook'].map((part) => ({
+    ...operator,
+    ...{ uid: part, name: `cache-${part}`, programs: [part], ready: 1, wanted: 1 },
+  }));
+  Object.assign(deployments, { value: [...others, ...parts] });
+  const places = Object.values(now.places);
+  for (const place of places) if (place.pods?.ok) Object.assign(place.pods, { value: [] });
+  if (now.cluster.pods?.ok) Object.assign(now.cluster.pods, { value: [] });
+  if (now.cluster.replicaSets?.ok) Object.assign(now.cluster.replicaSets, { value: [] });
+  const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
+  expect(owners.map((one) => one.code)).toEqual([code]);
 });

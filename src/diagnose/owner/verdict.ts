@@ -28,6 +28,7 @@ import {
   type Held,
   isControllerOfType,
   isKnownWorkload,
+  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
@@ -107,7 +108,8 @@ function judge(question: OwnerQuestion): Ownership {
     tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
     const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
-    const certainty = isOnly && isWhole ? 'proven' : 'likely';
+    const isSure = isOnly && isWhole && !isNamedByImage(question, best);
+    const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
   const seen = [...tied, ...excluded.map(({ suspect }) => suspect)].map(({ actor }) => actor);
@@ -138,6 +140,24 @@ function judge(question: OwnerQuestion): Ownership {
   };
 }
 
+/**
+ * Reports whether a name of its containers alone points to one that may not change the object, and nothing shows that it
+ * could: a dashboard may run the image of the operator.
+ */
+function isNamedByImage({ context, held, program }: OwnerQuestion, suspect: Suspect): boolean {
+  const { actor, rights, clues } = suspect;
+  return (
+    actor !== undefined &&
+    workloadExists(suspect) &&
+    clues.every(({ kind, weight }) => weight !== 'decides' || kind === 'writer') &&
+    rights.change === undefined &&
+    !rights.impersonates &&
+    !hasWorkloadName(actor, program) &&
+    !isSameName(actor.account.name, program) &&
+    !hadRights(context, actor.account, held.type)
+  );
+}
+
 /** Separates the suspects that something contradicts, and leaves out those that nothing ties to the finalizer. */
 function separate(question: OwnerQuestion): { tied: Suspect[]; excluded: Excluded[] } {
   const { context, held, domain } = question;
@@ -153,10 +173,16 @@ function separate(question: OwnerQuestion): { tied: Suspect[]; excluded: Exclude
     if (reason !== undefined) excluded.push({ suspect: { ...suspect, restriction }, reason });
     else if (!isCommon || isMoreThanAble(suspect)) tied.push(suspect);
   }
-  // A workload that is called a webhook stands back behind another one with its account.
-  const isWebhook = ({ actor }: Suspect): boolean => /\bwebhook\b/.test(actor?.name ?? '');
+  // A workload that is called a webhook stands back behind another one with its account: the owner, or one called so.
+  const isCalled = ({ actor }: Suspect, words: RegExp): boolean => words.test(actor?.name ?? '');
+  const isWebhook = (one: Suspect): boolean => isCalled(one, /\bwebhook\b/);
   const isServed = ({ account }: Suspect): boolean =>
-    tied.some((one) => !isWebhook(one) && isDecided(one) && isSameAccount(one.account, account));
+    tied.some(
+      (one) =>
+        !isWebhook(one) &&
+        (isDecided(one) || isCalled(one, /\b(?:controller|manager|operator)\b/)) &&
+        isSameAccount(one.account, account),
+    );
   return { tied: tied.filter((one) => !isWebhook(one) || !isServed(one)), excluded };
 }
 
@@ -180,8 +206,13 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     hasClue(suspect, 'log', 'part', 'lease') ||
     (isDecisive && actor.isGone) ||
     ((isDecisive || hasClue(suspect, 'status')) && rights.reachesGroup) ||
-    (hasClue(suspect, 'namesake') && rights.reachesGroup && !isBuiltIn(held.type.group)) ||
+    (hasClue(suspect, 'namesake') &&
+      rights.reachesGroup &&
+      !isBuiltIn(held.type.group) &&
+      (identifiesProgram(question.writer) ||
+        isNamedAfterType(held, actor.name.replaceAll('-', '')))) ||
     ((isDecisive || hasClue(suspect, 'namesake')) &&
+      !rights.worksElsewhere &&
       hadRights(context, actor.account, held.type)) ||
     departedGrant(context, actor.account, held.type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';
@@ -209,7 +240,8 @@ function leftOut(
 }
 
 /** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
-function decided({ held, program }: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
+function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
+  const { held, program } = question;
   const decisionsOf = ({ clues }: Suspect): number =>
     clues.filter(({ weight }) => weight === 'decides').length;
   // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone. Who has several
@@ -241,7 +273,9 @@ function decided({ held, program }: OwnerQuestion, tied: readonly Suspect[]): Su
   const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
   const isActive = ({ actor }: Suspect): boolean =>
     actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
+  const isPart = isNamedByImage(question, best);
   const isRival = (one: Suspect): boolean =>
+    (isPart && hasClue(one, 'marks')) ||
     (best.actor?.ready === 0 && isActive(one)) ||
     ((isDecided(one) || sharesOf(one).some((share) => sharesOf(best).includes(share))) &&
       settings(one) !== settings(best));
@@ -346,11 +380,16 @@ function othersAlive(
   const unbound = unboundRoles(context, held.type).map(
     (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
   );
-  // Many run a container with the name of the writer: those that may do nothing at all have lost their rights.
+  // Many run a container with the name of the writer, and may do nothing outside of their own namespace.
+  const isAlike = ({ actor }: Suspect): boolean =>
+    FRAMEWORKS.test(question.writer) ||
+    (actor !== undefined &&
+      isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', '')));
   const isSigned = (one: Suspect): boolean =>
     isDecided(one) ||
     hasClue(one, 'marks', 'status', 'installation') ||
-    (hasClue(one, 'namesake') && (one.rights.isBare || identifiesProgram(question.writer))) ||
+    (hasClue(one, 'namesake') &&
+      (identifiesProgram(question.writer) || (one.rights.isBare && isAlike(one)))) ||
     (one.rights.change !== undefined && !isBuiltIn(held.type.group));
   const ruledOut = excluded.flatMap(({ suspect, reason }) =>
     workloadExists(suspect) && isSigned(suspect)
