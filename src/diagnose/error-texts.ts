@@ -90,7 +90,7 @@ const NEXT_ERROR = new RegExp(
 );
 
 /** A webhook known only from the text of a condition. */
-export const UNNAMED_WEBHOOK = 'unnamed';
+const UNNAMED_WEBHOOK = 'unnamed';
 
 /** What is named before the text: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. */
 type Target = { resource?: string; group?: string; name?: string | undefined };

@@ -277,7 +277,7 @@ function isFor(grant: Grant, account: Account): boolean {
  * The users of the namespace controller, with `--use-service-account-credentials`, as in most clusters, and
  * without.
  */
-export const NAMESPACE_CONTROLLERS: readonly Account[] = [
+const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];

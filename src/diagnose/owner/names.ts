@@ -51,7 +51,7 @@ export function isKubernetesComponent(name: string): boolean {
  * Reports whether a field manager is named after a task: a default name ends before the first slash (apiserver,
  * managerOrUserAgent).
  */
-export function isTaskName(name: string): boolean {
+function isTaskName(name: string): boolean {
   return name.includes('/');
 }
 
@@ -160,7 +160,7 @@ function isEndOfName(own: string, name: string): boolean {
 }
 
 /** Reports whether a name has one word behind another one of at least three. */
-export function isCopyOf(own: string, name: string): boolean {
+function isCopyOf(own: string, name: string): boolean {
   return own.startsWith(`${name}-`) && /^[^-]+(?:-[^-]+){2,}-[^-]+$/.test(own);
 }
 

@@ -473,7 +473,7 @@ function complaints(context: Context, held: Held): Need[] {
 }
 
 /** What an error shows to be gone with this namespace; `isGrantable`: a permission, which can be granted from outside. */
-export interface Lost {
+interface Lost {
   text: string;
   isGrantable: boolean;
 }

@@ -59,7 +59,7 @@ export interface OwnerResults {
   isExpected: boolean;
 }
 
-export const NO_OWNER_EXPECTED: OwnerResults = {
+const NO_OWNER_EXPECTED: OwnerResults = {
   waitsFor: [],
   results: [],
   isRemovable: false,

@@ -8,7 +8,7 @@ import type { Held } from './held.ts';
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
 /** Kinds of GitOps tools. A kind creates objects of later kinds. */
-export const RECREATING_KINDS = [
+const RECREATING_KINDS = [
   ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
 ];
 

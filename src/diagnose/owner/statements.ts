@@ -12,7 +12,7 @@ import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './name
 // file alone decides whether a text is about the removal, whether it reports a failure, and whether it is newer than the deletion.
 
 /** A text about an object: of its status, of an Event, of its owner's log, or the answer to a dry run. */
-export interface Statement {
+interface Statement {
   object: ObjectFacts;
   by: 'status' | 'Event' | 'log' | 'trial';
   text: string;

@@ -86,7 +86,7 @@ const nodeIdentity = shape({
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
 
 /** Resources of a rule that include tokens of ServiceAccounts; `*` includes all subresources. */
-export const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
+const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
 /** Whose creation is kept: the token of an account, and the pods in which a clean-up may run. */
 const CREATED = new RegExp(`${TOKENS.source}|^(?:pods|jobs)$`);
 
