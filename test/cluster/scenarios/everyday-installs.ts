@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/base/json.ts';
+import { type JsonObject, stringsAt } from '../../../src/base/json.ts';
 import { customObject, podSpec, service } from '../objects.ts';
 import { FULL, type OperatorOptions, READ, rule } from './operator.ts';
 
@@ -36,6 +36,8 @@ export interface Install {
   isIdentified?: true;
   /** What it writes to the status about a failure. */
   complaint?: (message: string, at: string) => JsonObject;
+  /** Which objects it lets go without a word to what is outside of the cluster. */
+  letsGo?: (object: JsonObject) => boolean;
   /** What its maker installs beside it: innocent. */
   parts?: readonly OperatorOptions[];
 }
@@ -652,6 +654,10 @@ export const INSTALLS = {
     lease: 'crossplane-leader-election-provider-aws-s3',
     ...{ finalizer: 'finalizer.managedresource.crossplane.io', writer: 'provider' },
     complaint: condition('Synced', 'False', 'ReconcileError'),
+    letsGo: (bucket) => {
+      const policies = stringsAt(bucket, 'spec', 'managementPolicies');
+      return policies.length > 0 && !policies.includes('*') && !policies.includes('Delete');
+    },
     parts: [
       {
         ...{

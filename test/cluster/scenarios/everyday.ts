@@ -1,6 +1,6 @@
 import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
-import type { Ref } from '../client.ts';
+import type { KubeObject, Ref } from '../client.ts';
 import {
   accountSubject,
   customType,
@@ -65,6 +65,8 @@ interface State {
   /** What it says about its failure, and whether that is in its log alone. */
   says?: (scene: Scene) => string | Promise<string>;
   isInLog?: true;
+  /** What refuses is outside of the cluster: what need not be asked there can go. */
+  isOutside?: true;
   /** Of its text, what the report must contain. */
   quotes?: RegExp;
 }
@@ -195,6 +197,7 @@ const STATES = {
   refused: {
     title: 'is refused by what is outside of the cluster',
     code: 'owner-failing',
+    isOutside: true,
     says: () => DENIED,
     quotes: /403|AccessDenied/,
   },
@@ -202,6 +205,7 @@ const STATES = {
     title: 'is refused by what is outside of the cluster, and says so in its log alone',
     code: 'owner-failing',
     isInLog: true,
+    isOutside: true,
     says: () => DENIED,
     quotes: /403|AccessDenied/,
   },
@@ -357,6 +361,9 @@ async function setUp(scene: Scene, state: State): Promise<void> {
   await lead(scene, state);
   if (state.process !== undefined) {
     await startOperatorProcess(world, operator, { hangs: state.process === 'hangs', tells: false });
+  } else if (state.isOutside && told.letsGo) {
+    const cleanUp = (object: KubeObject) => (told.letsGo?.(object) ? undefined : DENIED);
+    await startOperatorProcess(world, operator, { cleanUp, tells: false });
   }
   await state.afterwards?.(scene);
 }
