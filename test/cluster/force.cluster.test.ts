@@ -19,21 +19,12 @@ import {
   type Forced,
   type ForceOptions,
   force,
-  GATE_NAMESPACE,
   manifest,
   prepareIdentities,
   storedIn,
   userOf,
 } from './force-world.ts';
-import {
-  apiService,
-  apiServiceRef,
-  configMap,
-  customType,
-  deployment,
-  pod,
-  RBAC,
-} from './objects.ts';
+import { configMap, customType, deployment, pod, RBAC } from './objects.ts';
 import { waitUntil } from './wait-until.ts';
 import { namespaceRef, World } from './world.ts';
 
@@ -134,26 +125,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   }
 
   describe.concurrent('objects', () => {
-    test('500 objects are freed by 500 patches and no other writes; the namespace is deleted', async () => {
-      const names = Array.from({ length: 500 }, (_, index) => `held-${index}`);
-      const made = await held(names);
-      const { record, outcome } = await run('objects', made);
-      expect(outcome).toBe('forced');
-      expect(record.actions).toEqual([
-        {
-          target: expect.stringMatching(/^500 objects of configmaps/),
-          finalizer: HOLD,
-          result: 'removed',
-        },
-      ]);
-      expect(record.orphans).toEqual([]);
-      const written = await writes('objects', made);
-      expect(written.toSorted()).toEqual(
-        names.map((name) => `patch configmaps/${name}`).toSorted(),
-      );
-      expect(await storedIn(thePlane(), made.namespace)).toEqual([]);
-    });
-
     test('mode plan says what mode objects does, and writes nothing', {
       tags: 'core',
     }, async () => {
@@ -187,30 +158,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(stringsAt(await made.client.get(ref), 'metadata', 'finalizers')).toEqual([KEEP]);
       expect(await writes('objects', made)).toEqual(['patch configmaps/a', 'patch configmaps/a']);
       await made.end();
-    });
-
-    test('objects queued behind a pod are not changed until they terminate, then freed', {
-      tags: 'core',
-    }, async () => {
-      const made = world();
-      await made.createNamespace();
-      const { namespace } = made;
-      await made.client.create(pod(namespace, 'first', { metadata: { finalizers: [HOLD] } }));
-      await made.client.create(configMap(namespace, 'queued', { finalizers: [HOLD] }));
-      await made.deleteNamespace();
-      await made.terminating(podRef(namespace, 'first'));
-      if (await made.deletesPodsFirst()) {
-        const planned = await run('objects', made, { 'force-finalize': 'plan' });
-        expect(planned.record.actions).toContainEqual(
-          expect.objectContaining({ target: 'configmaps/queued', result: 'would be done' }),
-        );
-      }
-      const { outcome } = await run('objects', made);
-      expect(outcome).toBe('forced');
-      expect(await writes('objects', made)).toEqual([
-        'patch pods/first',
-        'patch configmaps/queued',
-      ]);
     });
   });
 
@@ -268,17 +215,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect(record.actions[0]?.result).toMatch(/deleted with grace period 0; may be left behind/);
       expect(await writes('objects', made)).toEqual(['delete pods/lost']);
     });
-
-    test.each<[string, [string, number]]>([
-      ['not ready', ['False', 3_600_000]],
-      ['Unknown since a moment', ['Unknown', 240_000]],
-    ])('of a node that is %s stay', async (_, ready) => {
-      const made = await lost('flaky', ready);
-      const { refusals } = await run('objects', made, pods);
-      expect(refusals).toMatch(/pods\/lost: overdue, but node flaky/);
-      expect(await writes('objects', made)).toEqual([]);
-      await made.end();
-    });
   });
 
   test.concurrent('a terminal run that is killed has announced every write that it made', async () => {
@@ -308,34 +244,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   });
 
   describe.concurrent('attempts to make it harm something', { tags: 'core' }, () => {
-    test.each<[string, Partial<Record<InputName, string>>]>([
-      ['a name that the patterns do not cover', { 'force-namespaces': 'staging-*' }],
-      ['a pattern that covers everything', { 'force-namespaces': '*' }],
-      ['a label that it does not carry', { 'force-label': 'ephemeral=true' }],
-      ['a finalizer that only a pattern allows', { 'force-finalizers': '*,example.com/*' }],
-    ])('%s: nothing is written', async (_, inputs) => {
-      const made = await held(['a']);
-      const given = { 'force-finalize': 'namespace', ...inputs };
-      const { record, outcome } = await run('namespace', made, given);
-      expect(outcome).toBe('stuck');
-      expect(record.refused.length).toBeGreaterThan(0);
-      expect(await writes('namespace', made)).toEqual([]);
-      await made.end();
-    });
-
-    test.each(['default', 'kube-system', 'kube-node-lease', GATE_NAMESPACE])(
-      'Active %s: nothing is written, with every permission given',
-      async (namespace) => {
-        const inputs = { ...EVERYTHING, 'force-namespaces': `${namespace},*` };
-        const { results } = await force(await as('namespace'), [namespace], inputs);
-        expect(results[0]).toMatchObject({ outcome: 'not-terminating', forced: null });
-        const written = await mutationsBy(thePlane().auditLog, userOf('namespace'), (place, name) =>
-          [place, name].includes(namespace),
-        );
-        expect(written).toEqual([]);
-      },
-    );
-
     test.each(['kube-preview', 'openshift-preview'])(
       'protected %s, held and Terminating: nothing is written, with every permission given',
       async (namespace) => {
@@ -451,21 +359,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       await made.end();
     });
 
-    test('the reader sees all that a diagnosis asks for', async () => {
-      const made = world();
-      const group = made.domain('ledger.example.com');
-      await made.createNamespace();
-      await made.createType(customType({ group, kind: 'Widget' }));
-      const { namespace } = made;
-      const metadata = { namespace, name: 'db', finalizers: [`${group}/cleanup`] };
-      await made.client.create({ apiVersion: `${group}/v1`, kind: 'Widget', metadata });
-      await made.deleteNamespace();
-      await made.settled();
-      const { unread } = await run('reader', made, { 'force-finalize': 'plan' });
-      expect(unread.filter((what) => !made.concernsOthers(what))).toEqual([]);
-      await made.end();
-    });
-
     test('the reader can plan and can write nothing', { tags: 'core' }, async () => {
       const made = await held(['a']);
       const planned = await run('reader', made, { 'force-finalize': 'plan' });
@@ -508,28 +401,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
         expect.stringContaining(KEEP),
       );
       await made.end();
-    });
-
-    test('allowed metadata and spec entries are removed one by one, and then the namespace is deleted', {
-      tags: 'core',
-    }, async () => {
-      const made = world();
-      await made.createNamespace(undefined, { finalizers: [HOLD, KEEP] });
-      await addSpecFinalizer(made, 'example.com/third');
-      await made.deleteNamespace();
-      await made.settled();
-      const { outcome, record } = await run('namespace', made, {
-        'force-finalize': 'namespace',
-        'force-finalizers': `${HOLD},${KEEP},example.com/third`,
-      });
-      expect(record.refused).toEqual([]);
-      expect(outcome).toBe('forced');
-      const { namespace } = made;
-      expect(await writes('namespace', made)).toEqual([
-        `patch namespaces/${namespace}`,
-        `patch namespaces/${namespace}`,
-        `update namespaces/finalize/${namespace}`,
-      ]);
     });
 
     test('content that remains: refused; accepted: forced, and the orphans are all that etcd has', {
@@ -586,26 +457,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       expect((await client.call('PATCH', path, patch, merge)).status).toBe(404);
       await made.createNamespace(namespace);
       expect((await client.call('PATCH', path, patch, merge)).status).toBe(200);
-      await made.end();
-    });
-
-    test('orphans are content of a new namespace that takes the name at once', async () => {
-      const made = await held(['a'], [KEEP]);
-      const { outcome, record } = await run(
-        'namespace',
-        made,
-        { 'force-finalize': 'namespace', 'force-orphans': 'accept' },
-        {
-          afterWrite: async () => {
-            await made.gone(made.namespaceRef);
-            await made.createNamespace();
-            await made.client.create(configMap(made.namespace, 'new'));
-          },
-        },
-      );
-      expect(outcome).toBe('forced');
-      expect(record.orphans.map(({ name }) => name)).toEqual(['a']);
-      expect(record.actions.at(-1)?.result).toMatch(/objects left behind: 1; .*new namespace/);
       await made.end();
     });
   });
@@ -681,36 +532,6 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       ).toContain('already being deleted');
       await made.end();
       await unlabelled.end();
-    });
-  });
-
-  describe.concurrent('a dead API group', { tags: 'core' }, () => {
-    test('no namespace with unread content is finalized, unless that is accepted', async () => {
-      const made = world();
-      await made.createNamespace(undefined, { finalizers: [HOLD] });
-      const dead = { namespace: 'monitoring', name: 'gone' };
-      await thePlane().admin.create(apiService('metrics.example.com', 'v1beta1', dead));
-      await made.deleteNamespace();
-      await made.settled({
-        NamespaceDeletionDiscoveryFailure: ['True', /metrics\.example\.com/],
-      });
-      const refused = await run('namespace', made, { 'force-finalize': 'namespace' });
-      expect(refused.refusals).toContain('metrics.example.com/v1beta1');
-      expect(await writes('namespace', made)).toEqual([]);
-
-      const accepted = await run('namespace', made, {
-        'force-finalize': 'namespace',
-        'force-orphans': 'accept',
-      });
-      expect(accepted.outcome).toBe('forced');
-      const { namespace } = made;
-      expect(await writes('namespace', made)).toEqual([
-        `patch namespaces/${namespace}`,
-        `update namespaces/finalize/${namespace}`,
-      ]);
-      expect(accepted.unread).toContain('metrics.example.com/v1beta1');
-      expect(accepted.record.orphans).toHaveLength((await storedIn(thePlane(), namespace)).length);
-      await thePlane().admin.delete(apiServiceRef('metrics.example.com', 'v1beta1'));
     });
   });
 

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
@@ -28,8 +27,6 @@ export interface Ran {
   log: string;
   text: string;
   writes: Write[];
-  /** Requests for PersistentVolumes; other tests on this cluster make types that all have to be read. */
-  volumeRequests: number;
 }
 
 /** What happens to a run of the gate on its way. */
@@ -97,15 +94,6 @@ export async function gate(
       writes: writes.filter(
         ({ namespace, name }) => namespace === world.namespace || name === world.namespace,
       ),
-      volumeRequests: (await readFile(auditLog))
-        .subarray(from)
-        .toString('utf8')
-        .split('\n')
-        .filter(
-          (text) =>
-            text.includes(`gate-of-${world.namespace}"`) &&
-            text.includes('/api/v1/persistentvolumes'),
-        ).length,
     };
   } finally {
     await api.close();

@@ -77,29 +77,6 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       expect(why(forgotten)).toContain('it should be deleted automatically, and is still there');
     });
   });
-
-  test('costs one page more for 500 volumes of others, and an identity that may read none of it is told so', async () => {
-    await within('crowd', async (world) => {
-      const alone = await gate(world, { forecast: 'true' });
-      const names = Array.from({ length: 600 }, (_, index) => `${world.namespace}-pv-${index}`);
-      for (let at = 0; at < names.length; at += 50) {
-        await Promise.all(
-          names
-            .slice(at, at + 50)
-            .map((name) => world.create(volumeOf(name, { namespace: 'others', name }, 'Retain'))),
-        );
-      }
-      const crowded = await gate(world, { forecast: 'true' });
-      expect(crowded.result.leftBehind).toEqual([]);
-      expect(alone.volumeRequests).toBeGreaterThan(0);
-      // One page more for every 500.
-      expect(crowded.volumeRequests - alone.volumeRequests).toBeLessThanOrEqual(2);
-      const blind = await gate(world, { forecast: 'true' }, { identity: 'teardown-waiter' });
-      const unread = blind.result.leftBehindUnread?.map(({ what }) => what);
-      expect(unread).toEqual(['objects outside of the namespace that point into it']);
-      expect(blind.text).toContain('Not inspected');
-    });
-  });
 });
 
 function within(name: string, work: (world: World) => Promise<void>): Promise<void> {

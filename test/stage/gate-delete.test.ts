@@ -41,12 +41,6 @@ describe('delete', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('does not request the deletion of a namespace that does not exist', async () => {
-    const { cluster, run } = stage();
-    expect((await run(DELETE)).outcome).toBe('not-found');
-    expect(cluster.mutations).toEqual([]);
-  });
-
   test('an accepted DELETE alone does not prove that the namespace is deleted', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
@@ -222,18 +216,6 @@ describe('delete', () => {
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toHaveLength(1);
-  });
-
-  test('after which the namespace cannot be read is waited for', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.beforeWrite = () => {
-      cluster.answers.set(`GET ${PATH}`, readFailed(BROKEN));
-      cluster.answers.set(`DELETE ${PATH}`, readFailed(REFUSED));
-    };
-    const result = await runOne({ ...DELETE, timeout: '60s' });
-    expect(result.outcome).toBe('inconclusive');
-    expect(clock.elapsed).toBeGreaterThanOrEqual(60_000);
   });
 
   test('of several namespaces: each is requested once and waited for', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
+import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -37,34 +37,22 @@ describe('deleted', () => {
     expect(cluster.requests.slice(0, -readLater.length).join()).not.toMatch(/persistentvolumes/);
   });
 
-  test.each<{ mode: WatchMode; withinMs: number }>([
-    { mode: 'silent', withinMs: 30_000 },
-    { mode: 'mute', withinMs: 5_000 },
-    { mode: 'forbidden', withinMs: 5_000 },
-    { mode: 'ends', withinMs: 5_000 },
-  ])('is noticed by polling when the watch is $mode', async ({ mode, withinMs }) => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.watchMode = mode;
-    clock.at(100_000, () => cluster.remove(DEMO));
-    const { outcome, elapsedMs } = await runOne();
-    expect(outcome).toBe('deleted');
-    expect(elapsedMs).toBeGreaterThanOrEqual(100_000);
-    expect(elapsedMs).toBeLessThanOrEqual(100_000 + withinMs);
-  });
-
-  test.each<{ mode: WatchMode; most: number }>([
-    { mode: 'fed', most: 25 },
-    { mode: 'silent', most: 25 },
-    { mode: 'mute', most: 75 },
-    { mode: 'forbidden', most: 100 },
-    { mode: 'ends', most: 120 },
+  test.each<{ mode: WatchMode; withinMs: number; most: number }>([
+    { mode: 'fed', withinMs: 0, most: 25 },
+    { mode: 'silent', withinMs: 30_000, most: 25 },
+    { mode: 'mute', withinMs: 5_000, most: 75 },
+    { mode: 'forbidden', withinMs: 5_000, most: 100 },
+    { mode: 'ends', withinMs: 5_000, most: 120 },
   ])(
-    'a wait of 5 minutes with a watch that is $mode costs at most $most requests',
-    async ({ mode, most }) => {
+    'is noticed within $withinMs ms, and costs at most $most requests in 5 minutes, with a watch that is $mode',
+    async ({ mode, withinMs, most }) => {
       const { clock, cluster, runOne } = stage(DEMO);
       cluster.watchMode = mode;
       clock.at(5 * MINUTES - 31_000, () => cluster.remove(DEMO));
-      expect((await runOne()).outcome).toBe('deleted');
+      const { outcome, elapsedMs } = await runOne();
+      expect(outcome).toBe('deleted');
+      expect(elapsedMs).toBeGreaterThanOrEqual(5 * MINUTES - 31_000);
+      expect(elapsedMs).toBeLessThanOrEqual(5 * MINUTES - 31_000 + withinMs);
       const waiting = cluster.requests.filter((line) => line === GET || line.startsWith('WATCH'));
       expect(waiting.length).toBeLessThanOrEqual(most);
     },
@@ -79,19 +67,6 @@ describe('deleted', () => {
     });
     // And a second time, since no watch has said it.
     expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 51_000 });
-  });
-
-  test('is noticed by polling when a watch ends and may not be opened again', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.watchMode = 'silent';
-    clock.at(50_000, () => {
-      cluster.watchMode = 'forbidden';
-      cluster.closeWatches();
-    });
-    clock.at(70_000, () => cluster.remove(DEMO));
-    const { outcome, elapsedMs } = await runOne();
-    expect(outcome).toBe('deleted');
-    expect(elapsedMs).toBeLessThanOrEqual(75_000);
   });
 
   test('is reported by a watch of each namespace if all of them may not be watched', async () => {
@@ -133,18 +108,6 @@ describe('deleted', () => {
     expect(namespaces[0]?.elapsedMs).toBeLessThanOrEqual(62_000);
   });
 
-  test('is not reported for a DELETED event that a GET does not confirm', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    clock.at(10_000, () =>
-      cluster.feed({
-        type: 'DELETED',
-        object: { metadata: { name: DEMO, uid: `uid-of-${DEMO}` } },
-      }),
-    );
-    const { outcome } = await runOne({ timeout: '60s' });
-    expect(outcome).toBe('stuck');
-  });
-
   test('is reported after a DELETED event as soon as the GET answers again', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.answers.set(GET, () =>
@@ -156,15 +119,11 @@ describe('deleted', () => {
     expect(elapsedMs).toBeGreaterThanOrEqual(23_000);
   });
 
-  test.each([
-    { failure: REFUSED, what: 'the network is down' },
-    { failure: BROKEN, what: 'the API server is broken' },
-    { failure: FORBIDDEN, what: 'the right is gone' },
-  ])('is reported after a minute in which $what', async ({ failure }) => {
+  test('is reported after a minute without an answer, which is no end', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
     cluster.answers.set(GET, () =>
-      clock.elapsed > 30_000 && clock.elapsed < 90_000 ? readFailed(failure) : undefined,
+      clock.elapsed > 30_000 && clock.elapsed < 90_000 ? readFailed(BROKEN) : undefined,
     );
     clock.at(120_000, () => cluster.remove(DEMO));
     const result = await runOne();
@@ -186,30 +145,13 @@ test('one refusal (401) of the last read does not mean that the credentials ende
 });
 
 describe('recreated', () => {
-  test.each<{ mode: WatchMode }>([{ mode: 'fed' }, { mode: 'silent' }, { mode: 'forbidden' }])(
-    'is reported if the UID differs, with a watch that is $mode',
-    async ({ mode }) => {
-      const { clock, cluster, runOne } = stage(DEMO);
-      cluster.watchMode = mode;
-      clock.at(40_000, () => cluster.namespace(DEMO, { uid: 'another', active: true }));
-      const result = await runOne();
-      expect(result).toMatchObject({
-        outcome: 'recreated',
-        verdict: 'warn',
-        uid: `uid-of-${DEMO}`,
-      });
-      expect(events(result).at(-1)).toContain('another');
-      expect(cluster.mutations).toEqual([]);
-    },
-  );
-
-  test('is not reported for an answer without a UID', async () => {
-    const { cluster, runOne } = stage(DEMO);
-    cluster.watchMode = 'forbidden';
-    cluster.answers.set(GET, (count) =>
-      count === 0 ? undefined : readOk({ kind: 'Namespace', metadata: { name: DEMO } }),
-    );
-    expect((await runOne({ timeout: '60s' })).outcome).toBe('inconclusive');
+  test('is reported if the UID differs', async () => {
+    const { clock, cluster, runOne } = stage(DEMO);
+    clock.at(40_000, () => cluster.namespace(DEMO, { uid: 'another', active: true }));
+    const result = await runOne();
+    expect(result).toMatchObject({ outcome: 'recreated', verdict: 'warn', uid: `uid-of-${DEMO}` });
+    expect(events(result).at(-1)).toContain('another');
+    expect(cluster.mutations).toEqual([]);
   });
 });
 
@@ -382,43 +324,6 @@ describe('at the timeout', () => {
 });
 
 describe('a namespace that cannot be read is never reported as deleted', () => {
-  test('403 in the middle of the wait: inconclusive, with the namespace as not inspected', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    for (const start of ['GET /api', 'LIST', 'WATCH']) {
-      cluster.answers.set(start, () =>
-        clock.elapsed > 20_000 ? readFailed(FORBIDDEN) : undefined,
-      );
-    }
-    const result = await runOne({ timeout: '90s' });
-    expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
-    expect(result.diagnosis?.notInspected.map(({ what }) => what)).toContain(`namespace ${DEMO}`);
-    expect(events(result).join('\n')).toContain('which does not mean that it was deleted');
-  });
-
-  test.each([
-    { failure: REFUSED },
-    { failure: BROKEN },
-    { failure: FORBIDDEN },
-    {
-      failure: {
-        kind: 'unreadable' as const,
-        status: 404,
-        message: 'a gateway: cluster not found',
-      },
-    },
-    { failure: { kind: 'timeout' as const, message: 'no answer within 15 s' } },
-    { failure: { kind: 'throttled' as const, status: 429, message: '429' } },
-  ])('$failure.kind for the rest of the wait is never deleted', async ({ failure }) => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
-    for (const start of ['GET', 'LIST', 'WATCH', 'DISCOVER']) {
-      cluster.answers.set(start, () => (clock.elapsed > 20_000 ? readFailed(failure) : undefined));
-    }
-    const result = await runOne({ timeout: '2m' });
-    expect(result.outcome).toBe('inconclusive');
-    expect(result.elapsedMs).toBeLessThanOrEqual(3 * MINUTES);
-  });
-
   test.each<[string, ReadFailure, number, string[], string]>([
     ['401 before the first look', UNAUTHORIZED, 20_000, [], ''],
     ['401 after it', UNAUTHORIZED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
@@ -511,13 +416,6 @@ describe('cancelled', () => {
     const result = await run({ namespace: `${DEMO},preview-8` });
     expect(result.namespaces.map(({ outcome }) => outcome)).toEqual(['cancelled', 'deleted']);
     expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
-  });
-
-  test('leaves no timer behind', async () => {
-    const { clock, cancel, run } = stage(DEMO);
-    clock.at(20_000, () => cancel.abort());
-    await run();
-    expect(clock.sleepers).toBe(0);
   });
 });
 

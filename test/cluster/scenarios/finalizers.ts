@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ref } from '../client.ts';
 import { configMap, customObject, customType, typeRef } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import type { World } from '../world.ts';
 import {
   configMapRef,
   FINALIZERS,
@@ -84,11 +82,6 @@ const s43: Scenario = {
     ],
   }),
 };
-
-/** What is left when an add-on was uninstalled before its objects were. */
-export const KIALI_FINALIZER = 'kiali.io/finalizer';
-export const kialiRef = (world: World): Ref =>
-  ref('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali');
 
 export const seed1c: Scenario = {
   id: 'SEED-1c',

@@ -11,7 +11,6 @@ import { denials } from './denials.ts';
 import { everyday } from './everyday.ts';
 import { extensionApis } from './extension-apis.ts';
 import { finalizers } from './finalizers.ts';
-import { forced } from './force.ts';
 import { jobPods } from './job-pods.ts';
 import { knownProducts } from './known-needs.ts';
 import { kubelet } from './kubelet.ts';
@@ -82,6 +81,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...denials,
   ...omnibus,
   ...access,
-  ...forced,
   ...kubelet,
 ];
