@@ -47,13 +47,7 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProgramName } from './owner/names.ts';
-import {
-  findNamedObject,
-  namedByOwner,
-  objectsNamedBy,
-  parametersFor,
-  wantedInputs,
-} from './owner/needs.ts';
+import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
@@ -335,7 +329,7 @@ function detailsOf({ now }: Context, { type, objects }: Held): Wanted['details']
 function needsOf(context: Context, held: Held): Wanted['partners'] {
   const named = namedByOwner(context, held);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  return [...named, ...objectsNamedBy(context, between), ...parametersFor(context, held)];
+  return [...named, ...objectsNamedBy(context, between)];
 }
 
 /** Returns a removal to try as a dry run. */

@@ -1,7 +1,7 @@
 import { lowerFirst } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { accountText, actorsOf, actorText, isAlive } from '../actors.ts';
+import { accountText, actorsOf, actorText, isAlive, isEndingNamespace } from '../actors.ts';
 import { scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
@@ -30,17 +30,19 @@ import {
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { pausedBy } from './pauses.ts';
+import { reachesOut } from './reach.ts';
 import {
   installRemedy,
   knownRemedies,
   orderRemedies,
+  removalAsFirstStep,
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
 import { restrictionText } from './restrictions.ts';
-import { lateWarnings, statusEvidence, statusTexts } from './statements.ts';
+import { refusalsFor, statusEvidence, statusTexts } from './statements.ts';
 import { stateText } from './states.ts';
-import { type Excluded, type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
+import { type Ownership, RUNS_OUTSIDE_TEXT, unreadSources } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
 
@@ -68,43 +70,32 @@ export function missingOwner(
   const isHere = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
   const isLost = isHere || isForecast;
-  const { definitions, namespaces } = context.now.cluster;
-  const definition = itemsIn(definitions).find(({ name }) => name === typeName(held.type));
-  const home = itemsIn(namespaces).find(({ name }) => name === place);
-  const isEnding = isHere || home?.deletionTimestamp !== undefined;
-  const left = isEnding ? 'is in a terminating namespace' : 'no workload uses any more';
-  const product = known && (productName(known) ?? known.owner);
-  const why =
-    account !== undefined
-      ? `it most likely ran as ${accountText(account)}, which ${left}`
-      : program !== ''
-        ? `"${program}" set it, and nothing of that name runs here`
-        : known === undefined
-          ? 'nobody may change objects of its type but general tools and people'
-          : `it belongs to ${product}`;
-  const nobody =
-    account !== undefined && isHere
-      ? `its controller most likely ran in this namespace, as ServiceAccount ${account.name}, and was deleted with it`
-      : `no controller that removes it was found: ${why}`;
+  const isEnding = isHere || isEndingNamespace(context, place);
+  const who = account && (isHere ? account.name : accountText(account));
+  const nobody = who
+    ? isHere
+      ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
+      : `no controller that removes it was found: it most likely ran as ${who}, which ${isEnding ? 'is in a terminating namespace' : 'no workload uses any more'}`
+    : `no controller that removes it was found: ${
+        program !== ''
+          ? `"${program}" set it, and nothing of that name runs here`
+          : known === undefined
+            ? 'nobody may change objects of its type but general tools and people'
+            : `it belongs to ${productName(known) ?? known.owner}`
+      }`;
+  const isReaching = !isForecast && reachesOut(context, held);
   const binding =
-    account && owner?.rights.change === undefined
-      ? departedGrant(context, account, held.type)
-      : undefined;
-  const grant =
-    binding === undefined
-      ? ''
-      : `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`;
+    account && owner?.rights.change === undefined && departedGrant(context, account, held.type);
+  const grant = binding
+    ? `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`
+    : '';
   const again = `${isEnding ? ' in another namespace' : ''}${grant}`;
-  const fate = isLost ? fateText(context, place) : 'was deleted';
   const common: Omit<RuleResult, 'subject' | 'message'> = {
     code: 'owner-missing',
     finalizer,
     certainty,
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
-      ...(home?.deletionTimestamp === undefined || isHere
-        ? []
-        : [`namespace ${home.name} has been terminating since ${home.deletionTimestamp}`]),
       ...writerText(context, held),
       ...purposeOf(held),
       ...(isForecast ? [] : [SEARCHED]),
@@ -114,33 +105,34 @@ export function missingOwner(
     ],
     scope: isLost ? 'namespace' : 'cluster',
     remedies: [
+      ...(isReaching ? removalAsFirstStep(removal) : []),
       ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
       ...(isForecast
         ? []
         : [
-            installRemedy(held, gone && actorText(gone), again),
+            installRemedy(context, held, gone && actorText(gone), again),
             ...pauseRemedies(context, held),
             ...knownRemedies(held, true),
-            ...removal,
+            ...(isReaching ? [] : removal),
           ]),
     ],
     waitsForNamespace: isHere,
   };
   if (gone !== undefined) {
     // What is likely about a workload that was deleted is that it was the controller.
+    const fate = isLost ? fateText(context, place) : 'was deleted';
     const message = certainty === 'proven' ? fate : `most likely was its controller, and ${fate}`;
     return { ...common, subject: subjectOf(gone), message };
   }
+  const definition = itemsIn(context.now.cluster.definitions).find(
+    ({ name }) => name === typeName(held.type),
+  );
+  const has = definition ? 'defines objects with' : 'has';
   return {
     ...common,
     subject: definition ? definitionSubject(definition.name) : held.subject,
-    cause:
-      (account && (isHere ? account.name : accountText(account))) ??
-      known?.owner ??
-      (program || `${finalizer} of ${held.type.group}`),
-    message: definition
-      ? `defines objects with finalizer ${finalizer}; ${nobody}`
-      : `has finalizer ${finalizer}; ${nobody}`,
+    cause: who ?? known?.owner ?? (program || `${finalizer} of ${held.type.group}`),
+    message: `${has} finalizer ${finalizer}; ${nobody}`,
     continuation: nobody,
   };
 }
@@ -156,52 +148,46 @@ export function unknownOwner(
   const { owner, excluded, others, unread } = ownership;
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const restricted = excluded
-    .filter(
-      ({ suspect }) => workloadExists(suspect) && (suspect.restriction || isMoreThanAble(suspect)),
-    )
+    .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
   const known = knownFinalizer(held);
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
-  const [said] = statusTexts(context, held);
-  const warnings = lateWarnings(context, held);
-  const [warned] = said === undefined ? warnings : [];
   const listed = [
-    ...[...suspects, ...(owner === undefined ? [] : [owner])].map((one) => withState(context, one)),
-    ...restricted.map(({ suspect }) =>
-      suspect.restriction
-        ? `${suspectText(suspect)} (not for this object)`
-        : `${suspectText(suspect)} (may not change it)`,
+    ...[...suspects, ...(owner ? [owner] : [])].map((one) => withState(context, one)),
+    ...restricted.map(
+      (one) =>
+        `${suspectText(one)} (${one.restriction ? 'not for this object' : 'may not change it'})`,
     ),
   ];
-  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
+  const unreadTexts = unread.length === 0 ? [] : [unreadText(unread)];
+  const nobody =
+    unreadTexts[0] ??
+    (isSetByHand(held)
+      ? `a person set it, with "${writerOf(held)?.manager}"`
+      : known === undefined
+        ? (others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
+          'no clue points to a controller')
+        : `it belongs to ${productName(known) ?? known.owner}`);
   const reason =
     listed.length > 1
       ? `its controller is one of: ${listOf(listed)}`
-      : listed.length === 1
-        ? `its controller is not known; it could be ${listed[0]}`
-        : `its controller is not known: ${
-            unread.length > 0
-              ? unreadText(unread)
-              : isSetByHand(held)
-                ? `a person set it, with "${writerOf(held)?.manager}"`
-                : known === undefined
-                  ? (outside ?? 'no clue points to a controller')
-                  : `it belongs to ${productName(known) ?? known.owner}`
-          }`;
-  const quote = said ? shortQuote(said.text) : warned && shortQuote(warned.text);
-  const source = said ? `${said.object.kind} ${said.object.name}` : warned?.source;
+      : `its controller is not known${listed[0] ? `; it could be ${listed[0]}` : `: ${nobody}`}`;
+  const [status] = statusTexts(context, held);
+  const [refusal] = refusalsFor(context, held);
+  const source = status ? `${status.object.kind} ${status.object.name}` : refusal?.source;
+  const said = status?.text ?? refusal?.error.text;
+  const quote = said && shortQuote(said);
   const told = quote === undefined ? reason : `${reason}; ${source} says: ${quote}`;
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
-  const find = isAway ? installRemedy(held, undefined, '') : { text: searchText(held, suspects) };
+  const find = isAway
+    ? installRemedy(context, held, undefined, '')
+    : { text: searchText(held, suspects) };
   // Facts that the object itself shows do not depend on its owner.
   const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
     ...pauseRemedies(context, held),
     ...restrictions,
-    ...(said === undefined
-      ? []
-      : [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]),
-    ...(warned === undefined ? [] : [sayingRemedy(warned.source, warned.text)]),
+    ...(said ? [sayingRemedy(`${status ? 'the status of ' : ''}${source}`, said)] : []),
   ];
   // The log of a controller that was ruled out does not name the object, and that of one outside cannot be read here.
   const isFound = restrictions.length > 0 && suspects.length === 0;
@@ -210,14 +196,13 @@ export function unknownOwner(
     code: 'owner-unknown',
     subject,
     finalizer,
-    cause:
-      suspects.length > 0 ? undefined : (known?.owner ?? (specificFieldManager(held) || undefined)),
+    cause: suspects[0] ? undefined : known?.owner || specificFieldManager(held) || undefined,
     message: `has finalizer ${finalizer}, and ${told}`,
     continuation: told,
     quote,
     evidence: [
       ...writerText(context, held),
-      ...(unread.length === 0 ? [] : [unreadText(unread)]),
+      ...unreadTexts,
       ...suspects.map(
         (one) => `suspect ${withState(context, one)}: ${evidenceFor(one).join('; ')}`,
       ),
@@ -225,13 +210,12 @@ export function unknownOwner(
       ...logEvidence(context, lines),
       ...others,
       ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
-      ...(paused === undefined
-        ? []
-        : [
-            `${paused.object.kind} ${paused.object.name} has ${paused.by}, so its controller may ignore it`,
-          ]),
+      ...(paused
+        ? [
+            `${paused.object.kind} ${paused.object.name} has ${paused.by}: its controller may ignore it`,
+          ]
+        : []),
       ...statusEvidence(context, held),
-      ...warnings.map(({ source, at, words }) => `${source} at ${at}, ${words}`),
     ],
     scope: 'namespace',
     certainty: 'unknown',
@@ -290,14 +274,8 @@ function searchText(held: Held, suspects: readonly Suspect[]): string {
 }
 
 /** Returns how a controller to which clues point handles the object again, if its arguments leave it or its namespace out. */
-function restrictionRemedies(
-  context: Context,
-  held: Held,
-  excluded: readonly Excluded[],
-): Remedy[] {
-  const meant = excluded.flatMap(({ suspect }) =>
-    suspect.restriction && isMoreThanAble(suspect) ? [suspect] : [],
-  );
+function restrictionRemedies(context: Context, held: Held, excluded: readonly Suspect[]): Remedy[] {
+  const meant = excluded.filter((one) => one.restriction && isMoreThanAble(one));
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
   const selectors = meant.flatMap(({ actor }) => actor?.selectors ?? []);
@@ -347,12 +325,12 @@ export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
 }
 
 /** Returns the exclusions with what points to the suspects. */
-export function exclusionEvidence(excluded: readonly Excluded[]): string[] {
+export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)
     .map(
-      ({ suspect, reason }) =>
-        `ruled out ${suspectText(suspect)}: ${reason}. What points to it: ${suspect.clues[0]?.text}`,
+      (one) =>
+        `ruled out ${suspectText(one)}: ${one.against}. What points to it: ${one.clues[0]?.text}`,
     );
 }
 

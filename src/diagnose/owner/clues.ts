@@ -7,11 +7,14 @@ import {
 } from '../../model/catalogue.ts';
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
-import { type Context, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
+import { type Context, groupOf, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
+  hadRights,
+  isRbacRead,
+  isSameAccount,
   NO_RIGHTS,
   type Rights,
   rightsOf,
@@ -25,6 +28,7 @@ import {
   identifiesController,
   isControllerOfType,
   isKnownWorkload,
+  isNamedAfterType,
   isOfNoDomain,
   isSetByHand,
   knownFinalizer,
@@ -40,12 +44,14 @@ import {
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
+  identifiesProgram,
   isExactProduct,
   isFrameworkName,
   isGeneralTool,
   isSameName,
   workloadsOfProgram,
 } from './names.ts';
+import { restrictionOf } from './restrictions.ts';
 
 // Who may own a finalizer: the candidates, and the clues that point to them.
 
@@ -56,7 +62,9 @@ export interface Suspect {
   program?: string;
   rights: Rights;
   clues: Clue[];
-  /** Why its arguments leave the object out. */
+  /** Why it is not the owner, in the sentence that the report shows. */
+  against?: string | undefined;
+  /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
 }
 
@@ -193,18 +201,79 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   };
 }
 
-/** Returns all candidates to which a clue points, with their clues, best first. */
+/** Returns all candidates that something ties to the finalizer, with their clues and what contradicts them, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
+  const { context, held, domain, candidates } = question;
   const rows = CLUES.map(({ finds, ...clue }) => ({ clue, find: finds(question) }));
-  const found = question.candidates.flatMap((candidate) => {
+  const found = candidates.flatMap((candidate) => {
     const clues = rows.flatMap(({ clue, find }): Clue[] => {
       const detail = find(candidate);
       if (detail === undefined) return [];
       return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
     });
-    return clues.length === 0 ? [] : [{ ...candidate, clues }];
+    const suspect = { ...candidate, clues };
+    const restriction = candidate.actor && restrictionOf(context, held, candidate.actor);
+    const against = restriction ?? contradiction(question, suspect);
+    return clues.length === 0 ? [] : [{ ...suspect, against, restriction }];
   });
-  return [...found, ...absentProgram(question, found)].toSorted(compareSuspects);
+  // Many programs may change a built-in type of namespaces: a permission on one ties nobody.
+  const isCommon =
+    held.type.namespaced && isBuiltIn(held.type.group) && domain.relation !== 'other';
+  const tied = found.filter((one) => one.against || !isCommon || isMoreThanAble(one));
+  const all = [...tied, ...absentProgram(question, found)];
+  return all.filter((one) => !standsBack(one, all)).toSorted(compareSuspects);
+}
+
+/** A workload that is called a webhook stands back behind another one with its account: the owner, or one called so. */
+function standsBack({ against, actor, account }: Suspect, all: readonly Suspect[]): boolean {
+  return (
+    against === undefined &&
+    actor !== undefined &&
+    WEBHOOK.test(actor.name) &&
+    all.some(
+      (one) =>
+        one.against === undefined &&
+        !WEBHOOK.test(one.actor?.name ?? '') &&
+        (isDecided(one) || /\b(?:controller|manager|operator)\b/.test(one.actor?.name ?? '')) &&
+        isSameAccount(one.account, account),
+    )
+  );
+}
+
+const WEBHOOK = /\bwebhook\b/;
+
+/**
+ * Returns why a workload is no candidate, whatever points to it. A lost right is a state of the owner, and no reason to
+ * look elsewhere, where something shows that it had one: a copy for another namespace never had.
+ */
+function contradiction(question: OwnerQuestion, suspect: Suspect): string | undefined {
+  const { context, held, writer } = question;
+  const { type } = held;
+  const { actor, rights } = suspect;
+  if (actor === undefined) return undefined;
+  const { apiVersion = '', kind } = actor.owner ?? {};
+  if (groupOf(apiVersion) === type.group && kind === type.kind) {
+    return 'it is an operand: the workload belongs to an object of the type';
+  }
+  const isDecisive = isDecided(suspect);
+  const isNamesake = hasClue(suspect, 'namesake');
+  const isAlike =
+    identifiesProgram(writer) || isNamedAfterType(held, actor.name.replaceAll('-', ''));
+  const mayAct =
+    rights.change !== undefined ||
+    rights.impersonates ||
+    !isRbacRead(context) ||
+    hasClue(suspect, 'log', 'part', 'lease') ||
+    (isDecisive && actor.isGone) ||
+    (rights.reachesGroup &&
+      (isDecisive ||
+        hasClue(suspect, 'status') ||
+        (isNamesake && !isBuiltIn(type.group) && isAlike))) ||
+    ((isDecisive || isNamesake) &&
+      !rights.worksElsewhere &&
+      hadRights(context, actor.account, type)) ||
+    departedGrant(context, actor.account, type) !== undefined;
+  return mayAct ? undefined : 'it may neither update nor patch the object';
 }
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */

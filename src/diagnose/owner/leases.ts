@@ -1,7 +1,7 @@
 import { escapeForRegExp } from '../../base/text.ts';
 import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { type Context, isInside, itemsIn } from '../context.ts';
+import { type Context, itemsIn } from '../context.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
 import { containsName, programNames, workloadsOfPod } from './names.ts';
 
@@ -74,16 +74,6 @@ export function hasLeader(context: Context, actor: Actor): boolean {
 /** Returns the Leases of its namespace: pods of StatefulSets have the same names in every one. */
 function leasesBeside({ now }: Context, { namespace }: Actor): LeaseFacts[] {
   return itemsIn(now.cluster.leases).filter((lease) => lease.namespace === namespace);
-}
-
-/** Returns the Lease in this namespace by which a workload elsewhere leads: it is deleted with the namespace. */
-export function leaseHere(context: Context, actor: Actor): LeaseFacts | undefined {
-  return itemsIn(context.now.cluster.leases).find(
-    (lease) =>
-      lease.namespace !== actor.namespace &&
-      isInside(context, lease.namespace) &&
-      isHolder(actor, lease),
-  );
 }
 
 /**

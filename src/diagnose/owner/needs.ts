@@ -12,7 +12,7 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import { guardsAsked, matchesLabels } from '../admission/guards.ts';
+import { matchesLabels } from '../admission/guards.ts';
 import {
   type Context,
   countsOf,
@@ -33,7 +33,6 @@ import {
 import type { ContentError } from '../error-texts.ts';
 import { type Account, departedGrant, isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
-import { leaseHere } from './leases.ts';
 import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
 import { isAnnotationForOwner } from './pauses.ts';
@@ -55,7 +54,6 @@ export interface Need {
 
 /** Returns everything that the owner may need and that a deletion of the namespace takes away, the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
-  const lease = actor && leaseHere(context, actor);
   const all = (
     kind: Need['kind'],
     texts: readonly string[],
@@ -66,7 +64,6 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ...all('create', tasksOf(context, held)),
     ...neededObjects(context, held, actor),
     ...all('object', servicesHere(context, actor)),
-    ...all('object', lease ? [`Lease ${lease.name}, by which it leads`] : []),
     ...complaints(context, held),
     ...all('state', [
       ...absentObjects(context, held).map(({ what }) => `${what} does not exist`),
@@ -159,18 +156,6 @@ export function findNamedObject({ now }: Context, { type, namespace = '', name }
 /** Returns the objects of the namespace that a forecast searched for. */
 function searched({ forecast }: Context['now']) {
   return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
-}
-
-/** Returns the parameters, with a name, without which a bound policy refuses changes of the held objects. */
-export function parametersFor(context: Context, { type, objects }: Held): Named[] {
-  const guards = objects.flatMap((object) => guardsAsked(context, 'UPDATE', type, object) ?? []);
-  return guards.flatMap(({ binding, policy }) => {
-    const { name, namespace, parameterNotFoundAction } = binding?.paramRef ?? {};
-    const kind = policy?.paramKind && servedType(context, policy.paramKind);
-    if (parameterNotFoundAction !== 'Deny' || kind === undefined || name === undefined) return [];
-    const by = `parameters of policy ${policy?.name}`;
-    return { type: kind, namespace: namespace ?? context.now.namespace.name, name, by };
-  });
 }
 
 /** Returns what the held objects name, by references or in any other way that `reasonToRead` knows. */
@@ -289,7 +274,7 @@ export function neededCreations(context: Context, held: Held): string[] {
 
 /** Returns objects without finalizers that the owner may read and that are deleted with the namespace. */
 function neededObjects(context: Context, held: Held, actor: Actor | undefined): Need[] {
-  return [...tiesOf(context, held), ...parametersFor(context, held)].flatMap((one): Need[] => {
+  return tiesOf(context, held).flatMap((one): Need[] => {
     const object = willBeDeleted(context, one.namespace) && findNamedObject(context, one);
     if (!object || !isUnprotected(object, held, actor)) return [];
     const text = `${object.kind} ${object.name} (${one.by})`;
@@ -530,19 +515,18 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
   const { name: here } = now.namespace;
   const ties = tiesHere(context, held);
   const place = escapeForRegExp(here);
-  const inside = `\\b(?:in|from) (?:the )?namespace[ :]{1,2}["'\`\\\\]*${place}(?![\\w-]|\\.\\w)`;
+  const isInside = new RegExp(`namespace[ :]{1,2}["'\`\\\\]*${place}(?![\\w-]|\\.\\w)`);
   if (kind === 'not-found') {
     const { name, namespace } = error;
     const type = typeOfResource(context, error);
     const what = `${type?.kind ?? error.resource} ${name}`;
     if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
     if (namespace !== undefined) return namespace === here ? what : undefined;
+    // Operators name what they make after the object that it is for: `rabbit-default-user`.
     const isHere =
-      // Operators name what they make after the object that it is for: `rabbit-default-user`.
       ties.some((one) => `${name}-`.startsWith(`${one.name}-`)) ||
-      (type?.namespaced !== false && held.objects.some((one) => isNamedHere(context, one, name))) ||
       [`${here}/${name}`, `${name}.${here}`].some((word) => hasWord(text, word)) ||
-      new RegExp(inside).test(text);
+      isInside.test(text);
     return isHere ? what : undefined;
   }
   if (!['other', 'unavailable', 'timeout'].includes(kind)) return undefined;
@@ -551,36 +535,16 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
     if (tie !== undefined) return `${tie.type.kind} ${tie.name} (${tie.by})`;
     // `credential "team-1/login" was not found`, `secret "login" from namespace "team-1"`.
     const word = '([a-z0-9][a-z0-9.-]*[a-z0-9])';
-    const path = `(?<![\\w./-])${place}/${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`;
-    const said = `${word}["'\`]* ${inside}`;
-    const [, name] = new RegExp(path, 'i').exec(text) ?? new RegExp(said, 'i').exec(text) ?? [];
+    const path = `(?<![\\w./-])${place}/${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b|${word}["'\`]* (?:in|from) (?:the )?${isInside.source}`;
+    const [, inPath, before] = new RegExp(path, 'i').exec(text) ?? [];
+    const name = inPath ?? before;
     if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
   }
   const isEmpty = countsOf(now).some(
     ({ type, total }) => typeName(type) === 'services' && total === 0,
   );
   if (!isEmpty || !UNREACHABLE.test(text)) return undefined;
-  const short = new RegExp(`(?<![\\w.-])([a-z][a-z0-9-]*)\\.${place}(?![a-z0-9-]|\\.[a-z0-9])`);
   const address = serviceAddresses(text).find((one) => one.endsWith(`.${here}`));
-  const service = address?.split('.')[0] ?? short.exec(text)?.[1];
+  const service = address?.split('.')[0];
   return service && `Service ${service}`;
-}
-
-/** Reports whether a field of the spec is this name, and the object mentions no other namespace, where it could be as well. */
-function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
-  const { names = [], settings = [], references = [] } = detailOf(context, object) ?? {};
-  const { cluster, namespace } = context.now;
-  const others = itemsIn(cluster.namespaces).filter((one) => one.name !== namespace.name);
-  return (
-    cluster.namespaces?.ok === true &&
-    names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
-    references.every(
-      (one) => one.name !== name || [undefined, namespace.name].includes(one.namespace),
-    ) &&
-    !others.some(
-      (other) =>
-        names.some((one) => one.name === other.name) ||
-        settings.some((setting) => setting.endsWith(`=${other.name}`)),
-    )
-  );
 }

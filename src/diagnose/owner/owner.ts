@@ -40,7 +40,7 @@ import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
 import { usersOf } from './partners.ts';
 import { pausedBy } from './pauses.ts';
-import { removalBeforeReach, removalRemedies } from './remedies.ts';
+import { removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
 import { isDownFor, type Owner, stateResults } from './states.ts';
@@ -84,7 +84,7 @@ export function ownerResults(
   if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const ownership = findOwner(context, held);
   const { verdict, owner, suspects, excluded } = ownership;
-  const others = [...suspects, ...excluded.map(({ suspect }) => suspect)];
+  const others = [...suspects, ...excluded];
   const isInCluster = [owner, ...others].some(workloadExists);
   if (!isInCluster && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
   const { results: obstacles, questions } = judgeRemoval(context, held, owner);
@@ -97,7 +97,7 @@ export function ownerResults(
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
       : verdict === 'missing' || owner?.actor === undefined
-        ? [noOwner(context, held, ownership, removal)]
+        ? [missingOwner(context, held, ownership, removal)]
         : workloadResults(ownership, {
             ...{ context, held, removal, obstacles, questions },
             ...{ candidate: owner, actor: owner.actor },
@@ -144,25 +144,6 @@ export function ownerResults(
     isRemovable,
     isExpected: false,
   };
-}
-
-function noOwner(...given: Parameters<typeof missingOwner>): RuleResult {
-  const [context, held, ownership, removal] = given;
-  const found = missingOwner(...given);
-  const remedies = [...removalBeforeReach(context, held, found.remedies, removal)];
-  return { ...found, remedies, certainty: hasHeir(ownership) ? 'unknown' : found.certainty };
-}
-
-/**
- * Reports whether, in a forecast, another controller may remove the finalizer. Those that may change everything (OLM,
- * Argo CD, Flux, Velero) are in most clusters, and remove no finalizer of others.
- */
-function hasHeir({ certainty, owner, suspects }: Ownership): boolean {
-  return (
-    certainty === 'likely' &&
-    owner?.actor !== undefined &&
-    suspects.some(({ rights }) => rights.change !== 'everything')
-  );
 }
 
 /**
@@ -213,7 +194,8 @@ function workloadResults(
 ): RuleResult[] {
   const { context, held, candidate, actor, removal, obstacles } = given;
   const { certainty, suspects, excluded, unread } = ownership;
-  if (willBeDeleted(context, actor.namespace)) return [noOwner(context, held, ownership, removal)];
+  if (willBeDeleted(context, actor.namespace))
+    return [missingOwner(context, held, ownership, removal)];
   const lines = logLinesAbout(context, held, actor);
   const rivals = suspects
     .slice(0, 3)

@@ -7,30 +7,9 @@ import {
   idsOfHeld,
   itemsIn,
   specSettings,
-  valueIn,
 } from '../context.ts';
-import { isInSpecOf, referencesTo, terminatingObjects } from '../waits.ts';
+import { terminatingObjects } from '../waits.ts';
 import type { Held } from './held.ts';
-
-/**
- * Returns cluster-scoped objects that a held object names, that name it back, and whose end its controller waits for: a
- * setting says `Foreground`, as `compositeDeletePolicy` of a Crossplane claim. A forecast does not examine what holds them.
- */
-export function foregroundParts(context: Context, held: Held): ObjectFacts[] {
-  const parts = Object.values(context.now.partners).flatMap((read) => valueIn(read) ?? []);
-  return held.objects.flatMap((from) => {
-    const { settings = [] } = detailOf(context, from) ?? {};
-    if (!settings.some((one) => /=foreground$/i.test(one))) return [];
-    return parts.filter(
-      (to) =>
-        to.namespace === '' &&
-        to.deletionTimestamp === undefined &&
-        to.finalizers.length > 0 &&
-        referencesTo(context, from, to).some(({ field }) => field.startsWith('spec.')) &&
-        isInSpecOf(context, to, held),
-    );
-  });
-}
 
 /**
  * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. `names`: without pods that

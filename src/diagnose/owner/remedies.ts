@@ -105,7 +105,12 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
  * Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. `where`: what
  * follows "again", such as " in another namespace".
  */
-export function installRemedy(held: Held, workload: string | undefined, where: string): Remedy {
+export function installRemedy(
+  context: Context,
+  held: Held,
+  workload: string | undefined,
+  where: string,
+): Remedy {
   const { finalizer, type } = held;
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
@@ -119,7 +124,9 @@ export function installRemedy(held: Held, workload: string | undefined, where: s
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
       : `Install ${what} again${where}; it then removes the finalizer`;
-  return withRole('now', { text });
+  return reachesOut(context, held)
+    ? withRole('or', { text, risk: REACHING_RISK })
+    : withRole('now', { text });
 }
 
 /** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
@@ -290,28 +297,6 @@ export function escapeRemedies(held: Held): Remedy[] {
 /** Returns the removal as the fix. */
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   return removal.map((one) => ({ ...one, role: 'now' }));
-}
-
-/**
- * Puts the removal before the return of a controller whose clean-up reaches beyond the namespace: what it deployed there
- * may be in use.
- */
-export function removalBeforeReach(
-  context: Context,
-  held: Held,
-  remedies: readonly Remedy[],
-  removal: readonly Remedy[],
-): readonly Remedy[] {
-  const offered = removal.filter((one) => remedies.includes(one));
-  if (offered.length === 0 || !reachesOut(context, held)) return remedies;
-  return [
-    ...removalAsFirstStep(offered),
-    ...remedies
-      .filter((one) => !offered.includes(one))
-      .map((one) =>
-        one.role === 'now' ? { ...one, role: 'or' as const, risk: REACHING_RISK } : one,
-      ),
-  ];
 }
 
 /**

@@ -1,17 +1,14 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
-import { guardsAsked, mayRefuse, realRequest, requesterOf } from '../admission/guards.ts';
+import { realRequest, requesterOf } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
 import { admissionResult, mutatingResults, refusesOtherChange } from '../admission/refusals.ts';
-import { actorsBehind } from '../backends.ts';
 import {
   type Context,
   isAggregated,
   isForeseen,
-  listNames,
   type RuleResult,
   resultId,
-  shortQuote,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
@@ -86,24 +83,4 @@ function judgeObject(
   const requester = account && requesterOf(account);
   const who = account === undefined ? 'its owner' : accountText(account);
   return judgeAdmission(context, { ...real, requester }, who, trial);
-}
-
-/**
- * Names the admission whose answer is not known, because the gate could not try the update. A webhook that the owner
- * itself serves is not among it.
- */
-export function untriedAdmission(context: Context, held: Held, owner: Actor): string[] {
-  return held.objects.slice(0, 1).flatMap((object) => {
-    const trial = context.now.trials[trialKey(object.uid, held.finalizer)];
-    if (trial?.answer !== 'unknown') return [];
-    const request = realRequest(context, 'UPDATE', held.type, object);
-    const untried = (guardsAsked(context, 'UPDATE', held.type, object) ?? []).filter(
-      (guard) =>
-        (guard.isMutating || (guard.mayDeny && mayRefuse(guard, request))) &&
-        !(guard.webhook?.service && actorsBehind(context, guard.webhook.service).includes(owner)),
-    );
-    if (untried.length === 0) return [];
-    const names = listNames(untried.map(({ text }) => text));
-    return `whether ${names} allows the removal could not be tried: ${shortQuote(trial.message)}`;
-  });
 }

@@ -98,17 +98,6 @@ export function lastComplaint(context: Context, held: Held, owner: Actor): State
   );
 }
 
-/** Returns the Warning Events about the objects since the deletion, newest first, whoever reported them. */
-export function lateWarnings(context: Context, held: Held): Statement[] {
-  const late = statementsAbout(context, held.objects).filter(
-    ({ by, isFailure, isOfOthers, at, object }) =>
-      by === 'Event' && isFailure && !isOfOthers && at >= (object.deletionTimestamp ?? ''),
-  );
-  // The baseline may have the same Event.
-  const unique = new Map(late.toReversed().map((one) => [one.source + one.text, one]));
-  return [...unique.values()].reverse();
-}
-
 /** Returns what the status of the objects says, for a report that names no owner; texts from before the deletion with their time. */
 export function statusEvidence(context: Context, held: Held): string[] {
   return statementsAbout(context, held.objects)
@@ -120,15 +109,6 @@ export function statusEvidence(context: Context, held: Held): string[] {
 export function ageText({ at, isOfOthers }: Pick<Statement, 'at' | 'isOfOthers'>): string {
   if (isOfOthers) return 'written by another program';
   return at === '' ? 'written before the deletion' : `written at ${at}, before the deletion`;
-}
-
-/** Returns the errors that are the last Events about the held objects, before a deletion. A status that is well makes them history. */
-export function recentWarnings(context: Context, held: Held, owner: Actor): string[] {
-  return held.objects.flatMap((object) => {
-    if (saysWell(detailOf(context, object)?.conditions)) return [];
-    const [last] = newestFirst(eventsOf(context, object, owner)).filter((one) => !one.isOfOthers);
-    return last?.isFailure && FAILURE.test(last.text) ? `${last.source} says: ${last.text}` : [];
-  });
 }
 
 /** Conditions about the work of the controller itself, and not about what its object runs. */

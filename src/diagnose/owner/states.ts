@@ -16,7 +16,6 @@ import {
 } from '../commands.ts';
 import {
   type Context,
-  definitionsOf,
   detailOf,
   isForeseen,
   isInside,
@@ -46,8 +45,7 @@ import {
   neededCreations,
   needsOfOwner,
 } from './needs.ts';
-import { foregroundParts } from './partners.ts';
-import { type Pause, pausedBy, protectionsOf } from './pauses.ts';
+import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   cureRemedies,
   escapeRemedies,
@@ -59,7 +57,6 @@ import {
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
-import { untriedAdmission } from './removal.ts';
 import { restrictionText } from './restrictions.ts';
 import {
   ageText,
@@ -67,7 +64,6 @@ import {
   PROGRESS,
   poorHealth,
   type Refusal,
-  recentWarnings,
   refusalsFor,
   statusTexts,
 } from './statements.ts';
@@ -120,9 +116,7 @@ const STATES: readonly State[] = [
   { state: 'has no ready pod on the node', code: 'owner-not-ready', find: lacksAgent },
   { state: 'loses its right', code: 'owner-failing', in: 'forecast', find: losesItsRight },
   { state: 'will lack what it needs', code: 'owner-failing', in: 'forecast', find: willLackNeeds },
-  { state: 'may be paused', code: 'owner-not-acting', in: 'hang', find: mayBePaused },
   { state: 'may lack what it needs', code: 'owner-failing', in: 'silent', find: mayLackNeeds },
-  { state: 'may not watch', code: 'owner-not-acting', in: 'silent', find: stoppedWatching },
   { state: 'runs', code: 'owner-running', in: 'hang', find: showsNoReason },
 ];
 
@@ -406,34 +400,18 @@ function failing(owner: Signs): Found {
   };
 }
 
-function paused({ actor, certainty, context, held }: Signs): Found | undefined {
+/** A field of a known product may stop what it runs, and not its controller: it counts in a hang in which nothing is said. */
+function paused({ actor, certainty, context, held, statements }: Signs): Found | undefined {
   const pause = pausedBy(context, held);
-  return pause === undefined || pause.isGuess
-    ? undefined
-    : pausedState(context, held, actor, pause, pause.isUnclear ? 'likely' : certainty);
-}
-
-/** A field of a known product that may stop its controller: while nothing is said that shows another reason. */
-function mayBePaused({ actor, context, held, statements }: Signs): Found | undefined {
-  const pause = pausedBy(context, held);
-  return pause === undefined || statements.length > 0
-    ? undefined
-    : pausedState(context, held, actor, pause, 'likely');
-}
-
-function pausedState(
-  context: Context,
-  held: Held,
-  actor: Actor,
-  { object, by, isUnclear }: Pause,
-  certainty: Certainty,
-): Found {
+  const isSilent = statements.length === 0 && !isForeseen(context, held);
+  if (pause === undefined || (pause.isGuess && !isSilent)) return undefined;
+  const { object, by, isUnclear } = pause;
   const what = `${object.kind} ${object.name}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return {
     says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
     remedies: [resume, ...logRemedies(context, actor)],
-    more: { evidence: [`${what}: ${by}`], certainty },
+    more: { evidence: [`${what}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
   };
 }
 
@@ -447,7 +425,7 @@ function beingDeleted(owner: Signs): Found | undefined {
 /** Returns the remedy to install an owner again that is being deleted. */
 function returnRemedy({ actor, context, held }: Owner): Remedy {
   const isElsewhere = isInside(context, actor.namespace);
-  return installRemedy(held, actorText(actor), isElsewhere ? ' in another namespace' : '');
+  return installRemedy(context, held, actorText(actor), isElsewhere ? ' in another namespace' : '');
 }
 
 /** Finds an owner without the lead; a status that it wrote after the Lease had expired shows that it leads by another one. */
@@ -555,16 +533,11 @@ function willLackNeeds(owner: Signs): Found | undefined {
         (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
       ),
     ),
-    ...recentWarnings(context, held, actor),
     ...protectionsOf(context, held),
     ...limitsOf(context, held, actor),
     ...(pause
       ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`]
       : []),
-    ...foregroundParts(context, held).map(
-      ({ kind, name, finalizers }) =>
-        `it waits until ${kind} ${name} is deleted, and what that waits for (${listNames(finalizers)}) was not examined`,
-    ),
   ].map((text): Need => ({ kind: 'state', text, certainty: 'unknown' }));
   const known = needsOfOwner(context, held, actor);
   const needs = [...known, ...states.filter(({ text }) => known.every((one) => one.text !== text))];
@@ -630,90 +603,55 @@ function mayLackNeeds({ actor, common, context, held, removal }: Signs): Found |
 }
 
 /**
- * Finds a CRD that was deleted before the objects: some controllers then end their watch, although the API server
- * still serves one.
- */
-function stoppedWatching({ actor, context, held, removal }: Signs): Found | undefined {
-  const crd = definitionsOf(context).find(({ name }) => name === typeName(held.type));
-  const isEarlier = Date.parse(crd?.deletionTimestamp ?? '') <= Date.parse(held.since);
-  if (crd === undefined || !isEarlier) return undefined;
-  const why = 'Restart the controller, so that it watches again';
-  return {
-    says: `runs, but may no longer watch ${held.type.kind}: its CustomResourceDefinition is terminating`,
-    remedies: [...restartRemedies(context, actor, why), ...removal, ...logRemedies(context, actor)],
-    more: {
-      certainty: 'likely',
-      evidence: [
-        `CustomResourceDefinition ${crd.name} has been terminating since ${crd.deletionTimestamp}, and nothing shows that its controller has noticed the deletion of the object`,
-      ],
-    },
-  };
-}
-
-/**
  * Says that nothing that was read shows a reason. What the status has said since the deletion is the state; the last error
- * from before is only quoted. Admission that was not asked may refuse what the owner does, and only a part of the owner may
- * be down. Its log comes first: more time helps only an owner that is at work.
+ * from before is only quoted. Its log comes first: more time helps only an owner that is at work.
  */
 function showsNoReason(owner: Signs): Found {
   const { actor, candidate, certainty, common, context, held, questions, statements } = owner;
   const who = actorText(actor);
   const what = `${held.subject.kind} ${held.subject.name}`;
   const [said] = statements;
-  const last = said === undefined ? lastComplaint(context, held, actor) : undefined;
+  const last = said ? undefined : lastComplaint(context, held, actor);
   const quoted = said ?? (last?.isOfOthers ? undefined : last);
-  const [poor] = quoted ? [] : held.objects.flatMap((object) => poorHealth(context, object));
-  const quote = quoted ? shortQuote(quoted.text || quoted.words) : poor && shortQuote(poor);
-  const untried = untriedAdmission(context, held, actor);
-  const [open] = [...questions, ...untried];
-  const protections = protectionsOf(context, held);
+  const quote = quoted && shortQuote(quoted.text || quoted.words);
+  const protections = said ? [] : protectionsOf(context, held);
   const failed = failedInputs(context, held).map(
-    ({ what, by, failure }) => `it may need ${what} (${by}), which says: ${shortQuote(failure)}`,
+    ({ what: input, by, failure }) =>
+      `it may need ${input} (${by}), which says: ${shortQuote(failure)}`,
   );
-  const [limit] =
-    said === undefined ? [...protections, ...limitsOf(context, held, actor), ...failed] : [];
+  const limits = said ? [] : [...protections, ...limitsOf(context, held, actor), ...failed];
+  const [doubt] = [...limits, ...questions];
   const isPart = actor.ready < actor.wanted && !hasLeader(context, actor);
-  const doubt = limit ?? open?.replace(/: .*/s, '');
-  const doubted = doubt && quotedIn(doubt);
-  const state = isPart
+  const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
+  const isQuoted = !isPart && (said !== undefined || (doubt === undefined && quoted !== undefined));
+  const says = isPart
     ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: the one for ${what} may not be`
     : said
-      ? `runs. ${what} says`
+      ? `runs. ${what} says: ${quote}`
       : doubt !== undefined
-        ? `runs; ${doubt}`
-        : quoted !== undefined
-          ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says`
-          : poor !== undefined
-            ? `runs. ${what} says`
-            : 'runs, but nothing that was read shows why';
-  const isQuoted = state.endsWith(' says');
-  const down = actor.pods.filter(({ ready }) => !ready).map((pod) => pod.name);
+        ? `runs; ${limits[0] ?? doubt.replace(/: .*/s, '')}`
+        : quoted
+          ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says: ${quote}`
+          : 'runs, but nothing that was read shows why';
   const log = logRemedies(context, actor);
-  const more = said === undefined ? `${silenceText(owner)}. ` : '';
+  const fix = isPart
+    ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
+    : said && !goesOn(said.text)
+      ? [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]
+      : doubt !== undefined
+        ? [withRole('now', { text: `Find out whether this keeps ${who} from acting: ${doubt}` })]
+        : undefined;
   const wait = isMoreThanAble(candidate)
     ? `Give ${who} more time`
     : `If ${who} handles ${what}, give it more time`;
-  const now = (text: string): Remedy[] => [withRole('now', { text })];
-  const fix = isPart
-    ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
-    : said !== undefined && !goesOn(said.text)
-      ? [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]
-      : limit !== undefined
-        ? now(`Find out whether this keeps ${who} from acting: ${limit}`)
-        : open !== undefined
-          ? now(
-              `Find out whether this keeps ${who} from acting: ${open}${untried.length > 0 ? `. With permission to patch ${typeName(held.type)}, this gate tries it by a dry run` : ''}`,
-            )
-          : undefined;
   const time = withRole(log.length > 0 ? 'or' : 'now', {
-    text: `${more}${wait}: raise the timeout`,
+    text: `${said ? '' : `${silenceText(owner)}. `}${wait}: raise the timeout`,
   });
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
     : '; its log was not read';
-  const isSure = ![open, limit].some(Boolean) && !isPart;
   return {
-    says: isQuoted ? `${state}: ${quote}` : state,
+    says,
     remedies: fix ? [...log, ...fix] : [...log.map((one) => withRole('now', one)), time],
     more: {
       evidence: [
@@ -721,12 +659,11 @@ function showsNoReason(owner: Signs): Found {
         ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
         ...(isPart ? podTroubles(context, actor).slice(0, 3) : []),
         ...questions,
-        ...untried,
         `searched: its status and Events${searched}`,
       ],
-      quote: isQuoted ? quote : state.endsWith(doubted ?? '\n') ? doubted : undefined,
-      certainty: isSure ? certainty : 'likely',
-      scope: said === undefined && protections.length > 0 ? 'namespace' : common.scope,
+      quote: isQuoted ? quote : isPart ? undefined : quotedIn(doubt ?? ''),
+      certainty: doubt === undefined && !isPart ? certainty : 'likely',
+      scope: protections.length > 0 ? 'namespace' : common.scope,
     },
   };
 }

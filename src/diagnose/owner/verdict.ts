@@ -1,13 +1,12 @@
 import { productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { accountText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, eventsAbout, groupOf, isBuiltIn, isInside, itemsIn } from '../context.ts';
+import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
+import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
 import {
   departedGrant,
   hadRights,
   isRbacRead,
-  isSameAccount,
   unboundRoles,
   writersOutsideCluster,
 } from '../rights.ts';
@@ -49,7 +48,6 @@ import {
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
-import { restrictionOf } from './restrictions.ts';
 
 /** The owner of a finalizer, and the certainty of the answer. */
 export interface Ownership {
@@ -61,17 +59,11 @@ export interface Ownership {
   /** The other suspects, best first. */
   suspects: Suspect[];
   /** Those that something contradicts. */
-  excluded: Excluded[];
+  excluded: Suspect[];
   /** Sources that could contradict and were not read. */
   unread: string[];
   /** What shows that somebody may act besides, in sentences. Any of it rules out that an owner is missing. */
   others: string[];
-}
-
-export interface Excluded {
-  suspect: Suspect;
-  /** The sentence that the report shows about the suspect. */
-  reason: string;
 }
 
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
@@ -87,44 +79,36 @@ export function findOwner(context: Context, held: Held): Ownership {
   return found;
 }
 
-/** The four answers: who has a deciding clue; who leads; several; nobody. */
+/** The four answers: who leads by the clues; several; nobody, so that it is missing; not known. */
 function judge(question: OwnerQuestion): Ownership {
   const { context, held, known } = question;
-  const { tied, excluded } = separate(question);
+  const all = suspectsFor(question);
+  const excluded = all.filter(({ against }) => against !== undefined);
+  const tied = all.filter(({ against }) => against === undefined);
   const able = question.candidates.filter((one) => isAble(question, one));
-  const best =
-    (tied.some(isDecided) ? decided(question, tied) : leading(question, tied, able, excluded)) ??
-    leftOut(question, tied, able, excluded);
+  const best = leading(question, tied, able, excluded) ?? leftOut(question, tied, able, excluded);
   const suspects = tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
-  const common = {
-    ...{ suspects, unread },
-    excluded: excluded.filter(({ suspect }) => !best || suspect.actor !== best.actor),
-  };
+  const common = { suspects, unread, excluded: excluded.filter((one) => one !== best) };
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
-    excluded.every(({ suspect }) => !isDecided(suspect)) &&
-    tied.every((one) => one === best || !(isDecided(one) || hasClue(one, 'status')));
+    !excluded.some((one) => one !== best && isDecided(one)) &&
+    !tied.some((one) => one !== best && (isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
     const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
     const isSure = isOnly && isWhole && !isNamedByImage(question, best);
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const seen = [...tied, ...excluded.map(({ suspect }) => suspect)].map(({ actor }) => actor);
-  const further = able.filter(({ actor }) => !seen.includes(actor));
-  const others = othersAlive(question, best, tied, further, excluded);
+  const further = able.filter(({ actor }) => all.every((one) => one.actor !== actor));
+  const others = othersAlive(question, best, further, excluded);
   // Beside an account or a program that is gone, a permission alone makes nobody the controller.
-  // Nor beside a program of a product that the catalogue knows anything but its names.
+  const isGone = best !== undefined && best.actor === undefined;
   const rivals = suspects.filter(
     (one) =>
-      !(best && best.actor === undefined && !isMoreThanAble(one)) &&
-      !(
-        best?.program !== undefined &&
-        known?.workload[0] &&
-        !hasClue(one, 'catalogue', 'namesake')
-      ) &&
+      (isMoreThanAble(one) || !isGone) &&
+      (hasClue(one, 'catalogue', 'namesake') || !best?.program || !known?.workload[0]) &&
       !isKnownForAnother(question, one),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
@@ -145,142 +129,130 @@ function judge(question: OwnerQuestion): Ownership {
  * could: a dashboard may run the image of the operator.
  */
 function isNamedByImage({ context, held, program }: OwnerQuestion, suspect: Suspect): boolean {
-  const { actor, rights, clues } = suspect;
+  const { actor, clues } = suspect;
   return (
     actor !== undefined &&
-    workloadExists(suspect) &&
     clues.every(({ kind, weight }) => weight !== 'decides' || kind === 'writer') &&
-    rights.change === undefined &&
-    !rights.impersonates &&
+    !mayChange(suspect) &&
     !hasWorkloadName(actor, program) &&
     !isSameName(actor.account.name, program) &&
     !hadRights(context, actor.account, held.type)
   );
 }
 
-/** Separates the suspects that something contradicts, and leaves out those that nothing ties to the finalizer. */
-function separate(question: OwnerQuestion): { tied: Suspect[]; excluded: Excluded[] } {
-  const { context, held, domain } = question;
-  // Many programs may change a built-in type of namespaces: a permission on one ties nobody.
-  const isCommon =
-    held.type.namespaced && isBuiltIn(held.type.group) && domain.relation !== 'other';
-  const tied: Suspect[] = [];
-  const excluded: Excluded[] = [];
-  for (const suspect of suspectsFor(question)) {
-    const { actor } = suspect;
-    const restriction = actor && restrictionOf(context, held, actor);
-    const reason = restriction ?? contradiction(question, suspect);
-    if (reason !== undefined) excluded.push({ suspect: { ...suspect, restriction }, reason });
-    else if (!isCommon || isMoreThanAble(suspect)) tied.push(suspect);
-  }
-  // A workload that is called a webhook stands back behind another one with its account: the owner, or one called so.
-  const isCalled = ({ actor }: Suspect, words: RegExp): boolean => words.test(actor?.name ?? '');
-  const isWebhook = (one: Suspect): boolean => isCalled(one, /\bwebhook\b/);
-  const isServed = ({ account }: Suspect): boolean =>
-    tied.some(
-      (one) =>
-        !isWebhook(one) &&
-        (isDecided(one) || isCalled(one, /\b(?:controller|manager|operator)\b/)) &&
-        isSameAccount(one.account, account),
-    );
-  return { tied: tied.filter((one) => !isWebhook(one) || !isServed(one)), excluded };
+function mayChange({ rights }: Suspect): boolean {
+  return rights.change !== undefined || rights.impersonates;
 }
 
 /**
- * Returns why a workload is no candidate, whatever points to it. A lost right is a state of the owner, and no reason to
- * look elsewhere, where something shows that it had one: a copy for another namespace never had.
+ * Returns the one that leads: of those with the strongest kind of clue, the one with the most. Who has a clue that
+ * decides and may not change the object stands back behind those who may.
  */
-function contradiction(question: OwnerQuestion, suspect: Suspect): string | undefined {
-  const { context, held } = question;
-  const { actor, rights } = suspect;
-  if (actor === undefined) return undefined;
-  const { apiVersion = '', kind } = actor.owner ?? {};
-  if (groupOf(apiVersion) === held.type.group && kind === held.type.kind) {
-    return 'it is an operand: the workload belongs to an object of the type';
-  }
-  const isDecisive = isDecided(suspect);
+function leading(
+  question: OwnerQuestion,
+  tied: readonly Suspect[],
+  able: readonly Suspect[],
+  excluded: readonly Suspect[],
+): Suspect | undefined {
+  const { context, isForeign, writer } = question;
+  const kinds: ((one: Suspect) => boolean)[] = [
+    isDecided,
+    (one) => hasClue(one, 'marks') && !isKnownForAnother(question, one),
+    (one) => hasClue(one, 'permission') && !isKnownForAnother(question, one),
+    // Who has lost its right is known by what it has written; the only one that may change everything by a framework's name.
+    (one) =>
+      (isRbacRead(context) && !one.rights.change) ||
+      (hasClue(one, 'namesake') &&
+        isFrameworkName(writer) &&
+        able.every(({ actor }) => actor === one.actor)),
+  ];
+  const pool = kinds.map((isOf) => tied.filter(isOf)).find((found) => found.length > 0) ?? [];
+  const points = pool.map((one) => pointsOf(question, one));
+  const [best, ...more] = pool.filter((_, at) => points[at] === Math.max(...points));
+  if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
+  if (isDecided(best)) return hasRival(question, best, tied) ? undefined : best;
+  // What is about the type alone names none of the controllers that share it.
+  const isShared = isForeign && !hasClue(best, 'namesake');
+  return isShared || isContradicted(question, best, able, excluded) ? undefined : best;
+}
+
+/** One more clue of a kind outweighs all of the kinds below. */
+const POINTS = { decides: 100, marks: 10, supports: 1 };
+
+function pointsOf({ held, program }: OwnerQuestion, one: Suspect): number {
+  const found = one.clues.map(({ kind, weight }) => {
+    if (kind === 'permission' || (weight === 'supports' && isDecided(one))) return 0;
+    const isNamed = one.actor && hasWorkloadName(one.actor, program);
+    const extra = kind === 'log' ? 21 : kind === 'writer' ? (isNamed ? 21 : 20) : 0;
+    return POINTS[weight] + extra;
+  });
+  const sum = found.reduce((all, points) => all + points, 0);
+  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone. Who has several
+  // clues that decide and may not change the object has lost its right: that is its state.
   const mayAct =
-    rights.change !== undefined ||
-    rights.impersonates ||
-    !isRbacRead(context) ||
-    hasClue(suspect, 'log', 'part', 'lease') ||
-    (isDecisive && actor.isGone) ||
-    ((isDecisive || hasClue(suspect, 'status')) && rights.reachesGroup) ||
-    (hasClue(suspect, 'namesake') &&
-      rights.reachesGroup &&
-      !isBuiltIn(held.type.group) &&
-      (identifiesProgram(question.writer) ||
-        isNamedAfterType(held, actor.name.replaceAll('-', '')))) ||
-    ((isDecisive || hasClue(suspect, 'namesake')) &&
-      !rights.worksElsewhere &&
-      hadRights(context, actor.account, held.type)) ||
-    departedGrant(context, actor.account, held.type) !== undefined;
-  return mayAct ? undefined : 'it may neither update nor patch the object';
+    one.program === undefined ? mayChange(one) || sum > 200 : isKnownWorkload(held, one.program);
+  const isMeant = one.rights.change === 'named' || !hasClue(one, 'log');
+  return sum + (isMeant ? 2_000 : 0) + (mayAct ? 1_000 : 0);
 }
 
-/**
- * Returns the one whose arguments leave the object out, if it alone has a deciding clue; or if it alone has the marks,
- * and nobody else may act.
- */
+/** Reports whether another one may be meant: a second installation of the program, told apart by nothing but its arguments. */
+function hasRival(question: OwnerQuestion, best: Suspect, tied: readonly Suspect[]): boolean {
+  const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
+  const isActive = ({ actor }: Suspect): boolean =>
+    lateWrites(question.held).some(({ manager }) => actor && hasProgramName(actor, manager));
+  const isPart = workloadExists(best) && isNamedByImage(question, best);
+  const shares = sharesOf(best);
+  return tied.some((one) => {
+    if (one === best || !(isDecided(one) || hasClue(one, 'marks'))) return false;
+    const isAlike = isDecided(one) || sharesOf(one).some((share) => shares.includes(share));
+    return (
+      (isPart && hasClue(one, 'marks')) ||
+      (best.actor?.ready === 0 && isActive(one)) ||
+      (isAlike && settings(one) !== settings(best))
+    );
+  });
+}
+
+/** Reports whether somebody else is at work: another program writes the status, or one that may act and is down explains a hang better. */
+function isContradicted(
+  { held, actors }: OwnerQuestion,
+  best: Suspect,
+  able: readonly Suspect[],
+  excluded: readonly Suspect[],
+): boolean {
+  const isOfAnother = statusManagers(held).some((manager) => {
+    const writers = workloadsOfProgram(actors, manager);
+    return (
+      writers.length + productsOf(manager).length > 0 &&
+      !isControllerOfType(held, manager) &&
+      !writers.some((one) => one === best.actor)
+    );
+  });
+  const isRuledOut = excluded.some(
+    (one) =>
+      one.restriction === undefined &&
+      (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
+  );
+  const isOneDown = (best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0);
+  return isOfAnother || isRuledOut || isOneDown;
+}
+
+/** Returns the one whose arguments leave the object out, if it alone has a deciding clue or the marks, and nobody else may act. */
 function leftOut(
   { context, held }: OwnerQuestion,
   tied: readonly Suspect[],
   able: readonly Suspect[],
-  excluded: readonly Excluded[],
+  excluded: readonly Suspect[],
 ): Suspect | undefined {
-  const restricted = excluded.flatMap(({ suspect }) =>
-    suspect.restriction && suspect.rights.change && workloadExists(suspect) ? [suspect] : [],
+  const restricted = excluded.filter(
+    (one) => one.restriction && one.rights.change && workloadExists(one),
   );
-  const left = able.filter(({ actor }) => excluded.every(({ suspect }) => suspect.actor !== actor));
   const decisive = [...tied, ...restricted].filter(isDecided);
+  const left = able.filter(({ actor }) => excluded.every((one) => one.actor !== actor));
   const marked = restricted.filter((one) => hasClue(one, 'marks'));
   const [only, ...more] = decisive.length > 0 ? decisive : [...tied, ...left, ...marked];
   const isAlone = more.length === 0 && writersOutsideCluster(context, held.type).length === 0;
   return only?.restriction !== undefined && isAlone ? only : undefined;
-}
-
-/** Returns the one to which the clues that decide point. Who lacks what the others have stands back. */
-function decided(question: OwnerQuestion, tied: readonly Suspect[]): Suspect | undefined {
-  const { held, program } = question;
-  const decisionsOf = ({ clues }: Suspect): number =>
-    clues.filter(({ weight }) => weight === 'decides').length;
-  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone. Who has several
-  // clues that decide and may not change the object has lost its right: that is its state.
-  const mayAct = (one: Suspect): boolean =>
-    one.program === undefined
-      ? one.rights.change !== undefined || one.rights.impersonates || decisionsOf(one) > 1
-      : isKnownWorkload(held, one.program);
-  const preferences: ((one: Suspect) => boolean)[] = [
-    (one) => one.rights.change === 'named' || !hasClue(one, 'log'),
-    mayAct,
-    (one) => decisionsOf(one) > 1,
-    (one) => hasClue(one, 'log', 'writer'),
-    (one) => hasClue(one, 'marks'),
-    // Of several workloads of one installation, the name tells.
-    ({ actor, account }) =>
-      actor !== undefined &&
-      hasWorkloadName(actor, program) &&
-      left.every((one) => isSameAccount(one.account, account)),
-  ];
-  let left = tied.filter(isDecided);
-  for (const isBetter of preferences) {
-    const better = left.filter(isBetter);
-    if (better.length > 0) left = better;
-  }
-  const [best, ...more] = left;
-  if (best === undefined || more.length > 0) return undefined;
-  // Two installations of one program are told apart by nothing but their arguments.
-  const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
-  const isActive = ({ actor }: Suspect): boolean =>
-    actor !== undefined && lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
-  const isPart = isNamedByImage(question, best);
-  const isRival = (one: Suspect): boolean =>
-    (isPart && hasClue(one, 'marks')) ||
-    (best.actor?.ready === 0 && isActive(one)) ||
-    ((isDecided(one) || sharesOf(one).some((share) => sharesOf(best).includes(share))) &&
-      settings(one) !== settings(best));
-  const rivals = tied.filter((one) => isDecided(one) || hasClue(one, 'marks'));
-  return rivals.some((one) => one !== best && isRival(one)) ? undefined : best;
 }
 
 /** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
@@ -290,60 +262,6 @@ const SHARE =
 /** Returns the names of such arguments: the object may be left to another installation. */
 function sharesOf({ actor }: Suspect): string[] {
   return (actor?.selectors ?? []).flatMap((one) => SHARE.exec(one)?.[0] ?? []);
-}
-
-/**
- * Returns the only one with the marks, or, where nobody has them, the one with the most clues: two kinds, one of them a
- * permission. Who has lost its permission is known by what it has written.
- */
-function leading(
-  question: OwnerQuestion,
-  suspects: readonly Suspect[],
-  others: readonly Suspect[],
-  excluded: readonly Excluded[],
-): Suspect | undefined {
-  const { context, held, actors, isForeign, writer } = question;
-  const tied = suspects.filter((one) => !isKnownForAnother(question, one));
-  // The only one that may change the type at all, by rights on everything, under the name of any controller.
-  const isOnly = ({ actor }: Suspect): boolean =>
-    isFrameworkName(writer) && others.every((one) => one.actor === actor);
-  const marked = tied.filter((one) => hasClue(one, 'marks'));
-  const permitted = tied.filter((one) => hasClue(one, 'permission'));
-  const able =
-    marked.length > 0
-      ? marked
-      : permitted.length > 0
-        ? permitted.filter(isMoreThanAble)
-        : tied.filter(
-            (one) =>
-              (isRbacRead(context) && !one.rights.change) ||
-              (isOnly(one) && hasClue(one, 'namesake')),
-          );
-  const weightOf = ({ clues }: Suspect): number =>
-    clues.filter(({ kind }) => kind !== 'permission').length;
-  const most = Math.max(...able.map(weightOf));
-  const [best, ...more] = able.filter((one) => weightOf(one) === most);
-  if (best === undefined || more.length > 0) return undefined;
-  // What is about the type alone names none of the controllers that share it.
-  if (isForeign && !hasClue(best, 'namesake')) return undefined;
-  // Another program of the cluster, or a well-known one, that writes the status works on the object.
-  const isOfAnother = statusManagers(held).some((manager) => {
-    const writers = workloadsOfProgram(actors, manager);
-    return (
-      writers.length + productsOf(manager).length > 0 &&
-      !isControllerOfType(held, manager) &&
-      !writers.some((one) => one === best.actor)
-    );
-  });
-  const isContradicted = excluded.some(
-    ({ suspect }) =>
-      suspect.restriction === undefined &&
-      (isDecided(suspect) || (hasClue(suspect, 'installation') && !hasClue(best, 'installation'))),
-  );
-  // One that may act and is down explains a hang better.
-  const isOneDown =
-    best.actor && best.actor.ready > 0 && others.some((one) => one.actor?.ready === 0);
-  return isOfAnother || isContradicted || isOneDown ? undefined : best;
 }
 
 /**
@@ -368,9 +286,8 @@ function isAble({ held, known, program }: OwnerQuestion, suspect: Suspect): bool
 function othersAlive(
   question: OwnerQuestion,
   best: Suspect | undefined,
-  tied: readonly Suspect[],
   able: readonly Suspect[],
-  excluded: readonly Excluded[],
+  excluded: readonly Suspect[],
 ): string[] {
   const { context, held, known } = question;
   const wasHere = isInside(context, best?.account?.namespace);
@@ -391,18 +308,16 @@ function othersAlive(
     (hasClue(one, 'namesake') &&
       (identifiesProgram(question.writer) || (one.rights.isBare && isAlike(one)))) ||
     (one.rights.change !== undefined && !isBuiltIn(held.type.group));
-  const ruledOut = excluded.flatMap(({ suspect, reason }) =>
-    workloadExists(suspect) && isSigned(suspect)
-      ? [`${suspectText(suspect)} exists, but ${reason}`]
-      : [],
-  );
+  const ruledOut = excluded
+    .filter((one) => workloadExists(one) && isSigned(one))
+    .map((one) => `${suspectText(one)} exists, but ${one.against}`);
   return [
     ...named,
     ...(wasHere ? [] : [...unbound, ...ruledOut]),
     ...(known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
-    ...outsidePrograms(question, tied).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
   ];
 }
 
@@ -413,7 +328,7 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
  * writes, accounts with permissions in use elsewhere, a cloud provider.
  */
-function outsidePrograms(question: OwnerQuestion, tied: readonly Suspect[]): string[] {
+function outsidePrograms(question: OwnerQuestion): string[] {
   const { context, held, domain, actors, candidates, writer, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
     (lease) =>
@@ -421,7 +336,7 @@ function outsidePrograms(question: OwnerQuestion, tied: readonly Suspect[]): str
       holderOf(context, lease) === undefined &&
       !isLeftOver(context, lease),
   );
-  const departed = tied.filter((one) => !one.actor && hasClue(one, 'marks'));
+  const idle = suspectsFor(question).filter((one) => !one.actor && hasClue(one, 'marks'));
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
   const mayBeHere = candidates.some(({ actor, rights }) => actor && rights.change !== undefined);
@@ -430,23 +345,21 @@ function outsidePrograms(question: OwnerQuestion, tied: readonly Suspect[]): str
   const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) &&
-      !(isFrameworkName(manager) && departed.length > 0) &&
+      !(isFrameworkName(manager) && idle.length > 0) &&
       !(isCommon(manager) && mayBeHere) &&
       workloadsOfProgram(actors, manager).length === 0,
   );
   const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
   // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
-  const used = candidates.flatMap(({ actor, account, rights }) =>
-    actor === undefined &&
-    account !== undefined &&
-    rights.change === 'named' &&
-    !departed.some((one) => one.account === account) &&
-    !isSameName(account.name, writer) &&
-    !FRAMEWORKS.test(writer) &&
-    homes.includes(account.namespace ?? '') &&
-    !isEndingNamespace(context, account.namespace)
-      ? [account]
-      : [],
+  const used = candidates.filter(
+    ({ actor, account, rights }) =>
+      actor === undefined &&
+      rights.change === 'named' &&
+      !idle.some((one) => one.account === account) &&
+      !isSameName(account?.name ?? '', writer) &&
+      !FRAMEWORKS.test(writer) &&
+      homes.includes(account?.namespace ?? '') &&
+      !isEndingNamespace(context, account?.namespace),
   );
   const reporters = eventsAbout(context, held).filter(
     ({ component, instance }) =>
@@ -455,7 +368,7 @@ function outsidePrograms(question: OwnerQuestion, tied: readonly Suspect[]): str
   );
   return [
     ...leases.map(({ namespace, name, holder }) => `${holder} renews Lease ${namespace}/${name}`),
-    ...used.map((account) => `no workload uses ${accountText(account)}, which may change the type`),
+    ...used.map((one) => `no workload uses ${suspectText(one)}, which may change the type`),
     ...writersOutsideCluster(context, held.type).map((who) => `${who} may change the type`),
     ...reporters.map(({ component }) => `"${component}" reported an Event about the object`),
     ...writers.map(({ object: { kind, name }, manager: by }) => `"${by}" writes ${kind} ${name}`),
