@@ -180,6 +180,7 @@ export function backendRemedies(
   const {
     actor,
     isDead,
+    isLeftOver,
     failure = said ?? 'other',
   } = (service && backendOf(context, service, said)) ?? {};
   const place = service ? `the backend of ${serviceText(service)}` : 'that server';
@@ -194,7 +195,7 @@ export function backendRemedies(
       ? `Install the software behind ${serviceText(service)} again`
       : `Let ${place} ${FIXES[failure] ?? 'respond as the API server expects'}`;
   const fix = withRole('now', { text: `${text}; ${HEALS}` });
-  if (service === undefined) return [fix];
+  if (service === undefined || isLeftOver) return [fix];
   const see = isDead
     ? kubectl('get', 'all', '-n', service.namespace)
     : kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));

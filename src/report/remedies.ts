@@ -2,10 +2,11 @@ import { formatDuration } from '../base/time.ts';
 import type { FindingCode, RemedyRole } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Cause } from './causes.ts';
-import { findingText } from './sentences.ts';
-import { diagnosed, literal, type Words } from './words.ts';
+import { findingText, subjectWords } from './sentences.ts';
+import { diagnosed, listWords, literal, type Words } from './words.ts';
 
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
+const MAX_OTHERS = 4;
 
 export interface Remedies {
   title: string;
@@ -21,7 +22,13 @@ export interface Action {
   commands: Set<string>;
 }
 
-type RoleAction = Action & { role: RemedyRole };
+interface RoleAction extends Action {
+  role: RemedyRole;
+  /** Its text without the object that waits. */
+  template: string;
+  /** Other objects with the same action, each with a command of its own. */
+  others?: Set<Words>;
+}
 
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
@@ -35,21 +42,27 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const actions: RoleAction[] = [];
   for (const { blockers, links } of cause.filter((one) => one.namespace === namespace)) {
     const subjects = links.map(({ subject }) => subject);
+    const waiting = subjects.at(-2) ?? root.subject;
     const findings = [...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)];
     for (const finding of new Set(findings)) {
       const words = (text: string): Words => findingText(text, finding, scene, subjects);
       for (const { text, command, risk, role = 'now' } of finding.remedies) {
         if (command !== undefined && steps.has(typeIn(command))) continue;
-        const action = {
-          role,
-          text: words(text.replace(/[.:]$/, '')),
-          commands: new Set<string>(),
-        };
-        const known = actions.find((one) => one.role === role && one.text === action.text);
+        const told = words(text.replace(/[.:]$/, ''));
+        // The same for another object that waits for this cause is no alternative: each has to be done.
+        const template = text.replace(`${waiting.kind} ${waiting.name}`, '');
+        const action = { role, template, text: told, commands: new Set<string>() };
+        const known = actions.find((one) => one.role === role && one.template === template);
         // What has to be done is the same for all of them, unless a command names other objects.
         const isRepeated = role === 'now' && command === undefined && links !== cause[0].links;
         if (known === undefined && !isRepeated)
           actions.push({ ...action, risk: risk && words(risk) });
+        if (command !== undefined && known !== undefined && known.text !== told) {
+          known.others = (known.others ?? new Set()).add(subjectWords(waiting, scene.home));
+          if (risk && !known.risk?.includes(words(risk))) {
+            known.risk = [known.risk, words(risk)].filter(Boolean).join('; ');
+          }
+        }
         if (command !== undefined) (known ?? action).commands.add(command);
       }
     }
@@ -59,9 +72,17 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     const text = `Give the deletion more time${now}: raise the input ${literal('timeout')}`;
     // More time alone does not help against a cause.
     const role = root.code === 'unexplained' ? 'now' : 'or';
-    actions.unshift({ role, text, commands: new Set() });
+    actions.unshift({ role, template: text, text, commands: new Set() });
   }
-  return grouped(actions, run.kind === 'forecast');
+  return grouped(actions.map(withOthers), run.kind === 'forecast');
+}
+
+function withOthers({ others, ...action }: RoleAction): RoleAction {
+  if (others === undefined) return action;
+  return {
+    ...action,
+    text: `${action.text}, and the same for ${listWords([...others], MAX_OTHERS)}`,
+  };
 }
 
 /** Returns the beginning of a command: "kubectl delete widgets.example.com". */

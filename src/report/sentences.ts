@@ -26,7 +26,7 @@ export function subjectWords(subject: Subject, home: string): Words {
 }
 
 /** Writes the subject of a finding, with the number of others that it represents. */
-function findingSubject(finding: Finding, home: string): Words {
+export function findingSubject(finding: Finding, home: string): Words {
   const { code, count = 1, subject } = finding;
   if (code === 'content-deleting') return `objects of type ${literal(subject.name)}`;
   if (isAboutHome(finding, home)) return 'the namespace';
@@ -108,6 +108,8 @@ export function chainClauses({ links, circle }: Pick<Root, 'circle' | 'links'>, 
   const clauses = links.flatMap((link, at): Words[] => {
     const previous = links[at - 1];
     if (previous === undefined) return [`${subjectOf(link)} ${messageWords(link, scene)}`];
+    // What stops its request is the cause.
+    if (link.code === 'owner-failing' && links[at + 1]?.code.startsWith('admission-')) return [];
     if (!isLong || at > end) {
       return [clauseAfter(previous, link, scene, at < 2 ? 'it' : subjectOf(previous))];
     }
@@ -141,7 +143,9 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene, waiter: 
   const which = relativeClause(subject, message);
   if (code === 'pod-node-unavailable') return `it runs on ${which}`;
   if (!code.startsWith('admission-')) return `${waiter} waits for ${which}`;
-  return `the request is ${certainty === 'likely' ? 'most likely ' : ''}stopped by ${which}`;
+  if (/^(?:most likely|may be) /.test(message)) return `${subject} ${message}`;
+  const whose = previous.code === 'owner-failing' ? "its controller's" : 'the';
+  return `${whose} request is ${certainty === 'likely' ? 'most likely ' : ''}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -228,9 +232,10 @@ function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   if (diagnosis === undefined) return 'it was not examined';
   const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (first === undefined) return 'not everything that it depends on is known';
-  return first.finalizer === undefined
-    ? `${subjectWords(first.subject, home)} is an open question`
-    : `it is open who removes finalizer ${literal(first.finalizer)}`;
+  const subject = subjectWords(first.subject, home);
+  if (first.finalizer === undefined) return `${subject} is an open question`;
+  const who = first.code === 'owner-unknown' ? 'who' : `whether ${subject}`;
+  return `it is open ${who} removes finalizer ${literal(first.finalizer)}`;
 }
 
 /** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */

@@ -27,6 +27,7 @@ import {
   attributionOf,
   chainClauses,
   continuationWords,
+  findingSubject,
   formatAge,
   isAboutHome,
   linkWords,
@@ -34,7 +35,6 @@ import {
   outcomeSign,
   type Scene,
   stateOf,
-  subjectWords,
   terminatingFor,
   titleWords,
   withAges,
@@ -207,14 +207,15 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
 
 /** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
-  const [{ namespace, finding, links, circle }] = cause;
-  const wordsOf = (one: Finding): Words => subjectWords(one.subject, namespace.name);
-  const finalizers = new Set(cause.flatMap((one) => one.finding.finalizer ?? []));
-  finalizers.delete(finding.finalizer ?? '');
-  const objects = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
-  for (const link of [...links.slice(0, 1), ...circle]) objects.delete(wordsOf(link));
-  const also = [...[...finalizers].map((one) => `finalizer ${literal(one)}`), ...objects];
-  return also.length === 0 ? '' : `Also waiting for this: ${listWords(also, MAX_NAMED)}.`;
+  const [{ namespace, links, circle }] = cause;
+  const [first] = links;
+  const wordsOf = (one: Finding): Words =>
+    one.finalizer !== undefined && one.subject.name === first?.subject.name
+      ? `finalizer ${literal(one.finalizer)}`
+      : findingSubject(one, namespace.name);
+  const also = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
+  for (const link of [...links.slice(0, 1), ...circle]) also.delete(wordsOf(link));
+  return also.size === 0 ? '' : `Also waiting for this: ${listWords([...also], MAX_NAMED)}.`;
 }
 
 /** Returns a link of a chain with its evidence. */

@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.ts';
 import { access } from './access.ts';
+import { advice } from './advice.ts';
 import { behind } from './behind.ts';
 import { beyond } from './beyond.ts';
 import { cannot } from './cannot.ts';
@@ -52,6 +53,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...logs,
   ...manyObjects,
   ...cannot,
+  ...advice,
   ...notActing,
   ...beyond,
   ...chains,

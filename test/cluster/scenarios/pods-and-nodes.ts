@@ -38,7 +38,7 @@ const unavailable = (world: World, node: string, ...says: RegExp[]): Link => ({
   says,
 });
 
-function onDeadNode(id: string, title: string): Scenario {
+function onDeadNode(id: string, title: string, names: readonly string[]): Scenario {
   return {
     id,
     title,
@@ -46,14 +46,23 @@ function onDeadNode(id: string, title: string): Scenario {
       const node = world.name('node-dead');
       await world.createNamespace();
       await createDeadNode(world, node);
-      await world.create(pod(world.namespace, 'web-0', { nodeName: node, graceSeconds: 1 }));
+      await world.createAll(
+        names.map((name) => pod(world.namespace, name, { nodeName: node, graceSeconds: 1 })),
+      );
     },
     settle: settledOverdue,
     expect: (world) => stuck([unavailable(world, 'node-dead', /web-0|not ready/i)]),
   };
 }
 
-const s28 = onDeadNode('S28', 'an overdue pod on a node that is not ready');
+const s28 = onDeadNode('S28', 'an overdue pod on a node that is not ready', ['web-0']);
+
+/** More than a command names. */
+const folded = onDeadNode(
+  'many-on-dead-node',
+  'a dozen overdue pods on a node that is not ready',
+  Array.from({ length: 12 }, (_, at) => `web-${at}`),
+);
 
 /** Nobody shuts it down, and nobody will. */
 const noNode: Scenario = {
@@ -105,4 +114,4 @@ export const reportsRuntime = (subject: Ref): Expectation => ({
   also: advisesNot(/delete node|out-of-service|start its machine/),
 });
 
-export const podsAndNodes = [s28, noNode, seed5a];
+export const podsAndNodes = [s28, folded, noNode, seed5a];

@@ -73,6 +73,28 @@ const s30: Scenario = {
   }),
 };
 
+const WEEK = 7 * 24 * 3_600;
+
+const aWeek: Scenario = {
+  ...s30,
+  id: 'week-of-grace',
+  title: 'three pods with a week of grace on a ready node',
+  setUp: async (world) => {
+    const node = world.name('node-ready');
+    await world.createNamespace();
+    const { namespace } = world;
+    await startStandIn(world, { node, namespaces: [namespace], stopsAfterMs: 1_000 * WEEK });
+    const runner = { nodeName: node, graceSeconds: WEEK };
+    await world.createAll(['a', 'b', 'c'].map((name) => pod(namespace, name, runner)));
+  },
+  expect: () => ({
+    outcome: 'progressing',
+    chains: [
+      [{ code: 'pod-grace-period', subject: 'any', advises: [/^Shorten the grace period of Pod/] }],
+    ],
+  }),
+};
+
 async function createHeldPod(world: World): Promise<void> {
   await world.createNamespace();
   await world.create(pod(world.namespace, 'provider-0'));
@@ -96,4 +118,4 @@ function heldPod(world: World) {
   return [objectFinalizer(held, DUAL_PODS), ownerMissing(held, DUAL_PODS)];
 }
 
-export const pods = [s5, s6, s30];
+export const pods = [s5, s6, s30, aWeek];

@@ -11,7 +11,7 @@ export interface StandInOptions {
   namespaces?: readonly string[];
   /** False: it never confirms a deletion, as a kubelet with a confused container runtime. */
   confirms?: boolean;
-  /** How long its containers take to stop. */
+  /** How long its containers take to stop, if their grace period does not end before. */
   stopsAfterMs?: number;
   /** Address of its pods; unless given, one where nobody is. */
   podIP?: string;
@@ -100,7 +100,10 @@ async function takeCareOfPods(
       const uid = stringAt(pod, 'metadata', 'uid') ?? '';
       const since = stopping.get(uid) ?? Date.now();
       stopping.set(uid, since);
-      const hasStopped = Date.now() - since >= stopsAfterMs;
+      const isKilled = !(
+        Date.parse(stringAt(pod, 'metadata', 'deletionTimestamp') ?? '') > Date.now()
+      );
+      const hasStopped = isKilled || Date.now() - since >= stopsAfterMs;
       isDone &&= hasStopped || !confirms;
       if (confirms && hasStopped && nodeName === node) await confirmDeletion(client, ref, uid);
     } else if (nodeName === undefined) {
