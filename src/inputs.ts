@@ -4,14 +4,14 @@ import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/ou
 
 export const YES_OR_NO = ['true', 'false'] as const;
 
-/** An input. An input that is not given has the text `default`; with the default `'false'` it is a flag in a terminal. */
+/** With the default `'false'` it is a flag in a terminal. */
 export interface InputRow {
   /** Plain text without a full stop, for action.yml, the README and `--help`. */
   description: string;
   default: string;
   legal?: readonly string[];
   value?: string;
-  /** The input concerns the pull request of a workflow run, which a terminal does not have. */
+  /** A terminal has no pull request. */
   onlyInAction?: true;
   /** Expression in action.yml that the runner replaces by the value. */
   fromRunner?: string;
@@ -33,10 +33,7 @@ const inAction = (description: string, fromRunner?: string) => ({
 
 const COMMENT_MODES = ['off', 'on-failure', 'always'] as const;
 
-/**
- * All inputs by their names in action.yml; the terminal has options of the same names. `npm run docs` generates action.yml,
- * `--help` in docs/terminal.md and the tables of the README from this table.
- */
+/** `npm run docs` generates action.yml, `--help` in docs/terminal.md and the tables of the README from this table. */
 export const INPUTS = {
   namespace: text('LIST', 'Names of the namespaces, separated by newline or comma'),
   selector: text('LABELS', 'Label selector: adds every namespace that matches at the start'),
@@ -137,7 +134,6 @@ const SHAPES: Partial<Record<InputName, [form: RegExp, rule: string]>> = {
   ],
 };
 
-/** Validates every input. The inputs of the comment are returned by `commentInputs`. */
 export function readInputs(given: GivenInputs) {
   const raw = Object.fromEntries(
     INPUT_ROWS.map(([name, row]) => [name, given[name]?.trim() || row.default]),
@@ -189,10 +185,7 @@ export function readInputs(given: GivenInputs) {
 
 export type CommentInputs = NonNullable<ReturnType<typeof commentInputs>>;
 
-/**
- * Returns how to comment on the pull request, or undefined for no comment. If another input is invalid, there are no `inputs`;
- * the comment then reports the error.
- */
+/** Undefined for no comment. If another input is invalid, there are no `inputs`; the comment then reports the error. */
 export function commentInputs(given: GivenInputs, inputs: Inputs | undefined) {
   const mode = COMMENT_MODES.find((legal) => legal === given.comment) ?? 'on-failure';
   const number = given['pr-number'] ?? '';
@@ -203,7 +196,7 @@ export function commentInputs(given: GivenInputs, inputs: Inputs | undefined) {
     token: given['github-token'] ?? '',
     prNumber: Number(number) || undefined,
     key: given['comment-key'] ?? '',
-    /** Namespaces as the workflow names them, without those that a selector matches; empty if the inputs are invalid. */
+    /** Without those that a selector matches. */
     namespaces: inputs?.namespaces ?? [],
     selector: inputs?.selector ?? '',
   };

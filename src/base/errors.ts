@@ -7,10 +7,7 @@ export type ErrorCode =
   | 'kube-timeout'
   | 'internal';
 
-/**
- * An error that ends the run: the gate could not work. The message says what was tried, on what, and what came
- * back; the hint says what to do. Outcomes of a namespace are values, never errors.
- */
+/** The gate could not work: this ends the run. Outcomes of a namespace are values, never errors. */
 export class ActionError extends Error {
   readonly code: ErrorCode;
   readonly hint: string | undefined;
@@ -23,7 +20,7 @@ export class ActionError extends Error {
   }
 }
 
-/** Returns the error and its causes, the outermost first. Node reports all addresses of a host as one AggregateError. */
+/** The outermost first. Node reports all addresses of a host as one AggregateError. */
 export function causeChain(error: unknown): unknown[] {
   const chain: unknown[] = [];
   for (let current = error; chain.length < 8 && current != null; ) {
@@ -34,17 +31,17 @@ export function causeChain(error: unknown): unknown[] {
   return chain;
 }
 
-/** Describes any thrown value in one sentence. The innermost cause is the one that says what happened. */
+/** The innermost cause is the one that says what happened. */
 export function describeError(error: unknown): string {
   const texts = new Set(causeChain(error).map(textOf));
   return [...texts].filter((text) => text !== '').join(': ') || 'unknown error';
 }
 
-/** Returns the message of a thrown value. Other fields are left out because they may contain a token. */
+/** Other fields are left out because they may contain a token. */
 function textOf(value: unknown): string {
   if (!(value instanceof Error)) return typeof value === 'string' ? value : '';
   const code = errorCode(value);
-  const message = value.message === '' ? value.name : value.message;
+  const message = value.message || value.name;
   return code === '' || message.includes(code) ? message : `${message} (${code})`;
 }
 
@@ -52,25 +49,22 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** Describes an error that ends the run. */
 export function describeFailure(error: unknown) {
   if (!(error instanceof ActionError)) return { ...describeInternalError(error), hint: undefined };
   return { message: error.message, hint: error.hint, frames: [] };
 }
 
-/**
- * Describes a mistake of this program. Its message may quote any value, a secret among them, so only the kind of
- * the error is named; `frames` are the lines of its stack behind the message, which V8 writes first.
- */
+/** The message of a mistake may quote any value, a secret among them: only its kind and the frames behind it are shown. */
 export function describeInternalError(error: unknown): { message: string; frames: string[] } {
-  const name = error instanceof Error ? error.constructor.name : typeof error;
-  const kind = /^[A-Za-z]{1,40}$/.test(name) ? name : 'Error';
-  const { name: given, message, stack = '' } = error instanceof Error ? error : new Error('none');
-  const heading = message === '' ? given : `${given}: ${message}`;
-  const isShown = error instanceof Error && typeof stack === 'string' && stack.startsWith(heading);
-  const lines = isShown ? stack.slice(heading.length).split('\n') : [];
+  const isError = error instanceof Error;
+  const type = isError ? error.constructor.name : typeof error;
+  const kind = /^[A-Za-z]{1,40}$/.test(type) ? type : 'Error';
+  const { name, message, stack } = isError ? error : { name: '', message: '', stack: '' };
+  // V8 writes the message first.
+  const heading = message === '' ? name : `${name}: ${message}`;
+  const lines = String(stack).startsWith(heading) ? String(stack).slice(heading.length) : '';
   return {
     message: `internal error (${kind}): this is a mistake of the gate, please report it`,
-    frames: lines.filter((line) => /^ +at /.test(line)),
+    frames: lines.split('\n').filter((line) => /^ +at /.test(line)),
   };
 }

@@ -8,7 +8,6 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Parses a JSON object; `undefined` for any other text. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -20,7 +19,7 @@ export function parseObject(text: string): JsonObject | undefined {
 
 type Path = (string | number)[];
 
-/** Follows keys into JSON of unknown shape; `undefined` if anything on the way is missing or of another type. */
+/** `undefined` if anything on the way is missing or of another type. */
 export function valueAt(value: Json | undefined, ...path: Path): Json | undefined {
   let current: Json | undefined = value;
   for (const key of path) {
@@ -49,15 +48,12 @@ export function stringsAt(value: Json | undefined, ...path: Path): string[] {
   return arrayAt(value, ...path).filter((item) => typeof item === 'string');
 }
 
-/**
- * Returns an object without a prototype. Keys that are names from the cluster may be `constructor` or `__proto__`,
- * which every ordinary object has.
- */
+/** Has no prototype: names from the cluster may be `constructor` or `__proto__`. */
 export function dictionary<T>(entries: Iterable<readonly [string, T]> = []): Record<string, T> {
   return Object.assign(Object.create(null), Object.fromEntries(entries));
 }
 
-/** Returns the entries with string values. A label map with any other value loses only that entry. */
+/** A label map with another value than a text loses only that entry. */
 export function recordAt(value: Json | undefined, ...path: Path): Record<string, string> {
   const found = valueAt(value, ...path);
   const entries = Object.entries(isObject(found) ? found : {});

@@ -2,26 +2,18 @@ import { styleText } from 'node:util';
 import type { Redactor } from './redact.ts';
 import { logLine } from './text.ts';
 
-/**
- * Log for people: the step log, or the standard error of a terminal. Implementations pass every text through
- * `redact` and `logLine`; callers pass plain data. One text is one line: line breaks in it are removed.
- */
+/** Log for people. Implementations pass every text through `redact` and `logLine`; line breaks in it are removed. */
 export interface Log {
   line(text: string): void;
-  /** Writes lines into a collapsed group. GitHub does not support nested groups. */
+  /** GitHub does not support nested groups. */
   group(title: string, lines: readonly string[]): void;
   notice(message: string, title?: string): void;
   warning(message: string, title?: string): void;
   error(message: string, title?: string): void;
-  /** Writes a line that is shown only with step debugging. */
   debug(text: string): void;
 }
 
-/**
- * Creates the log of a terminal. It writes to standard error, so that standard output has only the report. In a
- * `run:` step the runner reads both streams for commands. It is a file of its own because a terminal must not
- * load the actions toolkit.
- */
+/** Writes to standard error, so that standard output has only the report. A runner reads both streams for commands. */
 export function createTerminalLog(redactor: Redactor): Log {
   const { stderr, env } = process;
   // Node knows NO_COLOR and terminals without colours, such as TERM=dumb. Only a terminal has the function.

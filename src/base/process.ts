@@ -3,10 +3,7 @@ import { ActionError, describeError, errorCode } from './errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * Writes to standard output. A reader that stops reading (`| head`, `| grep -q`) is not a failure. Throws an
- * `ActionError` if writing fails for another reason.
- */
+/** A reader that stops reading (`| head`, `| grep -q`) is not a failure. */
 export function writeOutput(text: string): Promise<void> {
   const { stdout } = process;
   // The stream emits the error a second time. Without a listener that would end the process with exit code 1.
@@ -22,10 +19,7 @@ export function writeOutput(text: string): Promise<void> {
 
 export const NO_SUCH_FILE = 'no such file';
 
-/**
- * Reads a file that a person or a runner has named. A device, a pipe or a very large file could block the process
- * for ever.
- */
+/** A device, a pipe or a very large file that somebody named could block the process for ever. */
 export function readRegularFile(path: string, maxMb = 10): { bytes: Buffer } | { problem: string } {
   let descriptor: number | undefined;
   try {
@@ -46,9 +40,8 @@ export function readRegularFile(path: string, maxMb = 10): { bytes: Buffer } | {
 }
 
 /**
- * Returns a signal that aborts when the run is cancelled. The runner sends SIGINT, waits 7.5 s, sends SIGTERM,
- * waits 2.5 s and kills the process tree (actions/runner, ProcessInvoker). The first signal makes the gate
- * report what it knows; the second one ends the process. `dispose` removes the listeners.
+ * The runner sends SIGINT, waits 7.5 s, sends SIGTERM, waits 2.5 s and kills the process tree (actions/runner,
+ * ProcessInvoker). The first signal makes the gate report what it knows; the second one ends the process.
  */
 export function onCancel(): { signal: AbortSignal; dispose: () => void } {
   const controller = new AbortController();

@@ -1,16 +1,8 @@
-/**
- * Replaces secrets in every text that leaves the process. The runner masks log lines, annotations and the
- * summary, but not comments, outputs and report files: those depend on this alone.
- */
+/** Replaces secrets in every text that leaves the process. Runners do not mask comments, outputs and report files. */
 export interface Redactor {
-  /**
-   * Registers a secret. A value shorter than 8 characters is ignored: replacing it would damage ordinary words.
-   */
+  /** A value shorter than 8 characters is ignored: replacing it would damage ordinary words. */
   add(value: string | undefined): void;
-  /**
-   * Replaces registered secrets, and texts of the shape of a secret: bearer tokens, JWTs, PEM blocks, passwords
-   * in URLs, values of keys such as "password", and tokens that begin as those of known vendors.
-   */
+  /** Replaces registered secrets, and texts of the shape of a secret. */
   redact(text: string): string;
 }
 
@@ -35,10 +27,7 @@ const keyed = (before: string, value: string): Shape => [
   `$1${MASK}`,
 ];
 
-/**
- * Shapes of secrets that were not registered: a server, a plugin, and a controller in a status, an Event or a log may
- * write any text. The lengths are limited: the text is hostile and must not make an expression slow.
- */
+/** Shapes of secrets that were not registered. The lengths are limited: a hostile text must not make an expression slow. */
 const SHAPES: readonly Shape[] = [
   // A block that was cut in the middle matches to the end of the text.
   [/-----BEGIN [A-Z0-9 ]+-----[\s\S]*?(?:-----END [A-Z0-9 ]+-----|$)/g, MASK],
@@ -75,15 +64,11 @@ const IN_LOGS: readonly Shape[] = [
 const maskShapes = (text: string, shapes: readonly Shape[]): string =>
   shapes.reduce((rest, [shape, masked]) => rest.replace(shape, masked), text);
 
-/** Masks texts in a log that look like a secret; stricter than `redact`. */
 export function maskLogSecrets(text: string): string {
   return maskShapes(text, IN_LOGS);
 }
 
-/**
- * Creates a redactor. `onSecret` is called once for every line of a secret, so that the runner masks single
- * lines. If it masked a whole key, lines that all keys have would be hidden as well.
- */
+/** `onSecret` is called once for every line of a secret: if the runner masked a whole key, ordinary lines would be hidden. */
 export function createRedactor(onSecret?: (line: string) => void): Redactor {
   const announced = new Set<string>();
   const secrets = new Map<string, string[]>();
@@ -94,15 +79,12 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
         if (!announced.has(line)) onSecret?.(line);
         announced.add(line);
       }
-      for (const form of new Set(formsOf(wellFormed))) {
+      for (const form of formsOf(wellFormed)) {
         const beginning = form.slice(0, MIN_SECRET_LENGTH);
-        const others = secrets.get(beginning) ?? [];
-        if (others.includes(form)) continue;
+        const forms = new Set([...(secrets.get(beginning) ?? []), form]);
         // The longest secret comes first: otherwise the rest of one with the same beginning would stay visible.
-        secrets.set(
-          beginning,
-          [...others, form].sort((a, b) => b.length - a.length),
-        );
+        const longestFirst = [...forms].sort((a, b) => b.length - a.length);
+        secrets.set(beginning, longestFirst);
       }
     },
     redact(text) {
@@ -111,10 +93,7 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
   };
 }
 
-/**
- * Replaces secrets, which are grouped by their first characters. It uses no regular expression: a secret may be
- * longer than an expression can be.
- */
+/** The secrets are grouped by their first characters. One may be longer than a regular expression can be. */
 function maskSecrets(text: string, secrets: ReadonlyMap<string, readonly string[]>): string {
   if (secrets.size === 0) return text;
   let clean = '';
@@ -132,14 +111,14 @@ function maskSecrets(text: string, secrets: ReadonlyMap<string, readonly string[
   return clean + text.slice(end);
 }
 
-/** Returns the lines of a secret without the frame of a PEM file, which texts without secrets have as well. */
+/** Without the frame of a PEM file, which texts without secrets have as well. */
 function linesOf(value: string): string[] {
   const lines = value.split(/\r?\n/).map((line) => line.trim());
   const isFrame = /^(-----(BEGIN|END) |(Proc-Type|DEK-Info): )/;
   return lines.filter((line) => line.length >= MIN_SECRET_LENGTH && !isFrame.test(line));
 }
 
-/** Returns a secret as it is written in JSON, in a URL, in a Basic header and in a Secret object. */
+/** As it is written in JSON, in a URL, in a Basic header and in a Secret object. */
 function formsOf(value: string): string[] {
   const forms = linesOf(value);
   for (const whole of [value, value.trim()]) {

@@ -1,24 +1,13 @@
-/**
- * Encodings for text from other sources: names, finalizers, condition messages, event payloads, HTTP answers.
- * Such text leaves the program only through these functions. Encode at the last moment; encoded text is never
- * stored.
- */
+// Text from elsewhere leaves the program only through these encodings. Encode at the last moment; never store it encoded.
 
-/**
- * Characters that print as something else than they are: control and format characters (among them those of
- * bidirectional text), line separators, and all that Unicode shows as nothing.
- */
+/** What prints as something else than it is: control, format and bidirectional characters, and all that shows as nothing. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Replaces control, bidirectional and invisible characters by spaces, so that the text prints as it reads. */
 export function plainText(text: string): string {
   return text.replace(UNSAFE, ' ');
 }
 
-/**
- * The start of a command that a runner executes anywhere in a line, up to its bracket: `##[error]` (GitHub, Gitea,
- * Azure Pipelines), `##vso[task.…]` (Azure Pipelines), `##teamcity[…]`.
- */
+/** A command anywhere in a line: `##[error]` (GitHub, Gitea, Azure Pipelines), `##vso[task.…]` (Azure), `##teamcity[…]`. */
 const IN_LINE = /##(\w*)\[/g;
 /** The start of a line that is a command: `::error::` (GitHub, Gitea), `--- title` and its like (Buildkite). */
 const AT_START = /^(\s*)(:(?=:)|-(?=-- )|\+(?=\+\+ )|~(?=~~ )|\^(?=\^\^ ))/;
@@ -28,7 +17,6 @@ export function logLine(text: string): string {
   return plainText(text).replace(IN_LINE, '# #$1[').replace(AT_START, '$1$2 ');
 }
 
-/** Encodes a whole text like `logLine` and keeps its own line breaks. */
 export function logLines(text: string): string {
   return text.replace(/[^\r\n]+/g, (line) => logLine(line));
 }
@@ -65,7 +53,7 @@ export function upperFirst(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Writes the first word of a sentence as inside of one, unless it is an abbreviation. */
+/** Unless the first word is an abbreviation. */
 export function lowerFirst(text: string): string {
   return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 }
@@ -77,9 +65,8 @@ export function isVersionFrom(version: string, major: number, minor: number): bo
 }
 
 /**
- * Encodes text for summaries and comments. Entities are decoded after Markdown was parsed, so nothing in them is
- * parsed again; GitHub's mention and reference filters skip `<code>`. Only addresses are searched in the decoded text, so
- * each "@" is cut off from the text before it (cmark-gfm, extensions/autolink.c, postprocess_text).
+ * Encodes text for summaries and comments: entities are decoded after Markdown was parsed, and GitHub's filters skip
+ * `<code>`. Only addresses are searched later, so "@" is cut off (cmark-gfm, extensions/autolink.c, postprocess_text).
  */
 export function codeHtml(text: string, maxChars = 300): string {
   const encoded = Array.from(shorten(plainText(text), maxChars)).map((char) => {
@@ -89,15 +76,11 @@ export function codeHtml(text: string, maxChars = 300): string {
   return `<code>${encoded.join('')}</code>`;
 }
 
-/** Quotes a word for a shell command in a remedy. */
 export function shellQuote(word: string): string {
   return /^[A-Za-z0-9._:/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/**
- * Reports whether a text matches a pattern with `*` for any text. The parts are searched one after the other: a regular
- * expression could backtrack endlessly on hostile names.
- */
+/** Matches `*` with any text. A regular expression could backtrack endlessly on hostile names. */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = pattern.indexOf('*');
   if (at < 0) return pattern === text;
@@ -112,17 +95,17 @@ export function matchesGlob(pattern: string, text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
-/** Returns an expression that matches this text. `RegExp.escape` needs Node 24. */
+/** `RegExp.escape` needs Node 24. */
 export function escapeForRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
-/** Reports whether the text contains the kind in any spelling: `Part`, `parts`, `part/db`. */
+/** In any spelling: `Part`, `parts`, `part/db`. */
 export function isKindNamed(text: string, kind: string): boolean {
   return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
 }
 
-/** Lists a few names for a sentence: `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
+/** `web-0, web-1, web-2, web-3, web-4 and 995 more`. */
 export function listNames(names: readonly string[], most = 5): string {
   const shown = names.slice(0, most);
   const more = names.length - shown.length;

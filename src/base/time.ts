@@ -1,11 +1,9 @@
-/** An event during the run. */
 export interface TimelineEntry {
   /** ISO 8601, by the API server's clock. */
   at: string;
   event: string;
 }
 
-/** Clock as a parameter, so that the stages of a run do not depend on the real time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -31,10 +29,7 @@ export const systemClock: Clock = {
   },
 };
 
-/**
- * Waits for the work until the signal aborts. The work continues for others that wait for it; its later errors
- * are ignored.
- */
+/** After the abort, the work continues for others that wait for it; its later errors are ignored. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal?.reason);
@@ -44,10 +39,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefin
   });
 }
 
-/**
- * Returns the time by the API server's clock, in milliseconds. Every time that is compared or reported is the
- * server's: the clock of a runner may be wrong by hours.
- */
+/** Every time that is compared or reported is the API server's: the clock of a runner may be wrong by hours. */
 export function serverTime({ api, clock }: Clocks): number {
   return clock.now() + api.clockOffsetMs();
 }
@@ -56,17 +48,20 @@ export function serverTimestamp(clocks: Clocks): string {
   return new Date(serverTime(clocks)).toISOString();
 }
 
-/** Formats 302_000 as "5m 02s", for headlines. */
-export function formatDuration(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  const two = (value: number): string => String(value).padStart(2, '0');
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${two(seconds % 60)}s`;
-  return `${Math.floor(seconds / 3_600)}h ${two(Math.floor((seconds % 3_600) / 60))}m`;
+/** Splits a number of units into the larger unit and two digits of the smaller one. */
+function sixtieths(count: number): [string, string] {
+  return [String(Math.floor(count / 60)), String(count % 60).padStart(2, '0')];
 }
 
-/** Formats 302_000 as "5:02", for the left column of the progress log. */
-export function formatClock(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+const secondsOf = (ms: number): number => Math.max(0, Math.round(ms / 1_000));
+
+/** Formats 302_000 as "5m 02s". */
+export function formatDuration(ms: number): string {
+  const seconds = secondsOf(ms);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${sixtieths(seconds).join('m ')}s`;
+  return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
 }
+
+/** Formats 302_000 as "5:02". */
+export const formatClock = (ms: number): string => sixtieths(secondsOf(ms)).join(':');

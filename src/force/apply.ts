@@ -25,22 +25,22 @@ import {
   writeOf,
 } from './writes.ts';
 
-/** The time after which no write begins, so that the result can still be verified. */
+/** After it no write begins, so that the result can still be verified. */
 export const LAST_WRITE_MS = 105_000;
-/** The time after which the gate no longer waits if it may have to write to the namespace itself. */
+/** After it the gate no longer waits if it may have to write to the namespace itself. */
 const LAST_WAIT_MS = 80_000;
-/** The time after which the gate looks whether other objects have begun to terminate. */
+/** Then the gate looks whether other objects have begun to terminate. */
 const ROUND_MS = 10_000;
-/** The time to wait after a change: the namespace controller may be in a back-off of up to 60 s. */
+/** After a change: the namespace controller may be in a back-off of up to 60 s. */
 const SETTLE_MS = 70_000;
 const PAUSE_MS = 1_000;
 const ONE_BY_ONE = 10;
 
 interface ForceDeps extends Omit<Writing, 'plan'> {
   startedAt: number;
-  /** Waits without writing, and reports whether the namespace was deleted by this time (ms since the epoch). */
+  /** Waits without writing, and reports whether the namespace was deleted by then. */
   isDeletedBy(untilMs: number): Promise<boolean>;
-  /** Reads the namespace once more after it seemed deleted or replaced: from the cluster that was asked at the start. */
+  /** Reads it once more after it seemed deleted or replaced: from the cluster that was asked at the start. */
   confirmEnd(): Promise<Read<NamespaceFacts | undefined>>;
 }
 
@@ -54,10 +54,7 @@ interface ForceRun extends ForceDeps {
   hasWritten: boolean;
 }
 
-/**
- * Carries out the plan in its order, and reports the results; without an outcome, the namespace is still there. The plan
- * must be fresh, and must have been logged before. Mode `plan` stops there.
- */
+/** The plan must be fresh, and must have been logged before. Without an outcome, the namespace is still there. */
 export async function carryOut(plan: ForcePlan, deps: ForceDeps) {
   const { name } = plan.namespace;
   // Several namespaces are forced side by side.
@@ -93,10 +90,7 @@ async function force(run: ForceRun): Promise<Outcome | undefined> {
   return outcomeOf(run, left);
 }
 
-/**
- * Frees the objects, and reports whether that was enough. Objects come first: those queued behind a pod, or held by
- * another object, terminate only after it. So after each change the gate waits, and lists them again.
- */
+/** Objects queued behind a pod, or held by another one, terminate only after it: after each change they are listed again. */
 async function freeObjects(run: ForceRun): Promise<boolean> {
   const { clock, plan, startedAt } = run;
   const latest = startedAt + (plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
@@ -110,7 +104,7 @@ async function freeObjects(run: ForceRun): Promise<boolean> {
   }
 }
 
-/** Removes the namespace's own entries, and returns the content of the namespace right before. */
+/** Returns the content of the namespace right before. */
 async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
   const own = run.plan.actions.filter(isOnNamespace);
   if (own.length === 0 || run.stopReason() !== undefined) return undefined;
@@ -134,10 +128,7 @@ async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
 const RECOVERY =
   'they can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; a new namespace of this name takes them over, with their finalizers';
 
-/**
- * Returns the outcome: only a 404 for the name, or another UID, proves the deletion. Undefined if forcing did not
- * change it. Records all objects that still exist.
- */
+/** Only a 404 for the name, or another UID, proves the deletion. Records all objects that still exist. */
 async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Outcome | undefined> {
   const { name, uid } = run.plan.namespace;
   const seen = await readNamespace(name, run);
@@ -167,10 +158,7 @@ interface Done {
   result: string;
 }
 
-/**
- * Carries out an action: reads its objects, writes to each of them once, in parallel, and reads them again to see the
- * results. Returns whether anything was changed.
- */
+/** Reads the objects of an action, writes to each of them once, and reads them again. Returns whether anything was changed. */
 async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
   const { target, finalizer, leaves } = action;
   const listed = await readTargets(run, action);
@@ -207,9 +195,8 @@ async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
 const UNCLEAR = /^(?:server-error|timeout|network|unreadable|aborted)$/;
 
 /**
- * Announces and sends one write, and once more if it fails. After any answer but success the object is read again, and
- * what is there decides. An error may be the answer to a repetition: proxies repeat requests, and servers answer 409
- * after a success. So a change that is there after a request was sent counts as made by it.
+ * Sends one write, and once more if it fails. After any answer but success the object is read again: proxies repeat
+ * requests, and servers answer 409 after a success, so a change that is there after a request counts as made by it.
  */
 async function write(run: ForceRun, action: ForceAction, first: Target): Promise<Done> {
   const { api, clock, log, signal } = run;

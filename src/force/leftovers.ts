@@ -15,15 +15,11 @@ export interface Leftovers {
   unread: NotInspected[];
 }
 
-/** The limit for the answer of readyz: "ok", or an error that names the failed checks. */
+/** Of readyz: "ok", or an error that names the failed checks. */
 const MAX_READY_BYTES = 4_096;
 const MAX_NAMES = 10;
 
-/**
- * Lists every object of the namespace, over all types. Objects are stored by type, name and namespace name, so
- * this also works, and matters most, after the namespace itself was deleted. `createdBefore` excludes objects that
- * belong to a new namespace of the same name.
- */
+/** This also works, and matters most, after the namespace was deleted. `createdBefore` excludes objects of a new one of its name. */
 export async function listLeftovers(
   { api, signal, plan: { namespace } }: Writing,
   createdBefore = '',

@@ -1,5 +1,5 @@
 import { listNames, matchesGlob } from '../base/text.ts';
-import { leakOf } from '../model/catalogue.ts';
+import { lookUpFinalizer } from '../model/catalogue.ts';
 import {
   CLAIM_PROTECTION,
   FINALIZE,
@@ -15,23 +15,16 @@ import { itemsIn, type Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import type { NodeFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 
-/**
- * The actions of forcing and its refusals, before any write. A plan names types and rules instead of single
- * objects: each object is read again right before its write, and ten thousand objects are one line.
- */
+/** A plan names types instead of single objects: each object is read again right before its write. */
 export interface ForcePlan extends Pick<ActivePolicy, 'mode' | 'label' | 'orphans'> {
   namespace: { name: string; uid: string };
-  /** The actions in their order. Mode `plan` lists those of mode `namespace`. */
+  /** In their order. Mode `plan` lists those of mode `namespace`. */
   actions: ForceAction[];
   refused: ForceRecord['refused'];
 }
 
 /** A change to every terminating object of one type that needs it, or to the namespace itself. */
 export interface ForceAction {
-  /**
-   * The removal of one finalizer; the deletion, with grace period 0, of the overdue pods of a node that cannot confirm
-   * their end; or the removal of one entry of the namespace's own lists.
-   */
   step: 'object-finalizer' | 'overdue-pods' | 'namespace-finalizer' | 'namespace-spec-finalizer';
   type: ResourceType;
   /** The object or type, written like an argument of kubectl. */
@@ -55,10 +48,7 @@ interface PlanInput {
   ownNamespace: string | undefined;
 }
 
-/**
- * Plans the actions that free this namespace, in order, and the refusals with reasons. The mode only shortens the
- * list, so that mode `plan` and the real run differ by nothing but the writes.
- */
+/** The mode only shortens the list, so that mode `plan` and the real run differ by nothing but the writes. */
 export function planForce(input: PlanInput): ForcePlan {
   const { policy, snapshot, startUid } = input;
   const { mode, label, orphans } = policy;
@@ -82,7 +72,7 @@ export function isOnNamespace({ step }: ForceAction): boolean {
   return step === 'namespace-finalizer' || step === 'namespace-spec-finalizer';
 }
 
-/** Reports whether the action removes the entry `kubernetes`, which ends the namespace whatever it contains. */
+/** The entry `kubernetes`: its removal ends the namespace whatever it contains. */
 export function isLastEntry({ step, finalizer }: ForceAction): boolean {
   return step === 'namespace-spec-finalizer' && finalizer === KUBERNETES_FINALIZER;
 }
@@ -100,10 +90,7 @@ export function manyTarget(type: string, names: readonly string[], count = names
   return `${count} objects of ${type} (${names.slice(0, MAX_NAMES).join(', ')}${more})`;
 }
 
-/**
- * Returns the reasons against forcing a namespace at all: first those that no input removes. All that apply are
- * reported, so that people have to try again only once.
- */
+/** The reasons against forcing a namespace at all. All that apply are reported: people have to try again only once. */
 function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInput): string[] {
   const { name, uid, deletionTimestamp, phase, labels } = snapshot.namespace;
   const { label, namespaces } = policy;
@@ -149,10 +136,7 @@ function patternRefusals({ policy, snapshot }: PlanInput): string[] {
   ];
 }
 
-/**
- * Plans every finalizer, one action per type and finalizer, so that no object is missed. Objects that are queued behind
- * others (`guarded`) are freed when they are terminating. A type that was not read is not touched.
- */
+/** One action per type and finalizer. Objects that are queued behind others (`guarded`) are freed when they terminate. */
 function finalizerCandidates(input: PlanInput): Candidate[] {
   const { policy, snapshot } = input;
   return snapshot.content.flatMap(({ type, read }) => {
@@ -171,7 +155,7 @@ function finalizerCandidates(input: PlanInput): Candidate[] {
       return {
         ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
         text: `remove finalizer ${finalizer} from ${target}, where terminating`,
-        leaves: leakOf(finalizer, type),
+        leaves: lookUpFinalizer(finalizer, type)?.leakIfRemoved,
         reason: notNamed(input, finalizer, known) ?? usedByPod(input, finalizer),
       };
     });
@@ -202,7 +186,7 @@ function notNamed({ policy }: PlanInput, finalizer: string, known: string): stri
   return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
 }
 
-/** Plans overdue pods, by node: they may be deleted without their kubelet only if the node is lost. */
+/** By node: overdue pods may be deleted without their kubelet only if the node is lost. */
 function podCandidates({ snapshot, policy }: PlanInput): Candidate[] {
   const nowMs = Date.parse(snapshot.takenAt);
   const overdue = itemsIn(snapshot.pods).filter(
@@ -227,10 +211,7 @@ const LOST_AFTER_MS = 5 * 60_000;
 /** The taint that people set on machines that are off (KEP-2268). */
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
-/**
- * Reports whether no kubelet will ever confirm the end of a pod. `Ready=False` is written by a kubelet that
- * runs, and `Unknown` for a while is a restart or a broken connection: both end their pods later.
- */
+/** `Ready=False` is written by a kubelet that runs, and `Unknown` for a while is a restart: both end their pods later. */
 export function nodeState(
   node: Read<NodeFacts | undefined> | undefined,
   nowMs: number,
@@ -251,10 +232,8 @@ export function nodeState(
 }
 
 /**
- * Plans the namespace's own entries. Mode `namespace` is itself the permission for `kubernetes`, which holds
- * every namespace; each other entry has to be named like those of objects. `kubernetes` comes last, and only
- * when nothing else would hold the namespace afterwards: it would still be there then, with content that
- * its controller no longer deletes. What it contains is listed right before these writes.
+ * Mode `namespace` is itself the permission for `kubernetes`; each other entry has to be named. `kubernetes` comes last, and
+ * only when nothing else holds the namespace: it would still be there, with content that its controller no longer deletes.
  */
 function ownCandidates(input: PlanInput): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
@@ -272,7 +251,12 @@ function ownCandidates(input: PlanInput): Candidate[] {
       policy.mode === 'objects'
         ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
         : notNamed(input, finalizer, known);
-    return { ...own, known, leaves: leakOf(finalizer, NAMESPACE_TYPE), reason };
+    return {
+      ...own,
+      known,
+      leaves: lookUpFinalizer(finalizer, NAMESPACE_TYPE)?.leakIfRemoved,
+      reason,
+    };
   };
   const all = [
     ...finalizers.map((one) => entry(one, false)),
@@ -287,13 +271,9 @@ function ownCandidates(input: PlanInput): Candidate[] {
   return [...foreign, ...all.filter(isLastEntry).map((one) => ({ ...one, reason }))];
 }
 
-/** Writes the plan for the log, before the first write: one line per action or refusal. */
-export function renderPlan({
-  actions,
-  mode,
-  namespace: { name, uid },
-  refused,
-}: ForcePlan): string[] {
+/** For the log, before the first write: one line per action or refusal. */
+export function renderPlan({ actions, mode, namespace, refused }: ForcePlan): string[] {
+  const { name, uid } = namespace;
   const lines = actions.flatMap((action, index) => {
     const { text, known, leaves } = action;
     const needs = isOnNamespace(action) ? 'namespace' : 'objects';
@@ -312,7 +292,7 @@ export function renderPlan({
   ];
 }
 
-/** Writes the plan for a report: all that mode `plan` says, and that of another mode before its first write. */
+/** For a report: all that mode `plan` says, and that of another mode before its first write. */
 export function recordPlan({ mode, actions, orphans, refused }: ForcePlan): ForceRecord {
   const rows = actions.map((action) => {
     const { target, finalizer } = action;

@@ -29,7 +29,7 @@ export interface Writing extends Reading {
   clock: Clock;
   log: Log;
   plan: ForcePlan;
-  /** Returns why no further write may begin: the run was cancelled, or the time for forcing is over. */
+  /** Why no further write may begin: the run was cancelled, or the time for forcing is over. */
   stopReason(): string | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface Target extends ObjectFacts {
   object: JsonObject;
 }
 
-/** Reads the objects that still need the action; with a name, only that one. The message of a failure is a clause. */
+/** Reads the objects that still need the action; with a name, only that one. */
 export async function readTargets(
   run: Writing,
   action: ForceAction,
@@ -102,9 +102,8 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
       return { method: 'PATCH', path, body: key === undefined ? body : [test, ...body] };
     }
     case 'namespace-spec-finalizer': {
-      // The body is the object as read, with UID and resourceVersion, without this entry: labels, annotations and
-      // metadata.finalizers of the body are applied as well (namespaceFinalizeStrategy), so a shorter body would
-      // remove them unnoticed.
+      // The object as read, with UID and resourceVersion: labels, annotations and metadata.finalizers of the body are
+      // applied as well (namespaceFinalizeStrategy), so a shorter body would remove them unnoticed.
       const finalizers = arrayAt(object, 'spec', 'finalizers').filter((one) => one !== finalizer);
       const spec = { ...(valueAt(object, 'spec') as JsonObject), finalizers };
       return { method: 'PUT', path: `${path}/finalize`, body: { ...object, spec } };
@@ -142,17 +141,11 @@ export function orphanRefusal(remains: string): string {
   return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
 }
 
-/**
- * Reads the namespace and checks everything again that can have changed since the plan. Returns the namespace,
- * undefined if it was deleted, or why nothing may be written. A person who removes the label stops the gate.
- */
-export async function checkNamespace({
-  plan,
-  api,
-  signal,
-}: Writing): Promise<Read<Target | undefined>> {
-  const { namespace, label } = plan;
-  const { name, uid } = namespace;
+/** Checks everything again that can have changed since the plan. A person who removes the label stops the gate. */
+export async function checkNamespace(run: Writing): Promise<Read<Target | undefined>> {
+  const { api, plan, signal } = run;
+  const { label } = plan;
+  const { name, uid } = plan.namespace;
   const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
     readFailed({ kind, message });
   const why = protectedBecause(name, api.target.ownNamespace);

@@ -22,15 +22,12 @@ export async function readAnchor(deps: Reading): Promise<NamespaceFacts | undefi
   return undefined;
 }
 
-/** Pause before the second GET. A first 404 may be stale, from an API server that lags behind or from a cache. */
+/** A first 404 may be stale, from an API server that lags behind or from a cache. */
 export const REPEAT_MS = 1_000;
 /** The pause if nothing else identifies the cluster: an address may lead to another one for a moment. */
 const APART_MS = 3_000;
 
-/**
- * Verifies that namespaces were deleted or replaced: reads each of them again by name, from the cluster that was asked
- * at the start. `isReported`: a watch has reported all these deletions.
- */
+/** Reads each of them again by name, from the cluster asked at the start. `isReported`: a watch has reported all these deletions. */
 export async function confirmEnds(
   ended: readonly { name: string }[],
   deps: ConfirmDeps,
@@ -42,11 +39,11 @@ export async function confirmEnds(
   else if (!isReported) await clock.sleep(REPEAT_MS, signal);
   // At the same time, so that the end is known at once.
   const doubt = anchor && doubtAboutCluster(anchor, deps);
-  const confirm = async ({ name }: { name: string }) => {
+  const sure = await inParallel(ended, async ({ name }) => {
     const now = await readNamespace(name, deps);
     return [name, (await doubt) ?? now] as const;
-  };
-  return new Map(await inParallel(ended, confirm));
+  });
+  return new Map(sure);
 }
 
 async function doubtAboutCluster({ name, uid }: NamespaceFacts, deps: Reading) {

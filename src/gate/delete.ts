@@ -72,10 +72,7 @@ function isUnsure({ kind, message }: ReadFailure): boolean {
   return UNSURE.test(kind) && !ADMISSION.test(message);
 }
 
-/**
- * Requests the deletion of exactly the namespace that was read. The answer does not mean that it is deleted: the wait
- * decides that. A request whose effect is unknown is sent again.
- */
+/** Of exactly the namespace that was read. A request whose effect is unknown is sent again; the wait decides the rest. */
 async function requestDeletion(target: Existing, run: Run): Promise<Target> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;

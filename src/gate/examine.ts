@@ -1,5 +1,4 @@
 import { dictionary } from '../base/json.ts';
-import { isVersionFrom } from '../base/text.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { wantedFor } from '../diagnose/wanted.ts';
 import { foresee, predict } from '../forecast/predict.ts';
@@ -9,22 +8,20 @@ import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { oneAfterAnother } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
-import type { Run } from './run.ts';
 
 /** Limit for the reads of one examination; sources that were not read by then are "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
-/** Time for the diagnosis after the reads. Namespaces that are not explained by then are reported as such. */
+/** For the diagnosis after the reads. Namespaces that are not explained by then are reported as such. */
 const EXPLAIN_MS = 5_000;
-/** Time between the last two examinations, which distinguish slow from stuck, if the timeout is long enough. */
+/** Between the last two examinations, which distinguish slow from stuck. */
 const COMPARE_MS = 30_000;
-/** With fail-fast: interval of examinations, and how long the same causes must have held. */
 const FAIL_FAST = { everyMs: 30_000, unchangedMs: 90_000 };
 
 export interface Examination {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
   at: number;
-  /** Cost for all namespaces that were examined together, and of what the gate read meanwhile. */
+  /** For all namespaces that were examined together. */
   cost: { requests: number; ms: number };
 }
 
@@ -34,13 +31,17 @@ interface Examined {
   baseline?: Baseline | undefined;
 }
 
-/** Reads and explains these namespaces together. Sources of the cluster are read once. */
+export interface Foresight {
+  /** Kubernetes deletes pods first since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
+  isPodsFirst: boolean;
+}
+
 export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
   deps: ObserveDeps & { inputs?: Pick<Inputs, 'ownerLogs'> },
   /** For a forecast: diagnoses the namespaces as if they were deleted now. */
-  foresight?: { isPodsFirst: boolean },
+  foresight?: Foresight,
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const sentBefore = deps.api.requestsSent();
@@ -89,12 +90,7 @@ function unexamined(snapshot: Snapshot): Snapshot {
   return { ...snapshot, content: [], cluster: {}, unread };
 }
 
-/** Kubernetes deletes pods first since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
-export function deletesPodsFirst({ cluster: { version } }: Pick<Run, 'cluster'>): boolean {
-  return isVersionFrom(version, 1, 33);
-}
-
-/** Returns when to examine: once shortly before the deadline, for comparison; with fail-fast also earlier. */
+/** Once shortly before the deadline, for comparison; with fail-fast also earlier. */
 export function examinationTimes(
   { failFast, timeoutMs }: Pick<Inputs, 'failFast' | 'timeoutMs'>,
   startedAt: number,

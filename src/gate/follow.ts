@@ -6,45 +6,41 @@ import type { NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
 import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
-/** Interval of GETs while a watch is open. A watch may be dropped without notice, and only a GET decides. */
+/** A watch may be dropped without notice, and only a GET decides. */
 const POLL_WITH_WATCH_MS = 30_000;
 const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
-/** Limit for the GET before a verdict, retries included. */
+/** The GET before a verdict, retries included. */
 const CONFIRM_MS = 10_000;
-/** Pause before a watch is opened again after it ended or failed. */
 const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
-/** Duration after which a watch counts as working. Others end at once every time. */
+/** A watch that lasts so long counts as working. Others end at once every time. */
 const LASTING_MS = 10_000;
-/** Pause after a refusal (401): the first may come from a server that has just restarted, the second in a row counts. */
+/** The first 401 may come from a server that has just restarted; the second in a row counts. */
 const REFUSED_PAUSE_MS = 2_000;
 
 /** How the wait for a namespace ended. `refused`: the credentials ended, so nothing more can be read. */
 type End = { how: 'deleted' | 'recreated'; event: string } | { how: 'refused' | 'stopped' };
 
-/** A namespace that is followed, by the UID that was read first, until it is deleted or the wait is stopped. */
+/** A namespace that is followed, by the UID that was read first. */
 export interface Follower {
   readonly name: string;
   readonly uid: string;
   last: NamespaceFacts;
   /** Why the last read failed; undefined while reading works. */
   trouble?: ReadFailure;
-  /** The end, and its time in milliseconds since the epoch. */
   ended?: End & { at: number };
-  /** Aborts at the end, so that the reads of a diagnosis stop as well. */
   readonly over: AbortSignal;
 }
 
 interface FollowDeps extends ConfirmDeps {
-  /** Whether only `confirm` reads. Then no watch and no polling are needed, because nothing waits. */
+  /** Only `confirm` reads, because nothing waits. */
   idle: boolean;
   /** Called with each read, with `trouble` if it failed, and at the end. */
   onChange(one: Follower): void;
 }
 
 /**
- * Follows namespaces. A watch notices changes, polling confirms them: `deleted` and `recreated` require that a GET
- * answers 404 or another UID after another GET, or a watch, said so, from the same cluster. An error, timeout or 403
- * never counts as deleted. Each namespace ends by itself. Nothing rejects: reads are values.
+ * A watch notices changes, polling confirms them: `deleted` and `recreated` require that a GET answers 404 or another UID
+ * after another GET, or a watch, said so, from the same cluster. An error, timeout or 403 never counts as deleted.
  */
 export class Following {
   readonly followers: readonly Follower[];
@@ -52,9 +48,9 @@ export class Following {
   private readonly ends = new Map<Follower, AbortController>();
   private readonly all = new AbortController();
   readonly over = this.all.signal;
-  /** Namespaces whose deletion a watch has reported. For them the GET that confirms it is enough. */
+  /** A watch has reported their deletion: the GET that confirms it is enough. */
   private readonly reported = new Set<Follower>();
-  /** Namespaces to read at once. News during a read causes another read. */
+  /** To be read at once. News during a read causes another read. */
   private readonly due = new Set<Follower>();
   private readonly watched = new Set<Follower>();
   private wake = (): void => undefined;
@@ -75,7 +71,6 @@ export class Following {
     if (!deps.idle) void Promise.all([this.poll(), this.watch(this.followers)]);
   }
 
-  /** Reads the namespaces that remain once more, before a verdict. */
   async confirm(): Promise<void> {
     const signal = AbortSignal.any([this.over, AbortSignal.timeout(CONFIRM_MS)]);
     await this.readInTurn(this.open(), signal);

@@ -5,23 +5,18 @@ import type { Read } from '../model/read.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { confirmEnds } from './confirm.ts';
-import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
+import { EXAMINE_LIMIT_MS, type Examination } from './examine.ts';
 import type { Follower } from './follow.ts';
 import type { Run } from './run.ts';
-import type { Waited } from './wait.ts';
+import { examineCases, type Waited } from './wait.ts';
 
 const BUDGET_MS = 120_000;
 const COMPARE_MS = 10_000;
 const FRESH_MS = 30_000;
 
-interface Forced extends Waited {
-  waited: NonNullable<Waited['waited']>;
-}
+type Forced = Required<Waited>;
 
-/**
- * Forces all namespaces at the same time, within one budget. All plans are fresh, and made, logged and reported before
- * the first change. Returns the results of all namespaces.
- */
+/** All at the same time, within one budget. All plans are fresh, and made, logged and reported before the first change. */
 export async function forceAll(
   all: readonly Waited[],
   run: Run,
@@ -60,7 +55,10 @@ export async function forceAll(
     const done = await carryOut(plan, deps);
     const hasChanged = done.hasWritten && done.outcome === undefined && !follower.ended;
     // Not compared with earlier facts: the effects of the gate's own writes would look like the work of a controller.
-    const [seen] = hasChanged && !signal.aborted ? await lookAgain([one], false, bounded) : [];
+    const [seen] =
+      hasChanged && !signal.aborted
+        ? await examineCases([one.waited], EXAMINE_LIMIT_MS, bounded, false)
+        : [];
     return resultAfter(one, done, signal.aborted ? undefined : seen, run);
   };
   try {
@@ -86,27 +84,12 @@ function isOpen(one: Waited): one is Forced {
   return isThere && waited?.follower.ended === undefined && !!waited?.examinations.length;
 }
 
-function lastOf({ waited }: Forced): Examination {
-  return waited.examinations.at(-1) as Examination;
-}
-
-function lookAgain(some: readonly Forced[], isCompared: boolean, run: Run): Promise<Examination[]> {
-  const examined = some.map((one) => ({
-    namespace: one.waited.follower.last,
-    before: isCompared ? lastOf(one).snapshot : undefined,
-    baseline: one.waited.target.baseline,
-  }));
-  return examine(examined, EXAMINE_LIMIT_MS, run);
-}
-
-/**
- * Plans from fresh facts. A single examination does not show whether content is still being deleted; then the
- * namespace itself would not be finalized.
- */
+/** A single examination does not show whether content is still being deleted; then the namespace would not be finalized. */
 async function planAll(open: readonly Forced[], run: Run): Promise<ForcePlan[]> {
   const { api, clock, inputs, log, signal } = run;
   const policy = inputs.force as ActivePolicy;
-  const last = open.map(lastOf);
+  const cases = open.map(({ waited }) => waited);
+  const last = cases.map(({ examinations }) => examinations.at(-1) as Examination);
   const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
   const isUnsure =
     policy.mode !== 'objects' &&
@@ -116,7 +99,7 @@ async function planAll(open: readonly Forced[], run: Run): Promise<ForcePlan[]> 
     await clock.sleep(Math.max(0, readAt + COMPARE_MS - clock.now()), signal);
   }
   const isFresh = !isUnsure && clock.now() - readAt <= FRESH_MS;
-  const again = isFresh ? [] : await lookAgain(open, true, run);
+  const again = isFresh ? [] : await examineCases(cases, EXAMINE_LIMIT_MS, run);
   const { ownNamespace } = api.target;
   return open.map(({ result }, index) => {
     const seen = signal.aborted ? undefined : again[index];

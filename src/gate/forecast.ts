@@ -2,7 +2,7 @@ import { basisOf } from '../forecast/basis.ts';
 import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
-import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
+import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { addLeftBehind } from './left-behind.ts';
 import { type Run, resultOf, type Target } from './run.ts';
 
@@ -13,8 +13,7 @@ export async function forecastAll(
 ): Promise<NamespaceResult[]> {
   const there = targets.flatMap(({ first }) => first ?? []);
   const examined = there.map((namespace) => ({ namespace }));
-  const foresight = { isPodsFirst: deletesPodsFirst(run) };
-  const found = await examine(examined, EXAMINE_LIMIT_MS, run, foresight);
+  const found = await examine(examined, EXAMINE_LIMIT_MS, run, run.foresight);
   const results = targets.map((target) => {
     const seen = target.first && found[there.indexOf(target.first)];
     return seen === undefined

@@ -3,15 +3,12 @@ import { readNamespaces } from '../observe/namespaces.ts';
 import { readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
 
-/** Limit for the search for leftovers, without which a run works as well. */
+/** A run works without the search as well. */
 const LIMIT_MS = 10_000;
-/** Pause before the second read, because volumes and owned objects are deleted after the namespace. */
+/** Volumes and owned objects are deleted after the namespace. */
 const SECOND_SEARCH_MS = 4_000;
 
-/**
- * Finds objects outside of those of these namespaces that are meant that still point, or would point, into them. They
- * are read once for all. Returns all results.
- */
+/** Adds the objects outside that still point, or would point, into those of these namespaces that are meant. */
 export async function addLeftBehind(
   all: readonly NamespaceResult[],
   isMeant: (result: NamespaceResult) => boolean,
@@ -53,10 +50,7 @@ export async function addLeftBehind(
   });
 }
 
-/**
- * Reports whether the object points to this namespace. A volume that was released before the namespace was created
- * belongs to an earlier one of its name.
- */
+/** A volume that was released before the namespace was created belongs to an earlier one of its name. */
 function pointsInto(
   { name, createdAt = '' }: NamespaceResult,
   { namespace, released }: LeftBehind,

@@ -10,7 +10,7 @@ import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { MISTAKE } from '../observe/observe.ts';
 import { isDeletedOrReplaced } from '../observe/trials.ts';
-import { deletesPodsFirst, EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
+import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Existing, Run, Target } from './run.ts';
 
@@ -18,14 +18,12 @@ const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 
 /**
  * Deletes the objects that need a running controller, inside these namespaces only: one group after the other, each until
- * it is gone. Never deletes anything cluster-scoped and never removes a finalizer; each object has its UID as a
- * precondition. Objects that remain are explained while their controller still runs, and the teardown continues.
+ * it is gone, each object with its UID as a precondition. What remains is explained, and the teardown continues.
  */
 export async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<Target[]> {
   const { clock, inputs, signal, startedAt } = run;
   const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
-  const foresight = { isPodsFirst: deletesPodsFirst(run) };
-  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, foresight);
+  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, run.foresight);
   if (signal.aborted) return [...targets];
   const deadline = Math.min(
     clock.now() + inputs.orderTimeoutMs,
@@ -78,10 +76,7 @@ class OrderedDeletion {
     this.timeline.push({ at: serverTimestamp(this.run), event });
   }
 
-  /**
-   * Requests the deletion of the objects of these steps until none is left, and reports whether the next group may follow.
-   * A refused request is repeated, because a webhook may be restarting.
-   */
+  /** Reports whether the next group may follow. A refused request is repeated: a webhook may be restarting. */
   private async deleteGroup(steps: readonly OrderStep[]): Promise<boolean> {
     const { clock, signal } = this.run;
     let pause = POLL_MS.first;
@@ -133,7 +128,7 @@ class OrderedDeletion {
     return undefined;
   }
 
-  /** Requests the deletion of one object, and reports whether this identity lacks the permission. */
+  /** Reports whether this identity lacks the permission. */
   private async requestDeletion({ type, object: { name, uid } }: Listed): Promise<boolean> {
     const { api, log, signal } = this.run;
     if (signal.aborted) return false;

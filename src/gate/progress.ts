@@ -6,7 +6,6 @@ import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import type { Follower } from './follow.ts';
 
-/** Limit for the timeline, so that the report remains readable when a namespace changes often. */
 const MAX_TIMELINE = 50;
 const MAX_IN_A_LINE = 4;
 
@@ -32,20 +31,12 @@ export function startProgress(
     log.line(`${formatClock(clock.now() - startedAt).padStart(7)}  ${start.name}: ${text}`);
     record(text);
   };
-  const changed = ({
-    ended,
-    last,
-    trouble,
-  }: Pick<Follower, 'ended' | 'last' | 'trouble'>): void => {
-    if (ended !== undefined) {
-      if ('event' in ended) note(ended.event);
-      return;
-    }
-    const text =
-      trouble === undefined
-        ? describeRemaining(last)
-        : `cannot be read at the moment, which does not mean that it was deleted: ${trouble.message}`;
-    if (text === undefined || text === news) return;
+  const changed = (one: Pick<Follower, 'ended' | 'last' | 'trouble'>): void => {
+    const { ended, last, trouble } = one;
+    const unread = `cannot be read at the moment, which does not mean that it was deleted: ${trouble?.message}`;
+    const state = trouble === undefined ? describeRemaining(last) : unread;
+    const text = ended === undefined ? state : 'event' in ended ? ended.event : undefined;
+    if (text === undefined || (ended === undefined && text === news)) return;
     news = text;
     note(text);
   };
@@ -61,7 +52,7 @@ export function startProgress(
   };
 }
 
-/** Returns the first root cause as a sentence. `unexplained` is left out: only the last examination reports it. */
+/** The first root cause. `unexplained` is left out: only the last examination reports it. */
 export function causeText(diagnosis: Diagnosis): string | undefined {
   const [cause, ...others] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (cause === undefined || cause.code === 'unexplained') return undefined;

@@ -1,5 +1,6 @@
 import { stringAt } from '../base/json.ts';
 import type { Log } from '../base/log.ts';
+import { isVersionFrom } from '../base/text.ts';
 import { type Clock, serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
@@ -8,6 +9,7 @@ import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { Deletion, NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
+import type { Foresight } from './examine.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -21,24 +23,23 @@ export interface GateDeps {
   concluded?: (result: RunResult) => void;
 }
 
-/** A run of the gate, with everything that its namespaces share. */
 export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
   startedAt: number;
   cluster: RunResult['cluster'];
+  foresight: Foresight;
 }
 
 export interface Target {
   name: string;
   first: NamespaceFacts | undefined;
-  /** Whether its deletion was requested, so that the wait must find out the result. */
+  /** Its deletion was requested, so the wait must find out the result. */
   isAsked?: boolean;
-  /** Why its deletion was refused. Then its deletion was not requested. */
+  /** Why its deletion was refused. */
   refusal?: string;
-  /** With `delete: ordered`: deletions inside it before its own, and their log messages. */
+  /** With `delete: ordered`: deletions inside it before its own. */
   deletions?: Deletion[];
   timeline?: TimelineEntry[];
-  /** Workloads and permissions, read before the content was deleted. */
   baseline?: Baseline | undefined;
 }
 
@@ -53,7 +54,8 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const { server } = deps.api.target;
   const gitVersion = version.ok ? stringAt(version.value, 'gitVersion') : undefined;
   const cluster = { server, version: gitVersion ?? 'unknown' };
-  return { ...deps, inputs, startedAt, anchor, cluster };
+  const foresight = { isPodsFirst: isVersionFrom(cluster.version, 1, 33) };
+  return { ...deps, inputs, startedAt, anchor, cluster, foresight };
 }
 
 export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run): void {
@@ -67,7 +69,7 @@ export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run
   );
 }
 
-/** Returns the result of a namespace without an examination. What was deleted inside of it is always reported. */
+/** Without an examination. What was deleted inside of it is always reported. */
 export function resultOf(
   { name, deletions, timeline = [], refusal }: Omit<Target, 'first'>,
   facts: NamespaceFacts | undefined,

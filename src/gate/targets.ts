@@ -12,14 +12,10 @@ import type { Run, Target } from './run.ts';
 
 const MAX_TARGETS = 1_000;
 
-/**
- * Finds the namespaces: those named by the input, and those that match the selector and `terminating` (both must
- * match). Each is read once, which fixes its UID. A run that was cancelled meanwhile has no targets. `leftOut`: those
- * beyond the limit.
- */
-export async function findTargets(
-  run: Run,
-): Promise<{ targets: Target[]; leftOut: NotInspected[] }> {
+type Found = { targets: Target[]; leftOut: NotInspected[] };
+
+/** Those named by the input, and those that match both the selector and `terminating`. Each is read once, which fixes its UID. */
+export async function findTargets(run: Run): Promise<Found> {
   const { inputs, log, signal } = run;
   const selected = await selectNamespaces(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
@@ -46,7 +42,7 @@ export async function findTargets(
   return { targets, leftOut: [{ what, reason }] };
 }
 
-/** Lists the matching namespaces. An empty list counts only after the whole list was read too, and then a second time. */
+/** An empty list counts only after the whole list was read too, and then a second time. */
 async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   const { anchor, api, clock, inputs, signal } = run;
   const { selector, terminating } = inputs;
@@ -81,7 +77,7 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   throw new ActionError('invalid-input', message);
 }
 
-/** Describes the selection: "namespaces with the labels "app=preview" that have been terminating for at least 10m". */
+/** "namespaces with the labels "app=preview" that have been terminating for at least 10m". */
 function describedSelection({ selector, terminating }: Inputs): string {
   const labels = selector && ` with the labels "${selector}"`;
   const least = terminating?.forMs && ` for at least ${formatDuration(terminating.forMs)}`;

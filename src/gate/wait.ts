@@ -22,16 +22,15 @@ interface Case {
   examinations: Examination[];
 }
 
-/** A result after the wait, with the case if the gate had to wait for it. */
 export interface Waited {
   result: NamespaceResult;
+  /** If the gate had to wait for it. */
   waited?: Case;
 }
 
-/** Time by which an examination may exceed the timeout. Afterwards the last examination begins. */
+/** An examination may exceed the timeout by so much. Afterwards the last one begins. */
 const LATE_MS = 5_000;
 
-/** Namespaces that remain are followed further, until the signal aborts. */
 export async function waitForAll(
   targets: readonly Target[],
   run: Run,
@@ -57,7 +56,6 @@ function settledResult(target: Target, run: Run): NamespaceResult | undefined {
   return settled('not-terminating', `it exists and its deletion ${why}`);
 }
 
-/** Waits until all are deleted or the timeout is over, and examines meanwhile. */
 async function waitFor(
   targets: readonly Existing[],
   run: Run,
@@ -80,7 +78,8 @@ async function waitFor(
     const follower = following.followers[index] as Follower;
     return { target, follower, progress: progress.get(target.name) as Progress, examinations: [] };
   });
-  const early = readEarlyBaselines(cases, run, over);
+  const bounded = { ...run, signal: AbortSignal.any([run.signal, over]) };
+  const early = readEarlyBaselines(cases, bounded);
   const deadline = startedAt + inputs.timeoutMs;
   const permanent = new Set<Case>();
   for (const at of [...examinationTimes(inputs, startedAt), deadline]) {
@@ -90,7 +89,12 @@ async function waitFor(
     await early;
     const untilMs = at === deadline ? Number.POSITIVE_INFINITY : deadline + LATE_MS;
     const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
-    if (limitMs > 0) await examineAll(open, limitMs, over, run);
+    const found = limitMs > 0 ? await examineCases(open, limitMs, bounded) : [];
+    for (const [index, seen] of found.entries()) {
+      const { follower, examinations } = open[index] as Case;
+      // If it was deleted during the reads, the snapshot is a mixture of two states.
+      if (follower.ended === undefined) examinations.push(seen);
+    }
     if (at === deadline) break;
     for (const one of open) {
       const last = one.examinations.at(-1);
@@ -109,11 +113,7 @@ async function waitFor(
 const YOUNG_MS = 30_000;
 
 /** Reads the baselines of namespaces whose deletion was requested elsewhere a moment ago. */
-async function readEarlyBaselines(
-  cases: readonly Case[],
-  run: Run,
-  over: AbortSignal,
-): Promise<void> {
+async function readEarlyBaselines(cases: readonly Case[], run: Run): Promise<void> {
   const young = cases.filter(
     ({ target: { baseline, first } }) =>
       baseline === undefined &&
@@ -121,36 +121,24 @@ async function readEarlyBaselines(
   );
   if (run.inputs.timeoutMs === 0 || young.length === 0) return;
   const names = young.map(({ target }) => target.name);
-  const signal = AbortSignal.any([run.signal, over]);
-  const baselines = await readBaselines(names, { ...run, signal });
+  const baselines = await readBaselines(names, run);
   for (const one of young) one.target = { ...one.target, baseline: baselines.get(one.target.name) };
 }
 
-async function examineAll(
-  open: readonly Case[],
+export function examineCases(
+  cases: readonly Case[],
   limitMs: number,
-  over: AbortSignal,
   run: Run,
-): Promise<void> {
-  const found = await examine(
-    open.map(({ target, follower, examinations }) => ({
-      namespace: follower.last,
-      before: examinations.at(-1)?.snapshot,
-      baseline: target.baseline,
-    })),
-    limitMs,
-    { ...run, signal: AbortSignal.any([run.signal, over]) },
-  );
-  open.forEach(({ follower, examinations }, index) => {
-    // The namespace was deleted during the reads, so the snapshot is a mixture of two states.
-    if (follower.ended === undefined) examinations.push(found[index] as Examination);
+  isCompared = true,
+): Promise<Examination[]> {
+  const examined = cases.map(({ target: { baseline }, follower, examinations }) => {
+    const before = isCompared ? examinations.at(-1)?.snapshot : undefined;
+    return { namespace: follower.last, before, baseline };
   });
+  return examine(examined, limitMs, run);
 }
 
-/**
- * Returns the diagnosis from before the namespace could no longer be read. The namespace may have been deleted unobserved:
- * the diagnosis says when it was made, and explains no outcome. Reads that failed for the same reason show nothing.
- */
+/** From before the namespace could no longer be read: the diagnosis says when it was made, and explains no outcome. */
 function lastSeen(
   examinations: readonly Examination[],
   failure: ReadFailure,

@@ -5,35 +5,22 @@ import type { Discovery } from '../model/snapshot.ts';
 /** What the gate asks of a Kubernetes API server. Paths are those of the API, without the server. */
 export interface KubernetesApi {
   readonly target: ClusterTarget;
-  /**
-   * Returns the server's clock minus the local clock in milliseconds, from the `Date` header of the last answer: grace
-   * periods and Leases must be judged by the server's clock.
-   */
+  /** The server's clock minus the local clock, from the `Date` header of the last answer. */
   clockOffsetMs(): number;
-  /** Returns the number of requests that were sent, also for pages and retries. */
+  /** Also for pages and retries. */
   requestsSent(): number;
 
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
-  /**
-   * Reads a collection page by page (`limit`/`continue`; after a 410 once from the start, with a new fold).
-   * Items are passed on as they arrive, so memory does not grow with the collection.
-   */
+  /** Reads page by page, after a 410 once from the start. Items are passed on as they arrive: memory does not grow. */
   list<T>(path: string, begin: () => Fold<T>, options?: ListOptions): Promise<Read<ListResult<T>>>;
-  /**
-   * Reports changes of a collection from now on, until the server, the signal or an error event ends the watch.
-   * The caller must then read the collection again.
-   */
+  /** Reports changes from now on. When it ends, the caller must read the collection again. */
   watch(path: string, options: WatchOptions): Promise<Read<undefined>>;
   discover(options?: CallOptions): Promise<Read<Discovery>>;
-  /** Reads a plain text, such as a container's log, once. An answer longer than `maxBytes` is a failed read. */
+  /** Reads a plain text once. An answer longer than `maxBytes` is a failed read. */
   text(path: string, options: CallOptions & { maxBytes: number }): Promise<Read<string>>;
-  /**
-   * Sends a mutation (or a review). It is sent once, and again only if the server was too busy to process it
-   * (429). After another error the caller must read whether the change was made.
-   */
+  /** It is sent again only after a 429. After another error the caller must read whether the change was made. */
   send(request: Mutation, options?: CallOptions): Promise<Read<JsonObject>>;
 
-  /** Closes the connections so that the process can end. */
   close(): Promise<void>;
 }
 
@@ -50,9 +37,9 @@ interface ClusterTarget {
 
 export interface CallOptions {
   signal?: AbortSignal;
-  /** Limit of one attempt; 15 s by default. */
+  /** Of one attempt; 15 s by default. */
   timeoutMs?: number;
-  /** Number of retries; by default 3 (GET only), and 8 while the server answers 429. */
+  /** By default 3 (GET only), and 8 while the server answers 429. */
   retries?: number;
 }
 
@@ -63,7 +50,7 @@ export interface ListOptions extends CallOptions {
   fieldSelector?: string;
   /** Page size; 500 by default. */
   limit?: number;
-  /** Number of items after which reading stops. The result then has `complete: false`. */
+  /** Reading stops there, and the result has `complete: false`. */
   maxItems?: number;
 }
 
@@ -72,7 +59,7 @@ export interface Fold<T> {
   readonly kept: T;
 }
 
-/** Returns a fold that keeps the results of `parse` for each item, which may be none, one or several. */
+/** Keeps the results of `parse` for each item, which may be none, one or several. */
 export function collectItems<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
   return () => {
     const kept: T[] = [];
@@ -82,13 +69,12 @@ export function collectItems<T>(parse: (item: JsonObject) => T | readonly T[]): 
 
 export interface ListResult<T> {
   kept: T;
-  /** False if reading stopped at `maxItems`. */
   complete: boolean;
 }
 
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
-  /** Called once when the server has accepted the watch. */
+  /** The server has accepted the watch. */
   onOpen?: () => void;
   onEvent: (event: WatchEvent) => void;
 }
@@ -100,7 +86,7 @@ export interface WatchEvent {
 }
 
 export interface Mutation {
-  /** HTTP method. A PATCH is a JSON Patch, which checks the identity of the object by `test`. */
+  /** A PATCH is a JSON Patch, which checks the identity of the object by `test`. */
   method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   body?: JsonObject | JsonObject[];

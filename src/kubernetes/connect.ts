@@ -19,22 +19,14 @@ export interface ConnectOptions extends Search {
   pluginTimeoutMs?: number;
 }
 
-/**
- * Chooses cluster and user and gets the first credentials, without a request to the cluster. Throws an
- * `ActionError` that lists what was tried.
- */
+/** Chooses cluster and user and gets the first credentials, without a request to the cluster. */
 export async function connect(options: ConnectOptions): Promise<KubernetesApi> {
   const { signal, redactor, env } = options;
   const access = findAccess(options);
   const { server, context, user } = access;
   const closing = new AbortController();
-  const defaults = {
-    debug: () => undefined,
-    clock: systemClock,
-    random: Math.random,
-    pluginTimeoutMs: 30_000,
-  };
-  const session = { ...defaults, ...options, access, closing };
+  const defaults = { clock: systemClock, random: Math.random, pluginTimeoutMs: 30_000 };
+  const session = { debug: () => undefined, ...defaults, ...options, access, closing };
   const credentials = keepCredentials(session);
   const proxy = chooseProxy(new URL(server), env, access.proxyUrl);
   redactor.add(decodeURIComponent(proxy?.password ?? ''));

@@ -6,7 +6,6 @@ import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
 import { type Access, configError } from './kubeconfig.ts';
 
-/** State that the parts of one connection share. */
 export interface Session {
   access: Access;
   env: Environment;
@@ -20,7 +19,6 @@ export interface Session {
   closing: AbortController;
 }
 
-/** Options for undici about the other end of a TLS connection. */
 export type TlsOptions = buildConnector.BuildOptions;
 
 /** Certificates as PEM. */
@@ -29,15 +27,10 @@ interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   rejectUnauthorized?: boolean | undefined;
 }
 
-/**
- * Builds the TLS options. Throws the message of OpenSSL for certificates that cannot be used. Without `ca` the roots of
- * Node and of the system are trusted, as by kubectl: companies add their authority there.
- */
+/** Without `ca` the roots of Node and of the system are trusted, as by kubectl: companies add their authority there. */
 export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Trust): TlsOptions {
   const isInsecure = rejectUnauthorized === false;
-  const roots = () => [
-    ...new Set([...getCACertificates('default'), ...getCACertificates('system')]),
-  ];
+  const roots = () => (['default', 'system'] as const).flatMap((store) => getCACertificates(store));
   return {
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
@@ -49,10 +42,7 @@ export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Tr
   };
 }
 
-/**
- * Creates a dispatcher. `closing` ends connections that are still being opened, because a destroyed dispatcher waits
- * for them. The number of `connections` is unlimited by default.
- */
+/** `closing` ends connections that are still being opened: a destroyed dispatcher waits for them. */
 export function createDispatcher(
   tls: TlsOptions,
   proxy: URL | undefined,
@@ -69,11 +59,7 @@ export function createDispatcher(
   return new ProxyAgent({ ...common, uri: proxy.href, requestTls: connect, proxyTls });
 }
 
-/**
- * Returns the proxy for a server, or undefined for a direct connection. The `proxy-url` of a cluster has
- * priority over the environment, as in kubectl; client-node ignores the environment
- * (kubernetes-client/javascript#648).
- */
+/** The `proxy-url` of a cluster goes before the environment, as in kubectl; client-node ignores that (javascript#648). */
 export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL | undefined {
   const text = proxyUrl || environmentProxy(url, env);
   if (text === '') return undefined;
@@ -85,10 +71,7 @@ export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL |
   throw configError(`${what} is not a valid URL that begins with http:// or https://`);
 }
 
-/**
- * Returns the proxy that a Go client such as kubectl would use for this URL (golang.org/x/net/http/httpproxy), or
- * an empty text. Undici does not support CIDR blocks in NO_PROXY and uses http_proxy for https URLs.
- */
+/** As a Go client (golang.org/x/net/http/httpproxy). Undici knows no CIDR blocks, and uses http_proxy for https URLs. */
 function environmentProxy(url: URL, env: Environment): string {
   const either = (name: string): string => env[name] || env[name.toLowerCase()] || '';
   const host = url.hostname.replace(/^\[|\]$/g, '');

@@ -4,20 +4,14 @@ import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { unreadable } from './failures.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
 
-/**
- * Media types of aggregated discovery: v2 since Kubernetes 1.30, v2beta1 since 1.26. Servers require the parameters
- * in the order g, v, as. An older server answers in plain JSON.
- */
+/** v2 since Kubernetes 1.30, v2beta1 since 1.26. Servers require the parameters in the order g, v, as. */
 const AGGREGATED = [
   'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList',
   PLAIN_JSON,
 ].join(',');
 
-/**
- * Reads each type in the first version that has it, the preferred version first: the namespace controller chooses in
- * the same way (client-go, ServerPreferredResources).
- */
+/** Reads each type in the first version that has it, as the namespace controller (client-go, ServerPreferredResources). */
 export async function discoverTypes(get: GetJson): Promise<Read<Discovery>> {
   const chosen = new Map<string, ResourceType>();
   const failedGroups: Discovery['failedGroups'] = [];

@@ -6,7 +6,6 @@ import { failureKindOf, readFailed } from '../model/read.ts';
 import { objectNameIn } from './paths.ts';
 import type { Try, TryFailure } from './retry.ts';
 
-/** The parts of an answer that are needed to describe a failure. */
 export interface Answer {
   server: string;
   path: string;
@@ -15,7 +14,7 @@ export interface Answer {
 }
 
 const MAX_MESSAGE_CHARS = 500;
-/** Limit for reading an error text. Far beyond what is shown, so that the cut cannot split a secret that would be visible. */
+/** Far beyond what is shown, so that the cut cannot split a secret that would be visible. */
 const MAX_READ_CHARS = 8_000;
 
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
@@ -24,7 +23,7 @@ const PLAIN_TEXT_STATUSES = new Set([401, 403, ...TRANSIENT]);
 /** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
-/** Returns the failure for an unsuccessful answer. Its message is raw; `shortLine` shortens it. */
+/** The message is raw; `shortLine` shortens it. */
 export function refusedAnswer(answer: Answer, text: string): Try<never> {
   const { status, path } = answer;
   const body = parseObject(text);
@@ -50,10 +49,7 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
   });
 }
 
-/**
- * Reports whether a Status names the requested object. Gateways in front of clusters also answer with Status objects
- * ("cluster not found"), and a virtual cluster may even have the same name as its namespace.
- */
+/** Gateways also answer with Status objects ("cluster not found"), and a virtual cluster may be named as its namespace. */
 function saysNotFound(status: JsonObject, path: string): boolean {
   const name = objectNameIn(path);
   const [, resource] = /^\/api\/v1\/(\w+)\/[^/]+$/.exec(path) ?? [];
@@ -64,14 +60,13 @@ function saysNotFound(status: JsonObject, path: string): boolean {
   );
 }
 
-/** Returns the failure for a successful answer that an API server does not send: a login page, half an answer. */
+/** A success that an API server does not send: a login page, half an answer. */
 export function unreadableAnswer(answer: Answer): Try<never> {
   const isCut = contentTypeOf(answer) === 'application/json';
   const cut = `the server at ${answer.server} sent an answer that is not complete JSON`;
   return unreadable(isCut ? cut : notKubernetes(answer));
 }
 
-/** Returns the failure for an answer of another form than an API server sends. */
 export function unreadable(message: string): Try<never> {
   return readFailed({ kind: 'unreadable', message });
 }
@@ -87,26 +82,18 @@ export function headerOf({ headers }: Answer, name: string): string | undefined 
   return [headers[name]].flat()[0];
 }
 
-/** Returns the media type without parameters. */
 export function contentTypeOf(answer: Answer): string {
   return (headerOf(answer, 'content-type') ?? '').split(';')[0]?.trim() ?? '';
 }
 
-/** Returns a text as one line of limited length. */
 export function shortLine(text: string): string {
   return shortQuote(plainText(text), MAX_MESSAGE_CHARS);
 }
 
-/**
- * Limit for a body. A page of 500 objects with managedFields has a few MB; a page of the largest objects that
- * etcd accepts is larger.
- */
+/** A page of 500 objects with managedFields has a few MB; one of the largest objects that etcd accepts is larger. */
 export const MAX_BODY_MIB = 64;
 
-/**
- * Clauses for the error codes of Node and undici. `end`: another attempt is useless, also for a server that was too slow
- * (`late`).
- */
+/** Clauses for the error codes of Node and undici. `end`: another attempt is useless. */
 const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good' | 'late'])[] = [
   [/^ECONNREFUSED$/, 'connection refused'],
   [/^(?:ECONNRESET|EPIPE)$/, 'connection reset'],
@@ -135,13 +122,11 @@ const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good
   [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, `the answer is larger than ${MAX_BODY_MIB} MiB`, 'for good'],
 ];
 
-/** Describes a request without an answer, or with half an answer. */
 export function networkFailure(error: unknown): TryFailure {
   const chain = causeChain(error);
-  const known = chain.flatMap((each) => {
-    const found = CLAUSES.find(([code]) => code.test(errorCode(each)));
-    return found === undefined ? [] : [found];
-  });
+  const known = chain.flatMap((each) =>
+    CLAUSES.filter(([code]) => code.test(errorCode(each))).slice(0, 1),
+  );
   const [, clause, end] = known.find((one) => one[2] === 'for good') ?? known[0] ?? [];
   const proxy = chain.join(' ').match(/Proxy response \((\d+)\)/)?.[1];
   const refused = proxy && `the proxy answered ${proxy} when asked for a connection`;

@@ -25,10 +25,7 @@ import type { Credentials, Login } from './login.ts';
 import { objectNameIn, withQuery } from './paths.ts';
 import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 
-/**
- * Limit for concurrent requests and for connections. A request never waits for a connection, because its time
- * limit would already run. More requests would only wait in the API server's priority and fairness.
- */
+/** Of requests and of connections: a request never waits for a connection, because its time limit would already run. */
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
 const TOO_LATE = new Error('no answer within the time limit');
@@ -36,19 +33,17 @@ const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
 interface Call<T> {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path with query, without the server and its prefix. */
   path: string;
   accept: string;
   body?: Mutation['body'];
-  /** A watch: its answer lasts for minutes, so it takes no place, and its time limit ends with the headers. */
+  /** Its answer lasts for minutes, so it takes no place, and its time limit ends with the headers. */
   isWatch?: true;
   options: CallOptions;
-  /** Reads the body of a success. The body has to be read or destroyed. */
+  /** The body has to be read or destroyed. */
   readBody: (body: Body, answer: Answer) => Promise<Try<T>>;
 }
 type Body = Dispatcher.ResponseData['body'];
 
-/** Sends requests and returns answers as values. Every failure gets its kind and its sentence here. */
 export function openHttp(
   session: Session,
   credentials: Credentials,
@@ -117,7 +112,7 @@ export function openHttp(
     }
   };
 
-  /** Sends a request, and once more with other credentials after a 401. */
+  /** After a 401, once more with other credentials. */
   const sendAs = async <T>(call: Call<T>): Promise<Try<T>> => {
     const { signal } = call.options;
     try {
@@ -189,7 +184,7 @@ export function openHttp(
         body: isInBody ? { ...body, dryRun: ['All'] } : body,
       });
     },
-    /** The text is redacted here, because a secret that is cut later is not recognized any more. */
+    // A secret that is cut later is not recognized any more.
     text: (path, options) =>
       run<string>({
         ...{ method: 'GET', path, accept: '*/*', options: { ...options, retries: 0 } },
@@ -221,10 +216,7 @@ export function openHttp(
   };
 }
 
-/**
- * Reports whether an answer is the requested object. JSON alone is no proof: portals and gateways send it too,
- * and a namespace without UID would look like a new one.
- */
+/** JSON alone is no proof: portals and gateways send it too, and a namespace without UID would look like a new one. */
 function isRequestedObject(answer: JsonObject, path: string): boolean {
   const [, version] = /^\/apis?\/(v\d+\w*|[^/]+\/[^/]+)/.exec(path) ?? [];
   if (version === undefined) return true;
@@ -232,10 +224,7 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
   return isVersion && stringAt(answer, 'metadata', 'name') === objectNameIn(path);
 }
 
-/**
- * Reads the whole body. A body that is too large is destroyed; otherwise undici keeps the connection open. The
- * API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
- */
+/** The API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters). */
 async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Promise<string> {
   const kept: Buffer[] = [];
   let left = maxBytes;

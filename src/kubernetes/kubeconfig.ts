@@ -8,25 +8,22 @@ import { type Environment, NO_SUCH_FILE, readRegularFile } from '../base/process
 import { listNames } from '../base/text.ts';
 
 export interface Search {
-  /** Path of a kubeconfig. Otherwise KUBECONFIG, ~/.kube/config, in-cluster, in kubectl's order. */
   kubeconfig?: string | undefined;
   context?: string | undefined;
   env: Environment;
   homeDir: string;
-  /** Root folder above `/var/run/secrets`; for tests. */
+  /** Above `/var/run/secrets`; for tests. */
   root?: string;
 }
 
-/** The chosen cluster and user, before any credential was fetched. */
 export interface Access {
-  /** The source for messages: files, or "the pod's service account". */
+  /** For messages. */
   source: string;
   context: string;
   /** An https URL (or http on loopback) without trailing slash, user info and query. */
   server: string;
   cluster: Cluster;
   user: User;
-  /** The proxy that the kubeconfig names, or an empty text. */
   proxyUrl: string;
 }
 
@@ -35,8 +32,8 @@ export function configError(message: string, hint?: string): ActionError {
 }
 
 /**
- * Finds the cluster and the user, as kubectl does. KubeConfig.loadFromDefault differs: it refuses a missing file
- * and a name that two files have, and ends with localhost:8080, which would be another cluster.
+ * As kubectl: KUBECONFIG, ~/.kube/config, in-cluster. KubeConfig.loadFromDefault refuses a missing file and a name that
+ * two files have, and ends with localhost:8080, which would be another cluster.
  */
 export function findAccess(search: Search): Access {
   const { kubeconfig = '', context = '', env, homeDir } = search;
@@ -63,10 +60,7 @@ export function findAccess(search: Search): Access {
   );
 }
 
-/**
- * Refuses the text of a kubeconfig in place of its path: the secret would be visible in process lists and in logs
- * of the runner. The message must not repeat it.
- */
+/** The text of a kubeconfig in place of its path is visible in process lists and logs. The message must not repeat it. */
 function refuseContent(value: string): void {
   const isContent = (text: string): boolean =>
     /(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/.test(text);
@@ -78,10 +72,7 @@ function refuseContent(value: string): void {
   );
 }
 
-/**
- * People put a token or a key in place of a path. Few secrets look like lower-case words, with a usual extension: what
- * does not exist is shown only if it does.
- */
+/** People put a token in place of a path. What does not exist is shown only if it looks like a file: few secrets do. */
 function shownPath(file: string): string {
   const isName = /^[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?$/;
   const mayShow = (path: string): boolean =>
@@ -89,17 +80,14 @@ function shownPath(file: string): string {
   return mayShow(file) ? file : 'the file (its name is not shown, because it may be a secret)';
 }
 
-/** A kubeconfig file. `document` has the fields that client-node does not know. */
 interface Kubeconfig {
   file: string;
+  /** Has the fields that client-node does not know. */
   document: JsonObject;
   config: KubeConfig;
 }
 
-/**
- * Reads a kubeconfig, or returns undefined if the file does not exist. Parse errors are not quoted because they
- * contain the text.
- */
+/** Undefined if the file does not exist. Parse errors are not quoted because they contain the text. */
 function readKubeconfig(file: string): Kubeconfig | undefined {
   const read = readRegularFile(file);
   let problem = 'not valid YAML of a kubeconfig';
@@ -178,7 +166,7 @@ function findUser(found: readonly Kubeconfig[], name: string): User | undefined 
   return undefined;
 }
 
-/** Returns the URL if it is https, or http on loopback. kubectl would send a token without TLS. */
+/** kubectl would send a token without TLS. */
 function safeUrl(text: string, cluster: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`);
   const isLocal = /^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(url?.hostname ?? '');
@@ -207,10 +195,7 @@ function podAccess({ root = '' }: Search): Access {
   return { source, context: 'in-cluster', server, cluster, user, proxyUrl: '' };
 }
 
-/**
- * Returns the namespace in which this process runs. A kubeconfig may name the surrounding cluster by the address
- * and authority of a gateway, so it does not show whether both are the same cluster.
- */
+/** A kubeconfig may name the surrounding cluster by the address of a gateway: it does not show whether both are the same. */
 export function ownNamespace({ env, root = '' }: Search): string | undefined {
   const file = join(root, SERVICE_ACCOUNT, 'namespace');
   if (!env['KUBERNETES_SERVICE_HOST'] || !existsSync(file)) return undefined;

@@ -5,13 +5,12 @@ import type { Fold, ListOptions, ListResult, WatchEvent, WatchOptions } from './
 import { unreadable } from './failures.ts';
 import { withQuery } from './paths.ts';
 
-/** Accept header for metadata only. Servers without support for it send whole objects. */
+/** Servers without support for it send whole objects. */
 const METADATA_ONLY =
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 export const PLAIN_JSON = 'application/json';
 const PAGE_SIZE = 500;
 
-/** Sends one GET, with retries. */
 export type GetJson = (path: string, accept: string) => Promise<Read<JsonObject>>;
 
 export async function listPages<T>(
@@ -56,17 +55,14 @@ export async function listPages<T>(
   }
 }
 
-/** Time after which the server closes the watch. */
+/** Then the server closes the watch. */
 const WATCH_SECONDS = 240;
-/** Time after which a silent connection is given up, counted from when the server should have closed it. */
+/** A silent connection is given up so long after the server should have closed it. */
 const OVERDUE_MS = 15_000;
 /** Limit of one event: twice the largest object that etcd accepts, with its old version and a reserve. */
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
-/**
- * Returns the path of a watch without a resourceVersion. The server then starts from its latest state, so the
- * version cannot be "too old".
- */
+/** Without a resourceVersion the server starts from its latest state, so the version cannot be "too old". */
 export function watchPath(path: string, { fieldSelector }: WatchOptions): string {
   const timeoutSeconds = WATCH_SECONDS;
   return withQuery(path, { watch: 1, allowWatchBookmarks: 'true', timeoutSeconds, fieldSelector });

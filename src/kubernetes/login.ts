@@ -6,23 +6,18 @@ import { type Session, type TlsOptions, tlsOptions } from './connections.ts';
 import { configError } from './kubeconfig.ts';
 import { logInByPlugin } from './plugin.ts';
 
-/**
- * Interval for reading a token file again. Bound service account tokens rotate; the kubelet replaces the file
- * long before the token expires.
- */
+/** Bound service account tokens rotate; the kubelet replaces the file long before the token expires. */
 const READ_AGAIN_MS = 60_000;
-/** Time before expiry at which credentials are renewed, because the clocks of gate and server differ. */
+/** Before they expire, because the clocks of gate and server differ. */
 const RENEW_BEFORE_MS = 60_000;
-/** Time until the next attempt while the current credentials still work. */
+/** While the current credentials still work. */
 const TRY_AGAIN_MS = 10_000;
 
-/** Credentials that are ready to be sent. */
 export interface Login {
-  /** Headers of every request. */
   headers: Record<string, string>;
   /** The certificates and key of `tls`, as PEM. */
   trust: Record<'ca' | 'cert' | 'key', string | undefined>;
-  /** TLS options; a new object only if `trust` has changed. */
+  /** A new object only if `trust` has changed. */
   tls: TlsOptions;
   /** Milliseconds since the epoch, like `expiresAt`. */
   renewAt: number;
@@ -31,26 +26,25 @@ export interface Login {
 
 export type Credentials = ReturnType<typeof keepCredentials>;
 
-/** Returns the credentials of the chosen user and renews them. */
 export function keepCredentials(session: Session) {
   const { clock } = session;
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
 
-  /** Renews once for all concurrent calls, so that sixty calls do not start sixty logins. */
+  const logInAgain = async (): Promise<Login> => {
+    try {
+      login = await logIn(session, login);
+      return login;
+    } finally {
+      running = undefined;
+    }
+  };
+  /** Once for all concurrent calls, so that sixty calls do not start sixty logins. */
   const renew = (): Promise<Login> => {
-    running ??= logIn(session, login)
-      .then((fresh) => {
-        login = fresh;
-        return fresh;
-      })
-      .finally(() => {
-        running = undefined;
-      });
+    running ??= logInAgain();
     return running;
   };
   return {
-    /** Returns valid credentials. Throws an `ActionError` if there are none. */
     async current(): Promise<Login> {
       if (login !== undefined && clock.now() < login.renewAt) return login;
       try {
@@ -62,7 +56,7 @@ export function keepCredentials(session: Session) {
         return login;
       }
     },
-    /** Returns credentials that differ from those that the API server has just refused with 401, if there are any. */
+    /** Returns credentials that differ from those that the API server has just refused, if there are any. */
     async replaceRejected(rejected: Login): Promise<Login | undefined> {
       const isOther = ({ tls, headers }: Login): boolean =>
         tls !== rejected.tls || !isDeepStrictEqual(headers, rejected.headers);
@@ -97,10 +91,8 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const cert = plugin?.cert ?? options.cert?.toString();
   const key = plugin?.key ?? options.key?.toString();
   redactor.add(key);
-  const { Authorization: sent = '', ...headers } = (options.headers ?? {}) as Record<
-    string,
-    string
-  >;
+  const given = (options.headers ?? {}) as Record<string, string>;
+  const { Authorization: sent = '', ...headers } = given;
   const token = plugin?.token ?? sent.replace(/^Bearer /, '').trim();
   redactor.add(token);
   const isFile = user.authProvider !== undefined;
@@ -123,8 +115,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   }
   const now = clock.now();
   const expiresAt = plugin?.expiresAt ?? Number.POSITIVE_INFINITY;
-  // The margin is at most half of the lifetime. Otherwise every call would start the plugin if the lifetime is
-  // shorter than the margin.
+  // At most half of the lifetime: otherwise every call would start the plugin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {
     headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` },

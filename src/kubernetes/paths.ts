@@ -6,7 +6,7 @@ export function namespacePath(name: string): string {
   return `/api/v1/namespaces/${segment(name)}`;
 }
 
-/** Returns the path of a collection. Without a namespace: all objects of a cluster-scoped type, or of all namespaces. */
+/** Without a namespace: all objects of a cluster-scoped type, or of all namespaces. */
 export function collectionPath(type: TypeRef, namespace?: string): string {
   const version = segment(type.version);
   const root = type.group === '' ? `/api/${version}` : `/apis/${segment(type.group)}/${version}`;
@@ -27,7 +27,6 @@ export function objectNameIn(path: string): string | undefined {
   return name === undefined ? undefined : decodeURIComponent(name);
 }
 
-/** Returns a DELETE with DeleteOptions as the body, which contain the preconditions. */
 export function deleteRequest(path: string, options: JsonObject): Mutation {
   return { method: 'DELETE', path, body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options } };
 }
@@ -42,10 +41,7 @@ export function withQuery(
   return pairs.length === 0 ? path : `${path}?${pairs.join('&')}`;
 }
 
-/**
- * Reports whether a name can be a segment of a path. Encoding does not change "." and "..", and a server would
- * resolve them to another object.
- */
+/** Encoding does not change "." and "..", and a server would resolve them to another object. */
 export function isPathSegment(name: string): boolean {
   return name !== '' && name !== '.' && name !== '..';
 }

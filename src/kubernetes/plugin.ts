@@ -8,15 +8,13 @@ import { unlessAborted } from '../base/time.ts';
 import type { Session } from './connections.ts';
 import { configError } from './kubeconfig.ts';
 
-/** Limit for the output. A credential has a few kilobytes. */
 const MAX_OUTPUT_CHARS = 1024 * 1024;
-/** Limit for standard error. Far more than is shown, so that the cut cannot split a secret that would be visible. */
+/** Far more than is shown, so that the cut cannot split a secret that would be visible. */
 const MAX_STDERR_CHARS = 8_000;
 const MAX_SHOWN_CHARS = 600;
-/** Time after which the output is closed, because a helper that the plugin left behind may keep it open. */
+/** Then the output is closed: a helper that the plugin left behind may keep it open. */
 const LEFTOVER_MS = 500;
 
-/** What a plugin printed; at least a token, or a certificate with its key. */
 interface Credential {
   token: string | undefined;
   cert: string | undefined;
@@ -26,9 +24,8 @@ interface Credential {
 }
 
 /**
- * Runs a credential plugin and reads its credential, or throws an `ActionError`. ExecAuth of client-node has no time
- * limit (a login that waits for a person hangs), leaves standard input open, does not set KUBERNETES_EXEC_INFO (which
- * plugins built on client-go require) and passes our whole environment.
+ * Runs a credential plugin. ExecAuth of client-node has no time limit, leaves standard input open, does not set
+ * KUBERNETES_EXEC_INFO (which plugins built on client-go require) and passes our whole environment.
  */
 export async function logInByPlugin(
   exec: JsonObject,
@@ -110,7 +107,6 @@ function readCredential(stdout: string): Credential | undefined {
   return { token, cert, key, expiresAt: Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends };
 }
 
-/** The variables that a kubeconfig sets for its plugin. */
 function variablesOf(exec: JsonObject): [string, string][] {
   return arrayAt(exec, 'env').map((one) => [
     stringAt(one, 'name') ?? '',
@@ -118,13 +114,10 @@ function variablesOf(exec: JsonObject): [string, string][] {
   ]);
 }
 
-/** Names of variables that contain a secret and not the path of one. */
+/** Variables that contain a secret and not the path of one. */
 const SECRET = /(?:secret|token|pass|password|passphrase|key|credentials?)$/i;
 
-/**
- * Masks in a message of the plugin what it was given: the settings of the kubeconfig, which may be secrets under any
- * name, and secrets of the environment. Names of flags and paths remain, and words without a digit in a script.
- */
+/** Masks what the plugin was given, which may be secrets under any name. Flags, paths and words of scripts remain. */
 function maskSettings(message: string, exec: JsonObject, env: Session['env']): string {
   const settings = createRedactor();
   const given = [

@@ -2,7 +2,6 @@ import { type Clock, unlessAborted } from '../base/time.ts';
 import { type Read, type ReadFailure, readFailed } from '../model/read.ts';
 import type { CallOptions } from './api.ts';
 
-/** Why one attempt failed, and whether another attempt may succeed. */
 export interface TryFailure extends ReadFailure {
   /** `busy`: the server will answer later, so more attempts are worth it. */
   again?: 'maybe' | 'busy' | undefined;
@@ -17,17 +16,14 @@ export const STOPPED_REQUEST = readFailed({
 });
 
 const RETRIES = 3;
-/** Retries while the server is busy: an attempt costs it little. */
+/** While the server is busy: an attempt costs it little. */
 const THROTTLED_RETRIES = 8;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4_000;
-/** Limit for the total wait. If a server asks for more, there is no further attempt, and the caller decides. */
+/** In all. If a server asks for more, there is no further attempt. */
 const LONGEST_WAIT_MS = 30_000;
 
-/**
- * Repeats an attempt until it succeeds or another one is useless. `random` is 0 to 1, for the jitter: jobs that
- * were refused together should not come back together.
- */
+/** Jobs that were refused together should not come back together: `random` is 0 to 1. */
 export async function withRetries<T>(
   attempt: () => Promise<Try<T>>,
   { retries, signal }: CallOptions,
@@ -50,12 +46,10 @@ export async function withRetries<T>(
 }
 
 /**
- * Limits the number of concurrent requests, and finds the limit like TCP (additive increase, multiplicative
- * decrease). Priority and fairness has few seats for a ServiceAccount and answers 429 beyond its queue
- * (KEP-1040). A request waits here before its time limit starts; a pause between two attempts takes no place.
+ * Limits concurrent requests like TCP (additive increase, multiplicative decrease): priority and fairness answers 429
+ * beyond its queue (KEP-1040). A request waits here before its time limit starts; a pause between attempts takes no place.
  */
 export class Throttle {
-  /** The current limit. */
   width: number;
   private readonly most: number;
   private underWay = 0;
@@ -67,7 +61,6 @@ export class Throttle {
     this.width = most;
   }
 
-  /** Runs `work` when there is a place for it, unless the signal aborts first. */
   async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
     if (signal?.aborted) return STOPPED_REQUEST;
     if (this.underWay < this.width) this.underWay++;

@@ -13,21 +13,11 @@ export interface CatalogueEntry {
   /** The scope of its objects; `namespace` is the Namespace object itself. */
   scope: 'namespaced' | 'cluster' | 'namespace';
   owner: string;
-  /**
-   * The workload of a default installation; names may hold `*`. The namespace is a hint: it may run in any. Empty: not
-   * in the cluster, or unknown.
-   */
+  /** Of a default installation; names may hold `*`, the namespace is a hint. Empty: not in the cluster, or unknown. */
   workload: { namespace: string; name: string }[];
-  /**
-   * No exact workload is known: controllers of several projects use the finalizer or the name, or the name of the
-   * workload is not fixed. A workload of such a name is the likely owner if RBAC names the type for it; nothing is
-   * proven.
-   */
+  /** Several projects use the finalizer or the name: a workload of it is the likely owner if RBAC names the type for it. */
   anyController?: true;
-  /**
-   * Everything that the owner creates or reads in the namespace before it removes the finalizer; empty where it needs
-   * nothing. Absent where that is not known: the owner may then need anything that the held object names.
-   */
+  /** All that the owner creates or reads in the namespace before. Absent: it may need anything that the object names. */
   needs?: CleanupNeed[];
   /** The owner also removes the finalizer of an object that is paused or suspended. */
   actsWhenPaused?: true;
@@ -38,23 +28,19 @@ export interface CatalogueEntry {
   withoutOwner?: string;
   /** The order of deletion that avoids the hang: it helps the next time. */
   prevention?: string;
-  /**
-   * The product's own way to delete the object and keep what it stands for: a merge patch, another one if its namespaced
-   * types have other fields, and what then stays.
-   */
+  /** The product's own way to delete the object and keep what it stands for: a merge patch, and what then stays. */
   escape?: { patch: object; namespaced?: object; leaves: string };
   /** The source file that defines the finalizer; empty when it was only seen in use. */
   source: string;
 }
 
 /**
- * A type of object in the same namespace that the owner of a finalizer needs to clean up. `create`: the API server
- * refuses it while the namespace is terminating. `read`: it fails once the namespace controller has deleted the
- * object, which one of `field`, `via` and `name` identifies.
+ * A type of object in the same namespace that an owner needs to clean up. A terminating namespace refuses to `create`
+ * it; `read` fails once the object is deleted, which one of `field`, `via` and `name` identifies.
  */
 export interface CleanupNeed {
   action: 'create' | 'read';
-  /** Empty for the core group; `*` stands for any text. */
+  /** `*` stands for any text. */
   group: string;
   kind: string;
   /** The purpose of the object, as the continuation of a sentence. */
@@ -69,11 +55,6 @@ export interface CleanupNeed {
   when?: string[];
 }
 
-interface FinalizerHolder {
-  kind: string;
-  group: string;
-}
-
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
@@ -86,7 +67,7 @@ function weightOf({ match }: CatalogueEntry): number {
 
 export function lookUpFinalizer(
   finalizer: string,
-  { kind, group }: FinalizerHolder,
+  { kind, group }: { kind: string; group: string },
 ): CatalogueEntry | undefined {
   const fits = (on: string): boolean => {
     // Patterns apply to the Namespace object only where they name it: its finalizers have other purposes.
@@ -96,17 +77,9 @@ export function lookUpFinalizer(
   return BY_WEIGHT.find(({ match, on }) => matchesGlob(match, finalizer) && on.some(fits));
 }
 
-/**
- * Returns the name of the product that removes the finalizer, without explanations; undefined for a family of
- * controllers ("an operator written with kopf"), which cannot be installed by that name.
- */
+/** Returns the name of the product; undefined for a family of controllers ("an operator written with kopf"). */
 export function productName({ owner }: CatalogueEntry): string | undefined {
   return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
-}
-
-/** Returns what stays behind for ever when the finalizer is removed by hand; undefined when that is not known. */
-export function leakOf(finalizer: string, on: FinalizerHolder): string | undefined {
-  return lookUpFinalizer(finalizer, on)?.leakIfRemoved;
 }
 
 /** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */

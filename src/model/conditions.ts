@@ -1,9 +1,8 @@
 import type { Condition } from './facts/metadata.ts';
 
 /**
- * The conditions that the namespace controller writes while it deletes (kube-controller-manager
- * pkg/controller/namespace/deletion/status_condition_utils.go), taken apart. They are hints beside the objects that
- * were read: types that fail count as empty, and on 1.33 and later all are False while a pod remains.
+ * The conditions of the namespace controller (pkg/controller/namespace/deletion/status_condition_utils.go). They are
+ * hints beside the objects that were read: types that fail count as empty, and since 1.33 all are False while a pod remains.
  */
 export interface NamespaceConditions {
   /** False when the namespace has none of them: it was not processed yet, or no controller processes it. */
@@ -17,17 +16,12 @@ export interface NamespaceConditions {
   contentFailure: string | undefined;
 }
 
-const TYPES: ReadonlySet<string> = new Set([
-  'NamespaceDeletionDiscoveryFailure',
-  'NamespaceDeletionGroupVersionParsingFailure',
-  'NamespaceDeletionContentFailure',
-  'NamespaceContentRemaining',
-  'NamespaceFinalizersRemaining',
-]);
+const TYPES =
+  /^Namespace(?:Deletion(?:Discovery|GroupVersionParsing|Content)Failure|(?:Content|Finalizers)Remaining)$/;
 
 export function namespaceConditions(conditions: readonly Condition[]): NamespaceConditions {
   // Anyone who can patch the status can add conditions.
-  const own = conditions.filter(({ type }) => TYPES.has(type));
+  const own = conditions.filter(({ type }) => TYPES.test(type));
   const said = new Map(
     own.flatMap(({ type, status, message }) => (status === 'True' ? [[type, message]] : [])),
   );
@@ -61,7 +55,6 @@ const RESOURCE = /^([^.\s]+)\.(\S*) has (\d{1,9}) resource instances$/;
 const FINALIZERS = /^Some content in the namespace has finalizers remaining: /;
 const FINALIZER = /^(\S+) in (\d{1,9}) resource instances$/;
 
-/** Splits a message into entries, each as the groups of the pattern; without its prefix it has none. */
 function entriesIn(message = '', prefix: RegExp, pattern: RegExp): string[][] {
   const entries = prefix.test(message) ? message.replace(prefix, '').split(', ') : [];
   return entries.flatMap((entry) => {

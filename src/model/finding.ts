@@ -1,8 +1,4 @@
-/**
- * The public codes of findings, used by README, outputs, reports and tests. They are ordered by what a person has to
- * fix first: causes that hold every namespace of the cluster, then pods (which are deleted before anything else), then
- * causes that hold single objects.
- */
+/** The public codes of findings, by what a person has to fix first: what holds every namespace, then pods, then single objects. */
 export const FINDING_CODES = [
   'namespace-controller-inactive',
   'apiservice-unavailable',
@@ -41,15 +37,11 @@ export interface Subject {
   name: string;
 }
 
-/**
- * The role of a remedy. `now`: has to be done, with all others of this role, in order. `or`: replaces them if they are
- * impossible. `look`: shows more and changes nothing. `next`: prevents the hang the next time.
- */
+/** `now`: has to be done, in order; `or`: instead of those; `look`: shows more, changes nothing; `next`: prevents the next hang. */
 export type RemedyRole = 'now' | 'or' | 'look' | 'next';
 
 export interface Remedy {
   text: string;
-  /** A command that can be pasted as it is; also in report.json. */
   command?: string;
   risk?: string;
   role?: RemedyRole;
@@ -66,15 +58,9 @@ export interface Finding {
   finalizer?: string;
   /** A predicate about the subject. It begins with its verb and has no full stop: "is held by finalizer x". */
   message: string;
-  /**
-   * The message as a whole clause, for places where the subject and the finalizer were just named: "nothing in the
-   * cluster shows which controller should remove it". Not in report.json.
-   */
+  /** The message as a whole clause, where the subject and the finalizer were just named. Not in report.json. */
   continuation?: string;
-  /**
-   * The text of another program with which `message` ends, unchanged. Renderers keep it in one piece. Not in
-   * report.json.
-   */
+  /** The text of another program with which `message` ends; it stays in one piece. Not in report.json. */
   quote?: string;
   /** Key of the missing or unknown owner. Findings with the same key are reported as one cause. Not in report.json. */
   cause?: string | undefined;
@@ -84,7 +70,6 @@ export interface Finding {
   since?: string;
   scope: 'namespace' | 'cluster';
   certainty?: Certainty;
-  /** Number of objects that the finding is about, if more than one. */
   count?: number;
   examples?: Subject[];
   waitsFor: string[];
@@ -94,7 +79,7 @@ export interface Finding {
 /** The start or end of an edge that is the namespace itself, not a finding. */
 export const NAMESPACE_NODE = 'namespace';
 
-/** A dependency: `from` cannot proceed before `to` does. Both are finding ids or `NAMESPACE_NODE`. */
+/** `from` cannot proceed before `to` does: ids of findings, or `NAMESPACE_NODE`. */
 export interface Edge {
   from: string;
   to: string;
@@ -109,12 +94,10 @@ export interface Diagnosis {
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
-  /** Contradictions between the namespace's conditions and the findings, one per line. */
+  /** Contradictions between the namespace's conditions and the findings. */
   contradictions: string[];
   movement: Movement;
-  /** Whether the namespace itself could no longer be read, so it may still exist or not. */
   namespaceUnread: boolean;
-  /** Number of resource types whose content was read, for "all 38 resource types inspected". */
   inspectedTypes: number;
 }
 

@@ -33,32 +33,22 @@ export type Verdict = (typeof VERDICTS)[number];
 export function verdictOf(outcome: Outcome, { failOn, ifNotFound }: Policy): Verdict {
   const hang = failOn === 'never' ? 'warn' : 'fail';
   const verdicts: Record<Outcome, Verdict> = {
-    clear: 'pass',
-    deleted: 'pass',
+    ...{ clear: 'pass', deleted: 'pass', recreated: 'warn', forced: 'warn', cancelled: 'fail' },
     'not-found': ifNotFound === 'ok' ? 'pass' : 'fail',
-    recreated: 'warn',
-    forced: 'warn',
     progressing: failOn === 'not-deleted' ? 'fail' : 'warn',
-    'not-terminating': hang,
-    inconclusive: hang,
-    'would-hang': hang,
-    stuck: hang,
-    cancelled: 'fail',
+    ...{ 'not-terminating': hang, inconclusive: hang, 'would-hang': hang, stuck: hang },
   };
   return verdicts[outcome];
 }
 
-/**
- * Returns the worst outcome. `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a hang
- * that does not fail.
- */
+/** `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a hang that does not fail. */
 export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outcome {
   const rank = (outcome: Outcome): number =>
     OUTCOMES.indexOf(outcome) + (verdictOf(outcome, policy) === 'fail' ? OUTCOMES.length : 0);
   return outcomes.toSorted((a, b) => rank(b) - rank(a))[0] ?? 'deleted';
 }
 
-/** Returns the outcome of a namespace that is not deleted at the timeout. The first condition that holds decides. */
+/** Returns the outcome of a namespace that is not deleted at the timeout. */
 export function outcomeOf(
   diagnosis: Diagnosis,
 ): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
@@ -83,15 +73,11 @@ export function forecastOf(
   return roots.length > 0 || diagnosis.notInspected.length > 0 ? 'inconclusive' : 'clear';
 }
 
-/**
- * Reports whether the finding leaves open whether the owner will act: it is unknown, or it is most likely missing and
- * may run where it is not visible (a hosted control plane, k3s, a cloud), as the controller of a built-in type does.
- */
+/** An owner that is most likely missing may run where it is not visible: a hosted control plane, k3s, a cloud. */
 function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Finding): boolean {
   const { apiVersion, kind } = subject;
-  if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace') {
+  if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace')
     return certainty === 'unknown';
-  }
   if (kind === 'CustomResourceDefinition') return false;
   const known = lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) });
   const isInstalled = known?.workload.some(
@@ -104,10 +90,7 @@ function isMoving({ movement: { kind } }: Diagnosis): boolean {
   return kind !== 'none' && kind !== 'unknown';
 }
 
-/**
- * Root causes that no retry of Kubernetes or of a controller heals: a person has to act. Other causes may heal: a node
- * may come back, a controller in back-off may finish, a group may be discovered again after a rolling upgrade.
- */
+/** Root causes that no retry heals: a person has to act. */
 const PERMANENT: readonly FindingCode[] = [
   'owner-missing',
   'owner-scaled-to-zero',
@@ -154,15 +137,11 @@ export function isActive(policy: ForcePolicy): policy is ActivePolicy {
   return policy.mode !== 'off';
 }
 
-/**
- * Returns why this namespace is never written to, whatever the inputs say, or `undefined` if it is not protected. Both
- * the plan and every single write check this.
- */
+/** Returns why this namespace is never written to, whatever the inputs say. The plan and every single write check it. */
 export function protectedBecause(name: string, ownNamespace?: string): string | undefined {
   if (name === '') return 'it has no name';
   if (name === 'default') return '"default" belongs to the cluster';
   if (name.startsWith('kube-')) return 'names that begin with "kube-" belong to Kubernetes';
   if (name.startsWith('openshift')) return 'names that begin with "openshift" belong to OpenShift';
-  if (name === ownNamespace) return 'the gate itself runs in a namespace of this name';
-  return undefined;
+  return name === ownNamespace ? 'the gate itself runs in a namespace of this name' : undefined;
 }

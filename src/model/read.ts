@@ -1,7 +1,4 @@
-/**
- * The result of a read that may fail. A failure is evidence ("not inspected"), never an empty list: callers must check
- * `ok` before they can use the value.
- */
+/** The result of a read. A failure is evidence ("not inspected"), never an empty list. */
 export type Read<T, F = ReadFailure> = { ok: true; value: T } | { ok: false; failure: F };
 
 export type FailureKind =
@@ -18,10 +15,8 @@ export type FailureKind =
   | 'aborted'; // our own signal
 
 export function failureKindOf(status: number): FailureKind {
-  const known = KINDS[status];
-  if (known !== undefined) return known;
-  if (status >= 500) return 'server-error';
-  return status >= 400 ? 'invalid' : 'unreadable';
+  const other = status >= 400 ? 'invalid' : 'unreadable';
+  return KINDS[status] ?? (status >= 500 ? 'server-error' : other);
 }
 
 const KINDS: Record<number, FailureKind | undefined> = {
@@ -35,10 +30,7 @@ const KINDS: Record<number, FailureKind | undefined> = {
 export interface ReadFailure {
   kind: FailureKind;
   status?: number;
-  /**
-   * A clause without secrets, in the words of the server or the network, for example `403 Forbidden: secrets is
-   * forbidden: User "x" cannot list …` or `connection refused`.
-   */
+  /** A clause without secrets, in the words of the server or the network. */
   message: string;
 }
 

@@ -3,15 +3,11 @@ import type { Diagnosis, NotInspected, Subject } from './finding.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Condition } from './snapshot.ts';
 
-/** The result of a run, from which log, summary, comment, outputs and report.json are rendered. */
 export interface RunResult {
-  /**
-   * The kind of the run. A forecast changes nothing and waits for nothing: its outcomes are clear, would-hang,
-   * inconclusive.
-   */
+  /** A forecast changes nothing and waits for nothing. */
   kind: 'teardown' | 'forecast';
   gateVersion: string;
-  /** End of the run, ISO 8601, by the API server's clock, so that ages are right even if the runner's clock is wrong. */
+  /** ISO 8601, by the API server's clock, so that ages are right even if the runner's clock is wrong. */
   finishedAt: string;
   elapsedMs: number;
   timeoutMs: number;
@@ -66,7 +62,6 @@ export interface NamespaceResult {
   outcome: Outcome;
   verdict: Verdict;
   elapsedMs: number;
-  /** Creation of the Namespace, ISO 8601. Older evidence is about another namespace of this name. */
   createdAt?: string | undefined;
   deletionTimestamp: string | undefined;
   conditions: Condition[];
@@ -77,15 +72,12 @@ export interface NamespaceResult {
   leftBehind?: LeftBehind[] | undefined;
   leftBehindUnread?: NotInspected[];
   order?: OrderEntry[];
-  /** Evidence of the forecast. Only in a forecast of a namespace that is not terminating. */
   basis?: ForecastBasis;
-  /** Objects that were deleted before the namespace; absent without an ordered deletion. */
   deletions?: Deletion[];
   examination?: { requests: number; ms: number } | undefined;
   refusal?: string;
 }
 
-/** Changes that force-finalize made or would make; part of `report.json`. */
 export interface ForceRecord {
   mode: 'plan' | 'objects' | 'namespace';
   actions: { target: string; finalizer: string; result: string }[];

@@ -16,10 +16,7 @@ export type * from './facts/shape.ts';
 export type * from './facts/workloads.ts';
 export type { ClusterSources, NamespaceSources };
 
-/**
- * Plain data read from the cluster at one time. Every source keeps the status of its read; a source that was not
- * needed is absent. Rules read only this, so a recorded snapshot is a test.
- */
+/** Plain data read from the cluster at one time. A source that was not needed is absent. Rules read only this. */
 export interface Snapshot {
   takenAt: string;
   namespace: NamespaceFacts;
@@ -28,7 +25,7 @@ export interface Snapshot {
   discovery: Read<Discovery>;
   /** The content by resource type, of all types that can be listed and deleted, pods included. */
   content: TypeContent[];
-  /** The pods of the namespace, in full; at most `MAX_PODS`. */
+  /** In full; at most `MAX_PODS`. */
   pods: Read<PodFacts[]>;
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
   /** Collections of single namespaces, by name: this namespace and those of controllers. */
@@ -44,24 +41,16 @@ export interface Snapshot {
   behind?: Record<string, NamespaceContent>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
-  /**
-   * Log lines of suspected controllers that mention this namespace or a held object, by `logKey`. Absent unless the
-   * input `owner-logs` allows it.
-   */
+  /** Log lines of suspected controllers about this namespace, by `logKey`. Absent unless `owner-logs` allows it. */
   logs?: Record<string, Read<string[]>>;
-  /** Workloads, permissions and warnings from before the deletion, if the gate began early enough. */
   baseline?: Baseline;
   forecast?: Forecast;
   unread: NotInspected[];
 }
 
-/** The parts of a snapshot that are read for each namespace; the other parts are of the cluster, or of single objects. */
 export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
 
-/**
- * Facts that a forecast adds. The namespace still has all its objects: `content` and `pods` are what would be left
- * after a deletion.
- */
+/** What a forecast adds; `content` and `pods` are then what would be left after a deletion. */
 export interface Forecast {
   /** Deletions that were sent as dry runs, by the name of the type for kubectl. */
   deletions: Record<string, Trial>;
@@ -87,10 +76,7 @@ export const MAX_PODS = 2_000;
 
 export interface Discovery {
   types: ResourceType[];
-  /**
-   * Group-versions whose resources could not be read: `freshness: Stale` in aggregated discovery, or the error of
-   * `/apis/<group>/<version>`.
-   */
+  /** Group-versions whose resources could not be read. */
   failedGroups: { group: string; version: string; reason: string }[];
 }
 
@@ -121,7 +107,7 @@ export interface ObjectGroup {
   examples: ObjectFacts[];
 }
 
-/** The answer of the API server to a dry run that removes a finalizer. */
+/** The answer of the API server to a dry run. */
 export type Trial =
   /** `seconds`: how long that took, from 1 s on. */
   | { answer: 'accepted'; seconds?: number }
@@ -131,7 +117,7 @@ export type Trial =
   /** The dry run was not permitted or is not supported. */
   | { answer: 'unknown'; message: string };
 
-/** Workloads, permissions and warnings of the namespace, from before its content was deleted. */
+/** From before the content was deleted, if the gate began early enough. */
 export interface Baseline {
   workloads: Read<WorkloadFacts[]>;
   roles: Read<RoleFacts[]>;
@@ -168,18 +154,17 @@ export interface Wanted {
   places: { namespace: string; sources: (keyof NamespaceSources)[] }[];
   nodes: string[];
   definitions: string[];
-  /** Held objects whose status may contain the reason. */
   details: { type: ResourceType; object: ObjectFacts }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
   behind: NamespaceFacts[];
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
-    /** Type of the object. `namespaces/finalize` stands for the last request of the namespace controller. */
+    /** `namespaces/finalize` stands for the last request of the namespace controller. */
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
     finalizer: string;
   }[];
-  /** Objects to look for in a forecast: those that an owner may need. */
+  /** In a forecast: objects that an owner may need. */
   samples?: {
     key: string;
     type: ResourceType;
@@ -187,7 +172,7 @@ export interface Wanted {
     isMeant: (candidate: ObjectFacts & Candidate) => boolean;
   }[];
   logs: LogSource[];
-  /** Deletions to send as dry runs in a forecast; never for aggregated types. */
+  /** In a forecast; never for aggregated types. */
   deletions: {
     type: ResourceType;
     object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;

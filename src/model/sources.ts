@@ -13,12 +13,8 @@ import { namespaceFacts, type TypeRef } from './facts/metadata.ts';
 import { shape, text } from './facts/shape.ts';
 import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
 
-/**
- * The table of everything that is read besides the namespace's content. Reading, "not inspected" and the permissions
- * to ask for derive from it. Every source needs only `list` on its type.
- */
+/** All that is read besides the namespace's content. Reading, "not inspected" and the permissions derive from it. */
 export interface Source<T> {
-  /** Name of the source in a sentence: "Deployments could not be read". */
   label: string;
   type: TypeRef;
   parse: (item: JsonObject) => T | T[];
@@ -31,7 +27,7 @@ export interface Source<T> {
   isOptional: boolean;
 }
 
-/** Upper limit for every list. A list that reaches it is reported as incomplete. */
+/** A list that reaches it is reported as incomplete. */
 export const MAX_ITEMS = 20_000;
 
 function source<T>(
@@ -49,10 +45,7 @@ export function typeNamed(apiVersion: string, kind: string): TypeRef {
   return { group, version, resource: plural(kind).toLowerCase() };
 }
 
-/**
- * Returns the resource name of a kind, as Kubernetes derives it for its own types (apimachinery,
- * meta.UnsafeGuessKindToResource).
- */
+/** As Kubernetes derives the resource of its own kinds (apimachinery, meta.UnsafeGuessKindToResource). */
 function plural(kind: string): string {
   if (kind.endsWith('s')) return `${kind}es`;
   return kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;

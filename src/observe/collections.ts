@@ -22,7 +22,7 @@ import { MAX_ITEMS, type Source } from '../model/sources.ts';
 
 /** Number of concurrent reads. More would delay the calls that notice the deletion. */
 const WIDTH = 8;
-/** Number of single requests that are never replaced by one list, because a page of other objects costs more. */
+/** Fewer single requests are never replaced by one list: a page of other objects costs more. */
 export const MAX_SINGLE_READS = 4;
 /** Items per page of whole objects. */
 const FULL_PAGE = 100;
@@ -38,10 +38,7 @@ export interface Reading {
 /** Longest time that computing may delay other work, such as a cancel signal. */
 const TURN_MS = 50;
 
-/**
- * Calls `work` for one item after the other until the signal aborts, and lets other work run in between. The
- * results of the remaining items are undefined.
- */
+/** Lets other work run in between. After an abort, the results of the remaining items are undefined. */
 export async function oneAfterAnother<T, R>(
   items: readonly T[],
   work: (item: T) => R,
@@ -60,7 +57,7 @@ export async function oneAfterAnother<T, R>(
   return results;
 }
 
-/** Calls `work` for several items at the same time. The results are in the order of the items. */
+/** The results are in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
@@ -75,10 +72,7 @@ export async function inParallel<T, R>(
   return answers;
 }
 
-/**
- * Reads objects with one list instead of `many` single requests. Returns undefined if the list would cost more, or if
- * there are at most `few` requests.
- */
+/** Reads objects with one list instead of `many` single requests; undefined if the list would cost more. */
 export async function listTogether<T>(
   path: string,
   many: number,
@@ -94,10 +88,7 @@ export async function listTogether<T>(
   return readOk(end.value.complete ? end.value.kept : undefined);
 }
 
-/**
- * Reads the objects of one type in each of these namespaces, by one list of the whole cluster if that is
- * allowed and cheaper. The result per namespace is the same either way.
- */
+/** Reads one type in each of these namespaces, by one list of the whole cluster if that is allowed and cheaper. */
 export async function listIn<T>(
   type: TypeRef,
   namespaces: readonly string[],
@@ -133,10 +124,8 @@ export async function listIn<T>(
   };
   const few = metadataOnly ? 1 : MAX_SINGLE_READS;
   const path = collectionPath(type);
-  const together = await listTogether(path, namespaces.length, few, beginAll, page, {
-    api,
-    signal,
-  });
+  const deps = { api, signal };
+  const together = await listTogether(path, namespaces.length, few, beginAll, page, deps);
   if (!together.ok && together.failure.kind === 'timeout') {
     // A type that does not answer must not use up the places of the other types.
     return new Map(namespaces.map((name) => [name, together]));
@@ -153,7 +142,6 @@ export async function listIn<T>(
   return new Map(lists);
 }
 
-/** Returns the entry under "not inspected" for a failed read, with the missing permission. */
 export function notInspectedEntries(
   what: string,
   result: Read<unknown>,
@@ -170,7 +158,7 @@ export function notInspectedEntries(
 export interface Gathered<T> {
   value: T;
   unread?: NotInspected[];
-  /** Details of objects that were read for this value, by UID. */
+  /** Of objects that were read for this value, by UID. */
   details?: Record<string, Read<ObjectDetail>>;
 }
 

@@ -7,7 +7,7 @@ import { type Gathered, notInspectedEntries, type Reading } from './collections.
 
 const TAIL_LINES = 500;
 const LIMIT_BYTES = 256 * 1024;
-/** Time limit for one log, so that a kubelet that does not answer cannot use up the time of the examination. */
+/** A kubelet that does not answer must not use up the time of the examination. */
 const LIMIT_MS = 5_000;
 
 /** Reads the end of a log, since the first of these deletions began: the lines that are about them. */
@@ -40,7 +40,6 @@ export async function readLog(
 /** client-go writes this when it cannot read a type (tools/cache/reflector.go). */
 const CANNOT_READ = /failed to (?:list|watch)/i;
 
-/** Keeps the lines that mention a namespace or the UID of a held object, or say that a type cannot be read. */
 export function keepMentions(lines: readonly string[], snapshots: readonly Snapshot[]): string[] {
   const all = snapshots.flatMap((one) => [one, ...Object.values(one.behind ?? {})]);
   const held = all

@@ -24,7 +24,7 @@ const GONE = readFailed({ kind: 'not-found', message: 'it was deleted meanwhile'
 
 type Detailed = Wanted['details'][number];
 
-/** Reads status, conditions and references of held objects, by UID: one list for each type. */
+/** By UID; one list for each type. */
 export async function readDetails(
   items: readonly Detailed[],
   deps: Reading,
@@ -57,7 +57,7 @@ export async function readDetails(
   return answers;
 }
 
-/** Reads an object outside of the namespace to which held objects refer; `undefined` if it does not exist. */
+/** Reads an object outside of the namespace; `undefined` if it does not exist. */
 export async function readPartner(
   { type, namespace, name }: Wanted['partners'][number],
   { api, signal }: Reading,
@@ -71,26 +71,22 @@ export async function readPartner(
     // The contents of Secrets and ConfigMaps are never requested.
     metadataOnly: type.group === '' && type.namespaced,
   });
-  if (!end.ok)
-    return { value: end, unread: notInspectedEntries(`${type.kind} ${name}`, end, type) };
-  const found = end.value.kept.find(({ facts }) => facts.name === name);
-  if (found === undefined && !end.value.complete) {
-    const value = readFailed({
-      kind: 'unreadable',
-      message: 'the server does not select objects by name',
-    });
-    return { value, unread: notInspectedEntries(`${type.kind} ${name}`, value, type) };
-  }
-  if (found === undefined) return { value: readOk(undefined) };
-  const { facts, detail } = found;
-  return { value: readOk(facts), details: { [facts.uid]: readOk(detail) } };
+  const found = end.ok ? end.value.kept.find(({ facts }) => facts.name === name) : undefined;
+  if (found !== undefined)
+    return { value: readOk(found.facts), details: { [found.facts.uid]: readOk(found.detail) } };
+  if (end.ok && end.value.complete) return { value: readOk(undefined) };
+  const value = end.ok ? UNSELECTED : end;
+  return { value, unread: notInspectedEntries(`${type.kind} ${name}`, value, type) };
 }
+
+const UNSELECTED = readFailed({
+  ...{ kind: 'unreadable', message: 'the server does not select objects by name' },
+});
 
 export function partnerId({ type, namespace, name }: Wanted['partners'][number]): string {
   return partnerKey({ ...type, namespace, name });
 }
 
-/** Limit for the objects of one type that `readSamples` searches. */
 const MAX_SEARCHED = 5_000;
 
 export type WantedSample = NonNullable<Wanted['samples']>[number] & { namespace: string };

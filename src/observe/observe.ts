@@ -49,18 +49,16 @@ export interface ObserveDeps extends Reading {
   clock: Clock;
 }
 
-/** Limit for rounds of reading. Each link of a chain that leaves the namespace needs a round. */
+/** Each link of a chain that leaves the namespace needs a round. */
 const MAX_ROUNDS = 30;
-/** Limit for nodes, of all namespaces that are examined together. */
+/** Limits for all namespaces that are examined together. */
 const MAX_NODES = 100;
 const MAX_TRIALS = 200;
-/** Limit for containers, counting each run, whose logs are read. */
 const MAX_LOGS = 40;
 
 /**
- * Reads the cluster into one snapshot for each namespace. It never throws and never judges: a failed read is
- * kept in the snapshot. `want` returns the sources that a snapshot lacks and is called after each round. Sources
- * that several namespaces need are read once.
+ * Reads the cluster into one snapshot for each namespace. It never throws and never judges. `want` returns the sources
+ * that a snapshot needs, and is called after each round. Sources that several namespaces need are read once.
  */
 export async function observe(
   namespaces: readonly NamespaceFacts[],
@@ -107,11 +105,9 @@ export async function observe(
       return snapshots;
     }
   }
-  if (isNew) {
-    const what = 'what is at the end of a chain of references';
-    const reason = 'it was not followed further in this examination';
-    for (const { unread } of snapshots) unread.push({ what, reason });
-  }
+  const what = 'what is at the end of a chain of references';
+  const reason = 'it was not followed further in this examination';
+  for (const { unread } of isNew ? snapshots : []) unread.push({ what, reason });
   return snapshots;
 }
 
@@ -121,14 +117,13 @@ export const MISTAKE = 'this gate failed to read it';
 /** A kind of source that snapshots need beyond their content. */
 interface Part<Item, Value> {
   wants: (wanted: Wanted, snapshot: Snapshot) => readonly Item[];
-  /** Returns the identity of an item. Items with the same identity are read once. */
+  /** Items with the same identity are read once. */
   idOf: (item: Item) => string;
-  /** Returns the part of a snapshot that holds the value, under the key of `keyOf`, by default the id. */
+  /** The part of a snapshot that holds the value, under the key of `keyOf`, by default the id. */
   placeOf: (snapshot: Snapshot, item: Item) => Record<string, Value | undefined>;
   keyOf?: (item: Item) => string;
-  /** Reads each item by requests of its own. */
   readOne?: (item: Item) => Promise<Gathered<Value>>;
-  /** Reads items that can be read together; returns the values by id. */
+  /** Returns the values by id. */
   readAll?: (items: readonly Item[]) => Promise<ReadonlyMap<string, Gathered<Value>>>;
   /** Limit for all namespaces together; items beyond it get the value `beyond`. */
   limit?: { most: number; what: string; beyond: (message: string) => Value };
@@ -293,7 +288,6 @@ function partsOf(
   ];
 }
 
-/** Adds the key of the source to its entries under "not inspected". */
 function withSourceName<T>(source: string, { value, unread = [] }: Gathered<T>): Gathered<T> {
   return { value, unread: unread.map((one) => ({ ...one, source })) };
 }
@@ -320,10 +314,7 @@ export function readNode(
   return readNamed(CLUSTER_SOURCES.providerNodes.type, name, 'node', nodeFacts, deps);
 }
 
-/**
- * Reads objects by name, only with `get`: a cluster may have thousands of them, and a role often grants no more.
- * `undefined` means that the API server says the object does not exist, which is not a failed read.
- */
+/** Only with `get`: a role often grants no more. `undefined`: the API server says that the object does not exist. */
 async function readNamed<T>(
   type: TypeRef,
   name: string,
@@ -340,22 +331,17 @@ async function readNamed<T>(
 }
 
 function unreadDiscovery(discovery: Read<Discovery>): NotInspected[] {
-  if (!discovery.ok) {
-    const what = 'all resource types (API discovery)';
-    return [{ what, reason: discovery.failure.message }];
-  }
+  if (!discovery.ok)
+    return [{ what: 'all resource types (API discovery)', reason: discovery.failure.message }];
   return discovery.value.failedGroups.map(({ group, version, reason }) => {
     return { what: `API group ${group}/${version}`, reason };
   });
 }
 
-/** Limit for the baseline, without which a run works as well. */
+/** A run works without the baseline as well. */
 const BASELINE_LIMIT_MS = 10_000;
 
-/**
- * Reads workloads, permissions and warnings of the namespaces before their content is deleted. If an operator is
- * deleted together with its objects, they are needed later to find the owner of a finalizer.
- */
+/** Reads what is needed later to find the owner of a finalizer if an operator is deleted together with its objects. */
 export async function readBaselines(
   namespaces: readonly string[],
   { api, signal }: Reading,

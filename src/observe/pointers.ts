@@ -9,11 +9,10 @@ import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
 import { notInspectedEntries, type Reading } from './collections.ts';
 
-/** A field that points into a namespace. `why`: the field, its target, and what it means that the object stays. */
 type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'released'> &
   Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing'>>;
 
-/** A type whose objects may point into a namespace. */
+/** A type whose objects may point into a namespace; each is read with one list for all namespaces. */
 interface PointingType extends TypeRef {
   apiVersion: string;
   kind: string;
@@ -35,7 +34,6 @@ const CONVERSION = servicePointers(
   'without it, objects in another version can be neither read nor deleted',
 );
 
-/** All types, each with one list for all namespaces. */
 export const POINTING_TYPES: readonly PointingType[] = [
   pointing('v1', 'PersistentVolume', volumePointers),
   ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
@@ -115,13 +113,9 @@ function bindingPointers(item: JsonObject): Pointer[] {
   });
 }
 
-/** Limit for the list, so that the report remains readable. */
 const MAX_POINTERS = 500;
 
-/**
- * Reads all objects outside of these namespaces that point into them. Objects that point elsewhere are dropped while
- * they are read.
- */
+/** Reads all objects outside of these namespaces that point into them. */
 export async function readPointers(
   namespaces: readonly { name: string }[],
   { api, signal }: Reading,

@@ -25,9 +25,8 @@ import {
 } from './collections.ts';
 
 /**
- * Returns the types that the namespace controller empties: namespaced types with `delete`. Types without
- * `list` cannot be read, and count as empty for the controller as well
- * (kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go).
+ * Returns the types that the namespace controller empties (pkg/controller/namespace/deletion/
+ * namespaced_resources_deleter.go). Types without `list` count as empty for it as well.
  */
 export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
   return types.filter(
@@ -76,10 +75,7 @@ export const NO_PODS: Read<PodFacts[]> = readFailed({
   message: 'the server does not serve pods',
 });
 
-/**
- * Folds the objects of one type in one namespace while they are read. Memory depends on the number of groups,
- * not on the number of objects.
- */
+/** Memory depends on the number of groups, not on the number of objects. */
 function contentTally(type: ResourceType): Fold<ContentCount> {
   const groups = new Map<string, ObjectGroup>();
   const kept: ContentCount = { total: 0, queued: 0, terminating: [], guarded: [] };

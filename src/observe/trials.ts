@@ -6,20 +6,14 @@ import type { Read, ReadFailure } from '../model/read.ts';
 import type { Trial, Wanted } from '../model/snapshot.ts';
 import type { Reading } from './collections.ts';
 
-/** Time limit for a dry run: the API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
+/** The API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
 const ADMISSION_MS = 35_000;
 
-/**
- * Answers to a dry run that do not hold for the request of the owner: a permission that the gate lacks, a
- * webhook without support for dry runs, and a failed `test` of the patch because the object has changed.
- */
+/** Answers to a dry run that do not hold for the owner's request: of RBAC, about dry runs, and a failed `test` of the patch. */
 const NOT_ABOUT_THE_OWNER =
   /User "[^"]*" cannot (?:patch|update|delete) resource|\bdry[- ]?runs?\b.{0,40}\b(?:not|un) ?(?:supported|allowed|possible)|(?:not|n't) (?:support|allow).{0,20}\bdry[- ]?run|the server rejected our request due to an error in our request/;
 
-/**
- * Sends the removal as a dry run. The answer names the webhook or policy that refuses it, or shows that a
- * mutating one put the finalizer back.
- */
+/** The answer names the webhook or policy that refuses it, or shows that a mutating one put the finalizer back. */
 export async function tryRemoval(
   { type, object, finalizer }: Wanted['trials'][number],
   deps: Reading,
@@ -41,10 +35,7 @@ export async function tryRemoval(
   return trialOf(await tryMutation(mutation, deps));
 }
 
-/**
- * Sends a deletion as a dry run, with the UID as precondition, to see whether the API server would permit it. Objects of
- * a namespace are deleted with the options of the namespace controller (pkg/controller/namespace/deletion).
- */
+/** Objects of a namespace are deleted with the options of the namespace controller (pkg/controller/namespace/deletion). */
 export async function tryDeletion(
   { type, object: { namespace, name, uid } }: Wanted['deletions'][number],
   deps: Reading,

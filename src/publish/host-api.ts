@@ -3,7 +3,7 @@ import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 
-/** The API of GitHub, with the calls that the gate needs. A call that fails throws; `failureOf` reads the error. */
+/** A call that fails throws; `failureOf` reads the error. */
 export type HostApi = Awaited<ReturnType<typeof connectHost>>;
 type Octokit = ReturnType<typeof getOctokit>;
 
@@ -16,9 +16,8 @@ export type Comment = ReturnType<typeof toComment>;
 interface HostApiOptions {
   apiUrl: string;
   token: string;
-  /** Repository as "owner/name". */
+  /** "owner/name". */
   repository: string;
-  /** Aborts every call. */
   signal: AbortSignal;
   callTimeoutMs?: number;
 }
@@ -28,14 +27,13 @@ const RETRY_PAUSE_MS = 500;
 const PAGE_SIZE = 100;
 const MAX_MESSAGE_CHARS = 200;
 
-/** Connects to the API of the host. */
 export async function connectHost(options: HostApiOptions) {
   const octokit = await loadClient(options);
   const { issues, pulls, repos } = octokit.rest;
   const [owner = '', repo = ''] = options.repository.split('/');
   const here = { owner, repo };
   return {
-    /** Returns the login of the token's user; undefined if the host does not say it. */
+    /** The login of the token's user; undefined if the host does not say it. */
     viewer: async (): Promise<string | undefined> => {
       try {
         return stringAt(await octokit.graphql('query { viewer { login } }'), 'viewer', 'login');
@@ -44,7 +42,7 @@ export async function connectHost(options: HostApiOptions) {
         return undefined;
       }
     },
-    /** Returns the comments whose text matches, oldest first, from all pages. Nothing else is kept. */
+    /** Those whose text matches, oldest first, from all pages. */
     comments: async (issue: number, isWanted: (body: string) => boolean): Promise<Comment[]> => {
       const wanted = new Map<number, Comment>();
       // Pages are counted, so that no address in an answer says where the token goes.
@@ -105,7 +103,6 @@ export interface HostFailure {
   isRateLimit?: boolean;
 }
 
-/** Returns what an error of a call means. */
 export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
   if (signal.aborted) return { message: 'no answer within the time for publishing' };
   const response = valueAt(error as Json, 'response');

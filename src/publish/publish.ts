@@ -17,51 +17,40 @@ import { findPullRequest } from './pull-request.ts';
 import { adviceFor, putComment } from './put-comment.ts';
 import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
 
-/**
- * Limit for the job summary. GitHub discards a summary above 1 MiB, and one just below it may disappear without
- * an error.
- */
+/** GitHub discards a job summary above 1 MiB, and one just below it may disappear without an error. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
-/**
- * Time for all requests about the comment. It is 25 s less one second for a pause of the client that may outlast
- * the limit.
- */
+/** For the comment: 25 s less one second for a pause of the client that may outlast the limit. */
 const PUBLISHING_MS = 24_000;
-/** Time for the requests about the comment of a cancelled run, which has to end within 7 s of the signal. */
+/** A cancelled run has to end within 7 s of the signal. */
 const CANCELLED_MS = 4_000;
-/** Number of attempts to write the comment. */
 const MAX_TRIES = 3;
 const MAX_ABOUT_CHARS = 80;
-/** Limit for an annotation, below the 4,096 characters at which GitHub cuts it. */
+/** Below the 4,096 characters at which GitHub cuts an annotation. */
 const MAX_ANNOTATION_CHARS = 500;
 
 export interface PublisherDeps {
   log: Log;
   redactor: Redactor;
-  /** The file `GITHUB_STEP_SUMMARY`; undefined if there is none. */
+  /** `GITHUB_STEP_SUMMARY`. */
   summaryFile: string | undefined;
-  /** Folder for the report files; created if it is missing. */
+  /** Created if it is missing. */
   reportDir: string;
-  /** The workflow run; absent outside of one. */
+  /** Absent outside of a workflow. */
   run: WorkflowRun | undefined;
-  /** The way to comment; absent if no comment is wanted. */
+  /** Absent if no comment is wanted. */
   comment: CommentInputs | undefined;
-  /** Aborts when the run is cancelled. */
   cancelled: AbortSignal;
   clock?: Clock;
   connect?: typeof connectHost;
 }
 
-/**
- * Writes the report files, the job summary and the comment. It never throws and never changes the verdict: a
- * failure is a warning that says how to fix it.
- */
+/** It never throws and never changes the verdict: a failure is a warning that says how to fix it. */
 export class Publisher {
   readonly #deps: PublisherDeps;
   readonly #context: RenderContext;
-  /** Length of the summary before this run. A second report replaces the first one. */
+  /** Before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
-  /** Whether the job summary has the report: its file may be full, or not writable. */
+  /** The file of the job summary may be full, or not writable. */
   #isInSummary = false;
 
   constructor(deps: PublisherDeps) {
@@ -70,7 +59,7 @@ export class Publisher {
     this.#context = { runUrl: run && runUrl(run, run), runLabel: run?.label };
   }
 
-  /** Writes the report files and the job summary. Returns the paths of the files; empty for one that was not written. */
+  /** Returns the paths of the files; empty for one that was not written. */
   async files(ending: Ending) {
     const paths: Partial<Record<ReportFile, string>> = {};
     for (const [name, render] of REPORT_FILE_ROWS) {

@@ -7,7 +7,7 @@ type FoundPullRequest = { number: number } | { reason: string };
 
 type PullRequestApi = Pick<HostApi, 'pullsOfBranch' | 'pullsOfCommit'>;
 
-/** Returns the pull request that an event is about. `given` is the number in the inputs, which always counts. */
+/** `given` is the number in the inputs, which always counts. */
 export async function findPullRequest(
   event: HostEvent,
   given: number | undefined,
@@ -22,7 +22,7 @@ export async function findPullRequest(
   return { reason: `the event "${event.name}" of ${event.repository} names ${what}; ${ask}` };
 }
 
-/** Returns the pull requests of an event. An event `workflow_run` is about what started the other run. */
+/** An event `workflow_run` is about what started the other run. */
 async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[]> {
   const { name, payload, sha } = event;
   const run = valueAt(payload, 'workflow_run');
@@ -58,7 +58,7 @@ function queued(ref = ''): number[] {
   return number === null ? [] : [Number(number[1])];
 }
 
-/** Returns the pull requests closest to a commit: merged as this commit, at this commit, or containing it. */
+/** The closest to a commit: merged as this commit, at this commit, or containing it. */
 async function pushed(sha: string, event: HostEvent, api: PullRequestApi): Promise<number[]> {
   const ours = (await api.pullsOfCommit(sha)).filter((pull) => isOurs(pull, event));
   const ranked = [
@@ -69,7 +69,7 @@ async function pushed(sha: string, event: HostEvent, api: PullRequestApi): Promi
   return (ranked.find((some) => some.length > 0) ?? []).map(({ number }) => number);
 }
 
-/** Reports whether the pull request wants to change this repository, and not a fork of it. */
+/** It wants to change this repository, and not a fork of it. */
 function isOurs({ base }: Pick<PullRequest, 'base'>, { repository }: HostEvent): boolean {
   return base.repo.full_name.toLowerCase() === repository.toLowerCase();
 }

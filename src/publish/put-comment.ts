@@ -10,9 +10,8 @@ interface CommentTask extends CommentContent {
 }
 
 /**
- * Writes the comment of a job, and returns its address; empty if there is none and none may be created. The oldest one is
- * edited (editing sends no e-mail); others, of runs that began at the same moment, are merged into it and deleted. An
- * attempt that failed can be repeated as a whole.
+ * Returns the address of the comment; empty if there is none and none may be created. The oldest one is edited (that sends no
+ * e-mail); others, of runs that began at the same moment, are merged into it. A failed attempt can be repeated as a whole.
  */
 export async function putComment(task: CommentTask): Promise<string> {
   const { api, issue, key, mayCreate } = task;
@@ -45,15 +44,9 @@ function isOurs({ author, authorType }: Comment, viewer: string | undefined): bo
 /** The words of GitHub for a permission that the token lacks. */
 const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
 
-/**
- * Returns what to do about an answer of the host. `restricted`: why the token of this run cannot write, whatever its
- * permissions say; `place`: where the report can be read instead.
- */
-export function adviceFor(
-  { status, message, isRateLimit = false }: HostFailure,
-  restricted: string | undefined,
-  place: string,
-): string {
+/** `restricted`: why the token of this run cannot write; `place`: where the report can be read instead. */
+export function adviceFor(failure: HostFailure, restricted: string | undefined, place: string) {
+  const { status, message, isRateLimit = false } = failure;
   if (status === 401) return 'the input "github-token" is no valid token, or it has expired';
   if (isRateLimit) return 'the rate limit is used up; the next run writes the comment';
   // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a

@@ -12,7 +12,7 @@ const MAX_WHERE_CHARS = 120;
 /** Limit for an event payload; GitHub sends at most 25 MB. */
 const MAX_PAYLOAD_MB = 100;
 
-/** Reads the workflow run that this process belongs to; `undefined` outside of one. */
+/** `undefined` outside of a workflow run. */
 export function readWorkflowRun(env: Environment, matrix: string) {
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   const name = env['GITHUB_EVENT_NAME'] ?? '';
@@ -33,7 +33,7 @@ export function readWorkflowRun(env: Environment, matrix: string) {
     /** Runners name it; without it, no token may go to another host than the server. */
     apiUrl: withoutSlash(env['GITHUB_API_URL'] || usualApi),
     event: {
-      /** Name of the event. In a called workflow it is that of the caller. */
+      /** In a called workflow it is that of the caller. */
       name,
       payload: readPayload(env['GITHUB_EVENT_PATH'] ?? ''),
       sha: env['GITHUB_SHA'] ?? '',
@@ -61,28 +61,25 @@ function wholeNumber(value = ''): number {
   return /^\d{1,15}$/.test(value) ? Number(value) : 0;
 }
 
-/** Reads the payload; null if it cannot be read. A byte order mark, which programs of Windows write, is skipped. */
+/** Null if it cannot be read. Programs of Windows write a byte order mark. */
 function readPayload(path: string): Json {
   const read = readRegularFile(path, MAX_PAYLOAD_MB);
   if ('problem' in read) return null;
   return parseObject(read.bytes.toString('utf8').replace(/^\uFEFF/, '')) ?? null;
 }
 
-/** Returns the page of a run; `undefined` if its address is unknown. */
-export function runUrl(
-  { serverUrl, event }: WorkflowRun,
-  { id, attempt }: { id: number; attempt: number },
-): string | undefined {
+/** The page of a run; `undefined` if its address is unknown. */
+export function runUrl(at: WorkflowRun, { id, attempt }: Pick<WorkflowRun, 'id' | 'attempt'>) {
+  const { serverUrl, event } = at;
   if (!/^https?:\/\//.test(serverUrl) || id === 0) return undefined;
   return `${serverUrl}/${event.repository}/actions/runs/${id}/attempts/${attempt}`;
 }
 
-/** Returns why a run of this event has no secrets and a token that cannot write; undefined if it may have both. */
+/** Why a run of this event has no secrets and a token that cannot write. */
 export function restriction({ event }: WorkflowRun): string | undefined {
   const { actor, name, payload, repository } = event;
-  if (actor === 'dependabot[bot]' && /^(push|pull_request)$/.test(name)) {
+  if (actor === 'dependabot[bot]' && /^(push|pull_request)$/.test(name))
     return 'Dependabot started this run';
-  }
   const head = valueAt(payload, 'pull_request', 'head');
   // A fork that was deleted has no repository.
   const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
@@ -90,7 +87,7 @@ export function restriction({ event }: WorkflowRun): string | undefined {
   return isOfFork ? 'this run is for a pull request from a fork' : undefined;
 }
 
-/** Returns 16 hexadecimal characters, which can stand in an HTML comment and reveal nothing. */
+/** Can stand in an HTML comment and reveals nothing. */
 export function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }

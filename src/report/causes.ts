@@ -15,14 +15,10 @@ export interface Root {
   circle: Finding[];
 }
 
-/** Returns every root cause, in the diagnosis's order. A root cause without a blocker is a chain of its own. */
+/** In the diagnosis's order. A root cause without a blocker is a chain of its own. */
 export function rootsOf(namespace: NamespaceResult): Root[] {
-  const {
-    findings = [],
-    rootCauses = [],
-    blockers = [],
-    deadlocks = [],
-  } = namespace.diagnosis ?? {};
+  const { diagnosis } = namespace;
+  const { findings = [], rootCauses = [], blockers = [], deadlocks = [] } = diagnosis ?? {};
   const byId = new Map(findings.map((finding) => [finding.id, finding]));
   const edges = findings.flatMap((from) => from.waitsFor.map((to) => ({ from, to })));
   const waiting = Map.groupBy(edges, ({ to }) => to);
@@ -54,9 +50,8 @@ export function rootsOf(namespace: NamespaceResult): Root[] {
 }
 
 /**
- * Returns a key that is equal for causes that need the same fix: an add-on of the cluster, an owner whatever
- * the number of its finalizers, or in each namespace an owner of its own that was deleted in the same way.
- * A subject inside the namespace counts by its message, since its name differs everywhere.
+ * Equal for causes that need the same fix: an add-on of the cluster, an owner with all its finalizers, or in each namespace
+ * an owner of its own. A subject inside the namespace counts by its message, since its name differs everywhere.
  */
 function keyOf({ finding, links, namespace: { name: home } }: Root): string {
   const { cause, code, finalizer = '', message, subject } = finding;
@@ -72,7 +67,7 @@ function keyOf({ finding, links, namespace: { name: home } }: Root): string {
   return [code, holds, ...who].join('\n');
 }
 
-/** Reports whether a finding about an owner has the waiting object as its subject: no controller is known then. */
+/** No controller is known: a finding about an owner has the waiting object as its subject. */
 function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean {
   if (!finding.code.startsWith('owner-') || waits === undefined) return false;
   const [a, b] = [waits.subject, finding.subject];
@@ -80,7 +75,7 @@ function isOwnerOfItself(finding: Finding, waits: Finding | undefined): boolean 
   return isSameType && a.name === b.name && a.namespace === b.namespace;
 }
 
-/** Reports whether the sentence need not name its subject: the waiting object and its finalizer were just named. */
+/** The waiting object and its finalizer were just named. */
 export function needsNoSubject(finding: Finding, waits: Finding | undefined): boolean {
   const isOfType =
     finding.code === 'owner-missing' &&
@@ -96,27 +91,21 @@ export function groupRoots(roots: readonly Root[]): Cause[] {
   return groupsBy(roots, keyOf);
 }
 
-/** Returns the items with equal keys together; no group is empty. */
 export function groupsBy<T>(items: Iterable<T>, keyOf: (item: T) => string): [T, ...T[]][] {
   return [...Map.groupBy(items, keyOf).values()] as [T, ...T[]][];
 }
 
-/** Returns the namespaces that a cause holds. */
 export function namespacesOf(cause: Cause): NamespaceResult[] {
   return [...new Set(cause.map(({ namespace }) => namespace))];
 }
 
 const GONE: readonly Outcome[] = ['clear', 'deleted', 'not-found', 'recreated', 'forced'];
 
-/** Reports whether the findings still hold the namespace. */
 export function isStillHeld({ outcome }: Pick<NamespaceResult, 'outcome'>): boolean {
   return !GONE.includes(outcome);
 }
 
-/**
- * Returns the causes of these namespaces: those that hold most namespaces first; then as the diagnosis ranks kinds
- * of causes, and within a kind by how many objects wait.
- */
+/** Those that hold most namespaces first; then as the diagnosis ranks kinds of causes, then by how many objects wait. */
 export function causesOf(namespaces: readonly NamespaceResult[]): Cause[] {
   const causes = groupRoots(namespaces.flatMap(rootsOf));
   const ranks = [...new Set(causes.map(([{ finding }]) => finding.code))];

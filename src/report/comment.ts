@@ -8,10 +8,10 @@ import { isStillHeld } from './causes.ts';
 import { outcomeSign } from './sentences.ts';
 import type { Ending } from './view.ts';
 
-/** Limit for the comment, with its hidden lines. The API refuses 65,536 characters. */
+/** With its hidden lines. The API refuses 65,536 characters. */
 export const MAX_COMMENT_CHARS = 60_000;
 const MAX_TEXT_CHARS = 120;
-/** Number of outcomes in the line about the last runs. */
+/** Outcomes in the line about the last runs. */
 const MAX_HISTORY = 5;
 const MAX_ENTRIES = 30;
 
@@ -44,12 +44,11 @@ function readEntry(value: Json) {
   };
 }
 
-/** Reports whether every namespace was deleted, whatever `fail-on` makes of it. */
+/** Every namespace was deleted, whatever `fail-on` makes of it. */
 export function isPassed({ verdict, namespaces }: RunResult): boolean {
   return verdict !== 'fail' && !namespaces.some(isStillHeld);
 }
 
-/** Returns the result of a run, as far as an entry stores it. */
 export function resultOf(ending: Ending) {
   const isRun = 'run' in ending;
   const { diagnosis, root } = (isRun && ending.namespaces[0]) || {};
@@ -65,7 +64,7 @@ export function resultOf(ending: Ending) {
   };
 }
 
-/** Compares by time: a late report of an older run is not newer, but one of a run that was started again is. */
+/** A late report of an older run is not newer, but one of a run that was started again is. */
 function compare(a: Entry, b: Entry): number {
   if (a.run !== b.run && a.attempt === 1 && b.attempt === 1) return a.run - b.run;
   return a.at < b.at ? -1 : a.at > b.at ? 1 : 0;
@@ -75,7 +74,7 @@ function idOf({ run, attempt, scope }: Entry): string {
   return [run, attempt, scope].join('.');
 }
 
-/** Returns the red entries whose namespaces no later run of the job has examined: each keeps the comment red. */
+/** The red entries whose namespaces no later run of the job has examined: each keeps the comment red. */
 function openOf(entries: readonly Entry[]): Entry[] {
   return entries.filter(
     ({ isPass, scope }, at) =>
@@ -83,12 +82,12 @@ function openOf(entries: readonly Entry[]): Entry[] {
   );
 }
 
-/** Returns the first line of the gate's comments. `key` is hexadecimal, so it cannot end the HTML comment. */
+/** `key` is hexadecimal, so it cannot end the HTML comment. */
 function markerLine(key: string): string {
   return `<!-- namespace-teardown-gate:v1 key=${key} -->`;
 }
 
-/** Reports whether a body is the gate's: the marker is its first line. A quotation begins with ">" or with words. */
+/** A quotation begins with ">" or with words. */
 export function hasMarker(body: string, key: string): boolean {
   return body.split(/\r?\n/, 1)[0] === markerLine(key);
 }
@@ -96,7 +95,7 @@ export function hasMarker(body: string, key: string): boolean {
 const PARTS =
   /^<!-- namespace-teardown-gate:state ([\w+/=]*) -->\r?\n([\s\S]*?)\r?\n<!-- namespace-teardown-gate:end -->\r?$/m;
 
-/** Returns what a comment stores. People can edit it: what cannot be read is dropped. */
+/** People can edit it: what cannot be read is dropped. */
 export function readComment(body: string) {
   const [, state = '', report = ''] = PARTS.exec(body) ?? [];
   const stored = parseObject(Buffer.from(state, 'base64').toString());
@@ -106,20 +105,18 @@ export function readComment(body: string) {
 
 /** The part that one run adds to its comment. */
 export interface CommentContent {
-  /** The key in the marker of the comment. */
   key: string;
-  /** The job, such as "preview / teardown (eu)". */
+  /** "preview / teardown (eu)". */
   job: string;
   own: Entry;
-  /** Writes the report of this run in at most `maxChars` characters; empty if there is no room for it. */
+  /** The report of this run; empty if there is no room for it. */
   section: (maxChars: number) => string;
-  /** Returns the address of a run, for links. */
   linkTo: (entry: Entry) => string | undefined;
 }
 
 /**
- * Renders the comment of a job, after the comments that it has (`known`; several only if two runs began at once). It has
- * the report of the newest run, or of the newest one that keeps the comment red, and the last outcomes.
+ * The report of the newest run, or of the newest one that keeps the comment red, and the last outcomes. `known`: the comments
+ * that the job has; several only if two runs began at once.
  */
 export function renderComment(
   { key, job, own, section, linkTo }: CommentContent,

@@ -15,11 +15,7 @@ import {
   type Words,
 } from './words.ts';
 
-/** An entry of a list, with the lines below it. */
-interface Item {
-  words: Words;
-  lines: Words[];
-}
+type Item = { words: Words; lines: Words[] };
 
 /** A part of a report before it is written as Markdown or as text. `left` items, rows or actions are not shown. */
 export type Block =
@@ -33,10 +29,7 @@ export type Block =
   /** A collapsed part. A terminal shows it expanded, unless it `isDetail`; the step log has a group for it. */
   | { kind: 'fold'; title: Words; blocks: Block[]; isDetail: boolean };
 
-/**
- * The length of the report, from everything to the bare verdict. It is shortened by whole blocks:
- * a cut inside a block would leave a fence or a fold open.
- */
+/** A report is shortened by whole blocks: a cut inside a block would leave a fence or a fold open. */
 export interface Detail {
   /** Causes with their remedies. */
   causes: number;
@@ -44,7 +37,7 @@ export interface Detail {
   rows: number;
   /** Limit for one quoted text, in characters. */
   chars: number;
-  /** Whether each cause has only its first remedy, and nothing supports it. */
+  /** Each cause has only its first remedy, and nothing supports it. */
   isBrief: boolean;
 }
 
@@ -56,7 +49,6 @@ const MAX_PLACES = 10;
 /** Actions of one group that is no sequence of steps. */
 const MAX_CHOICES = 6;
 
-/** Returns the visible part of the report, and then everything else in folds. */
 export function documentOf(view: View, detail: Detail): Block[] {
   const { causes, headline, namespaces, queued, run } = view;
   const { isBrief, rows } = detail;
@@ -112,7 +104,6 @@ function fold(title: Words, blocks: Block[], isDetail = false): Block[] {
   return blocks.length === 0 ? [] : [{ kind: 'fold', title, blocks, isDetail }];
 }
 
-/** Returns a list of the items for which there is room; nothing without items. */
 function listOf<T>(
   title: Words,
   given: readonly T[],
@@ -127,7 +118,6 @@ function listOf<T>(
   return items.length === 0 ? [] : [{ kind: 'list', title, items, left, isOrdered: false }];
 }
 
-/** Lists several causes, in one sentence each. */
 function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Block[] {
   const most = Math.min(MAX_LISTED, detail.causes + 2);
   const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
@@ -137,7 +127,7 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
   ];
 }
 
-/** Returns the section about one cause. The list of several causes has its sentence already. */
+/** The list of several causes has the sentence already. */
 export function causeSection(
   { causeCount, whyTitle }: Pick<View, 'causeCount' | 'whyTitle'>,
   { also, attribution, clauses, namespaces, remedies, title }: CauseView,
@@ -168,7 +158,6 @@ function actions(group: Remedies, { isBrief, rows }: Detail): Block {
   return { kind: 'actions', ...group, actions: shown, left };
 }
 
-/** Returns the steps of a deletion that would not hang. */
 function stepBlocks({ name, steps }: NamespaceView, detail: Detail): Block[] {
   if (steps.length === 0 || detail.isBrief) return [];
   const title = `Delete ${literal(name)} in this order`;
@@ -191,7 +180,7 @@ function namespaceItem({ mark, name, state, titles }: NamespaceView): Words {
   return joinWords([`${mark} ${literal(name)} ${state}`, titles], ': ');
 }
 
-/** Returns what forcing and an ordered deletion did or would do, and what that left behind; these are never folded. */
+/** What forcing and an ordered deletion did or would do, and left behind, is never folded. */
 function forcedBlocks({ deletions = [], forced, name }: NamespaceView, detail: Detail): Block[] {
   const { rows } = detail;
   const { mode, actions: done = [], orphans = [], refused = [] } = forced ?? {};
@@ -226,22 +215,21 @@ function leftBehindItem(one: LeftBehind): Words {
   return `${objectName(one)}, pointing into ${literal(one.namespace)}: ${diagnosed(one.why)}`;
 }
 
-/** Returns the visible lines about leftovers: objects that break others, or that there are none. */
 function leftBehindLines({ leftBehind, namespaces }: View, { rows }: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [line('No cluster-scoped object that was read points into it.')];
   }
   const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers);
-  return breaking.slice(0, rows).flatMap((one): Block[] => {
-    const told = line(`${bold('Breaks other namespaces:')} ${leftBehindItem(one)}.`);
-    const fix = removalOf(one);
-    const group = { title: 'Fix', isOrdered: false, actions: fix, left: 0 };
-    return fix.length === 0 ? [told] : [told, { kind: 'actions', ...group }];
-  });
+  return breaking.slice(0, rows).flatMap((one): Block[] => [
+    line(`${bold('Breaks other namespaces:')} ${leftBehindItem(one)}.`),
+    ...removalOf(one).map((action): Block => {
+      return { kind: 'actions', title: 'Fix', isOrdered: false, actions: [action], left: 0 };
+    }),
+  ]);
 }
 
-/** Returns how to remove what calls a Service of the namespace; nothing if objects would be lost with it. */
+/** Nothing if objects would be lost with it. */
 function removalOf({ kind, name }: LeftBehind): Action[] {
   const isWebhook = /^(Validating|Mutating)WebhookConfiguration$/.test(kind);
   if (kind !== 'APIService' && !isWebhook) return [];
@@ -259,7 +247,6 @@ function permissionsFold({ rules }: View): Block[] {
   return rules.length === 0 ? [] : fold(title, [{ kind: 'yaml', lines: rules }]);
 }
 
-/** Returns one line about what a forecast rests on. */
 function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
   const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
   const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;

@@ -14,13 +14,11 @@ export interface RenderContext {
 
 const FULL: Detail = { causes: 200, rows: 200, chars: 300, isBrief: false };
 
-/** The file on disk: its size is not limited by a host, but a million rows would not help. */
 const FILE: Detail = { ...FULL, rows: 2_000, chars: 2_000 };
 
-/** Every cause with its first remedy. */
 const BRIEF: Detail = { ...FULL, rows: 5, chars: 200, isBrief: true };
 
-/** Forms of a report, from the longest to the shortest. */
+/** From the longest to the shortest. */
 const FORMS: readonly Detail[] = [
   FULL,
   BRIEF,
@@ -28,23 +26,20 @@ const FORMS: readonly Detail[] = [
   { ...BRIEF, causes: 0, rows: 0, chars: 100 },
 ];
 
-/** Renders the job summary, in the longest form that stays below `maxBytes`. */
 export function renderSummary(ending: Ending, context: RenderContext, maxBytes: number): string {
   const text = longestThatFits(ending, context, (one) => Buffer.byteLength(one) < maxBytes);
   return text === '' ? '' : `${text}\n`;
 }
 
-/** Renders the part of one run in a comment; empty if there is no room for it. */
+/** The part of one run in a comment; empty if there is no room for it. */
 export function renderSection(ending: Ending, context: RenderContext, maxChars: number): string {
   return longestThatFits(ending, context, (one) => one.length <= maxChars);
 }
 
-/** Renders report.md with everything, for downloads. */
 export function renderMarkdownReport(view: View, context: RenderContext): string {
   return `${renderDocument(view, context, FILE)}\n`;
 }
 
-/** Returns the longest form that fits; empty if not even the shortest fits. */
 function longestThatFits(
   ending: Ending,
   context: RenderContext,
@@ -153,7 +148,6 @@ function actionMarkdown(
 
 const MAX_COMMANDS = 5;
 
-/** Returns the first commands; report.json has all of them. */
 export function shownCommands(commands: ReadonlySet<string>): string[] {
   const left = commands.size - MAX_COMMANDS;
   const rest = left > 0 ? [`# and ${formatCount(left)} more, in report.json`] : [];

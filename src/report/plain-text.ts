@@ -20,7 +20,6 @@ const TEXT: Detail = { causes: 8, rows: 10, chars: 0, isBrief: false };
 /** A step log has no limit on a page. */
 const LOG: Detail = { ...TEXT, causes: 100, rows: 100 };
 
-/** Renders the report for a terminal, with one remedy for each of many causes. */
 export function renderText(view: View): string {
   const [, ...blocks] = documentOf(view, { ...TEXT, isBrief: view.causeCount > 2 });
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
@@ -28,7 +27,7 @@ export function renderText(view: View): string {
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 
-/** Writes the end of the step log: the outcome and cause of each namespace, folds as groups, annotations. */
+/** The end of the step log, with folds as groups, and annotations. */
 export function logReport(view: View, log: Log): void {
   const [only] = view.namespaces.length === 1 ? view.namespaces : [];
   const [, ...blocks] = documentOf(view, LOG);
@@ -40,7 +39,6 @@ export function logReport(view: View, log: Log): void {
   annotate(view, log);
 }
 
-/** Writes the section about a cause for a file that has no other causes. */
 export function causeText(cause: CauseView): string[] {
   return causeSection({ causeCount: 1, whyTitle: 'Cause' }, cause, 1, TEXT).flatMap(blockLines);
 }
@@ -88,7 +86,7 @@ function actionLines({ text, risk, commands }: Action, lead: string): string[] {
   ];
 }
 
-/** Writes an edge of the wait-for graph: "│  └─ Widget db is held by … ← root cause". */
+/** "│  └─ Widget db is held by … ← root cause". */
 function treeLine({ depth, words, isRootCause }: Row): string {
   const lead = depth.map((more, at) =>
     at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
@@ -96,7 +94,7 @@ function treeLine({ depth, words, isRootCause }: Row): string {
   return `${lead.join('')}${toPlain(words)}${isRootCause ? ' ← root cause' : ''}`;
 }
 
-/** Writes one annotation for equal namespaces that were not simply deleted, and one for the worst leftover. */
+/** One annotation for equal namespaces that were not simply deleted, and one for the worst leftover. */
 function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
   if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
   const told = namespaces.filter(({ verdict }) => verdict !== 'pass');
@@ -124,19 +122,19 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   }
 }
 
-/** Writes "preview-pr-42 is stuck: Widget db is held by …", "team-1 is stuck, like 30 others: …". */
+/** "team-1 is stuck, like 30 others: Widget db is held by …". */
 function namespaceLine({ name, state, sentence }: NamespaceView, others = 0): string {
   const like = others === 0 ? '' : `, like ${counted(others, 'other')}`;
   const cause = sentence === '' ? '' : `: ${sentence}`;
   return toPlain(`${literal(name)} ${state}${like}${cause}`);
 }
 
-/** Returns output `root-cause`: one sentence about the chain of the worst namespace; empty without a chain. */
+/** Output `root-cause`: one sentence about the chain of the worst namespace. */
 export function rootCauseSentence({ namespaces }: View): string {
   return shorten(toPlain(namespaces[0]?.sentence ?? ''), MAX_ROOT_CAUSE_CHARS);
 }
 
-/** Returns output `summary-text`: one line for chat, without mark-up and mentions of chat programs. */
+/** Output `summary-text`: one line for chat, without mark-up and mentions of chat programs. */
 export function summaryText({ namespaces, run, headline }: View): string {
   const [worst] = namespaces;
   const isAlone = namespaces.length === 1;

@@ -33,7 +33,7 @@ interface RoleAction extends Action {
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
-/** Returns the remedies of a cause in groups, those of the root cause first, with the commands for its first namespace. */
+/** Those of the root cause first, with the commands for its first namespace. */
 export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [{ namespace, finding: root }] = cause;
   const scene = { home: namespace.name, now: run.finishedAt };
@@ -85,12 +85,12 @@ function withOthers({ others, ...action }: RoleAction): RoleAction {
   };
 }
 
-/** Returns the beginning of a command: "kubectl delete widgets.example.com". */
+/** "kubectl delete widgets.example.com". */
 function typeIn(command: string): string {
   return command.split(' ', 3).join(' ');
 }
 
-/** Groups actions under titles; no group is empty. If no fix is known, those that show more become "What to do". */
+/** If no fix is known, actions that show more become "What to do". */
 function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[] {
   const { now = [], or = [], look = [], next = [] } = Object.groupBy(actions, ({ role }) => role);
   const duties = isForecast ? [...next, ...now] : now;
@@ -104,14 +104,11 @@ function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[
   ];
   return groups
     .filter(([, some]) => some.length > 0)
-    .map(([title, some]) => ({
-      title,
-      isOrdered: some === duties && some.length > 1,
-      actions: some,
-    }));
+    .map(([title, actions]) => {
+      return { title, isOrdered: actions === duties && actions.length > 1, actions };
+    });
 }
 
-/** Returns the steps in which a namespace can be deleted without a hang; none if the order does not matter. */
 export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
   const does = order.some(({ isByHand }) => isByHand)

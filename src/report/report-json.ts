@@ -12,7 +12,7 @@ export function reportJson({ run }: View): string {
 export type Report = ReturnType<typeof buildReport>;
 export type ReportNamespace = Report['namespaces'][number];
 
-/** Builds report.json, with all texts word for word. Texts are not escaped here; secrets were removed before. */
+/** Texts are not escaped here; secrets were removed before. */
 export function buildReport(result: RunResult) {
   const { cluster, leftOut } = result;
   return {
@@ -55,25 +55,17 @@ function namespaceReport(namespace: NamespaceResult) {
     conditions: namespace.conditions,
     timeline: namespace.timeline,
     forced: namespace.forced,
-    leftBehind: leftBehind.map(({ apiVersion, kind, name, why }) => ({
-      apiVersion,
-      kind,
-      name,
-      why,
-    })),
+    leftBehind: leftBehind.map(({ apiVersion, kind, name, why }) => {
+      return { apiVersion, kind, name, why };
+    }),
     ...(order === undefined ? {} : { order }),
     ...(namespace.basis === undefined ? {} : { basis: namespace.basis }),
     ...(deletions === undefined ? {} : { deletions }),
   };
 }
 
-/** Returns a finding without the properties that are only for renderers. */
-function findingReport({
-  continuation: _c,
-  quote: _q,
-  cause: _o,
-  remedies,
-  ...finding
-}: Finding): Finding {
+/** Without the properties that are only for renderers. */
+function findingReport(given: Finding): Finding {
+  const { continuation: _c, quote: _q, cause: _o, remedies, ...finding } = given;
   return { ...finding, remedies: remedies.map((remedy) => ({ role: 'now', ...remedy })) };
 }

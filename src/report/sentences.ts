@@ -8,16 +8,16 @@ import { bold, counted, diagnosed, joinWords, listWords, literal, type Words } f
 /** The longest chain in a sentence, which has at most 30 words; the graph in the evidence has all links. */
 const MAX_LINKS_TOLD = 3;
 
-/** The context of a sentence: names in the home namespace have no prefix, ages count back from `now`. */
+/** Names in the home namespace have no prefix, ages count back from `now`. */
 export interface Scene {
   home: string;
   /** ISO 8601. */
   now: string;
-  /** Whether the finding no longer holds the namespace: verbs are then in the past tense. */
+  /** The finding no longer holds the namespace: verbs are in the past tense. */
   isOver?: boolean;
 }
 
-/** Writes "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
+/** "Widget `db`", "Deployment `operators/widget-operator`", "type `configmaps`". */
 export function subjectWords(subject: Subject, home: string): Words {
   if (subject.kind === 'APIResource') return `type ${literal(subject.name)}`;
   const isElsewhere = subject.namespace !== undefined && subject.namespace !== home;
@@ -25,7 +25,6 @@ export function subjectWords(subject: Subject, home: string): Words {
   return `${diagnosed(subject.kind)} ${literal(path)}`;
 }
 
-/** Writes the subject of a finding, with the number of others that it represents. */
 export function findingSubject(finding: Finding, home: string): Words {
   const { code, count = 1, subject } = finding;
   if (code === 'content-deleting') return `objects of type ${literal(subject.name)}`;
@@ -34,15 +33,11 @@ export function findingSubject(finding: Finding, home: string): Words {
   return count > 1 ? `${words} (and ${counted(count - 1, 'other')} like it)` : words;
 }
 
-/** Reports whether the subject of a finding is the waiting namespace itself. */
 export function isAboutHome({ finalizer, subject }: Finding, home: string): boolean {
   return finalizer === undefined && subject.kind === 'Namespace' && subject.name === home;
 }
 
-/**
- * Writes a finding as the end of "x waits for …". A finalizer of the namespace, or an owner that could not be
- * named, has the waiting object as its subject, and "x waits for x" would mean nothing.
- */
+/** The end of "x waits for …". A finalizer of the namespace, or an unknown owner, has the waiting object as its subject. */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, certainty, finalizer } = finding;
   if (isAboutHome(finding, home)) return titleWords(finding, home);
@@ -58,7 +53,7 @@ export function linkWords(finding: Finding, home: string, waits: Finding | undef
   return isGuess ? `${subject} (most likely)` : subject;
 }
 
-/** Returns the title of a cause, which is the same in all namespaces. */
+/** The same in all namespaces. */
 export function titleWords(root: Finding, home: string): Words {
   if (root.finalizer !== undefined) return `finalizer ${literal(root.finalizer)}`;
   if (root.code === 'namespace-controller-inactive') return literal('kube-controller-manager');
@@ -66,7 +61,7 @@ export function titleWords(root: Finding, home: string): Words {
   return findingSubject({ ...root, count: 1 }, home);
 }
 
-/** Returns the predicate of a finding. A finalizer that `previous` has named is not named again. */
+/** A finalizer that `previous` has named is not named again. */
 export function messageWords(finding: Finding, scene: Scene, previous?: Finding): Words {
   const { finalizer = '', message } = finding;
   const isNamed = finalizer !== '' && previous?.finalizer === finalizer;
@@ -76,14 +71,13 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
   return findingText(scene.isOver ? past : text, finding, scene, subjects);
 }
 
-/** Returns the clause about a finding after its subject and finalizer were named. */
+/** After the subject and finalizer of the finding were named. */
 export function continuationWords(finding: Finding, scene: Scene): Words {
   return finding.continuation === undefined
     ? `it ${messageWords(finding, scene)}`
     : findingText(finding.continuation, finding, scene);
 }
 
-/** Returns a text of the diagnosis about a finding, with the names in it marked. */
 export function findingText(
   text: string,
   { finalizer, subject, quote = '' }: Finding,
@@ -99,7 +93,7 @@ export function findingText(
   return isQuoting ? `${words} ${literal(quote)}` : words;
 }
 
-/** Returns the clauses of a chain, one per link, each readable after the one before it; of a long one the two ends. */
+/** One clause per link, each readable after the one before it; of a long chain the two ends. */
 export function chainClauses({ links, circle }: Pick<Root, 'circle' | 'links'>, scene: Scene) {
   const subjectOf = (link: Finding): Words => findingSubject(link, scene.home);
   // An owner is told together with the object that it holds.
@@ -122,7 +116,7 @@ export function chainClauses({ links, circle }: Pick<Root, 'circle' | 'links'>, 
   return [...clauses, `${listWords(all, MAX_LINKS_TOLD + 1)} wait for each other`];
 }
 
-/** Writes "Tenant acme, held by finalizer x", "Node n7, which is gone". */
+/** "Tenant acme, held by finalizer x", "Node n7, which is gone". */
 function relativeClause(subject: Words, message: Words): Words {
   const held = message.startsWith('is held ');
   return `${subject}, ${held ? message.replace('is ', '') : `which ${message}`}`;
@@ -154,7 +148,7 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-/** Writes one sentence without a full stop, for outputs and annotations. */
+/** Without a full stop, for outputs and annotations. */
 export function asSentence(clauses: readonly Words[]): Words {
   return joinWords(clauses, '; ');
 }
@@ -162,7 +156,6 @@ export function asSentence(clauses: readonly Words[]): Words {
 /** Findings without an attribution: nothing is wrong, or nothing is known. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
-/** Returns who can fix a cause; empty if that is unknown. */
 export function attributionOf([{ namespace, finding }]: Cause, run: RunResult): Words {
   const { certainty = 'proven', code, id, scope } = finding;
   if (BLAMELESS.includes(code)) return '';
@@ -181,7 +174,7 @@ export function attributionOf([{ namespace, finding }]: Cause, run: RunResult): 
   return `${bold(`You can ${likely}fix this:`)} the cause lies in this environment.`;
 }
 
-/** Returns the emoji of an outcome. Words always follow it. */
+/** Words always follow the emoji. */
 export function outcomeSign(outcome: Outcome, verdict: Verdict): string {
   return outcome === 'not-found' && verdict === 'fail' ? '🔴' : MARKS[outcome];
 }
@@ -200,7 +193,7 @@ const MARKS: Record<Outcome, string> = {
   cancelled: '⚪',
 };
 
-/** Returns the outcome as a predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
+/** The predicate, and the addition of a headline: "is stuck", ": still there after 5m 02s". */
 export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Words?] {
   const took = formatDuration(namespace.elapsedMs);
   const age = terminatingFor(namespace, run);
@@ -227,7 +220,6 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   return states[namespace.outcome];
 }
 
-/** Returns what an inconclusive forecast leaves open. */
 function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   if (diagnosis === undefined) return 'it was not examined';
   const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
@@ -238,19 +230,17 @@ function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
   return `it is open ${who} removes finalizer ${literal(first.finalizer)}`;
 }
 
-/** Returns how long ago the deletion was requested, in ms; undefined if that is not known. */
+/** How long ago the deletion was requested, in ms. */
 export function terminatingFor(namespace: NamespaceResult, run: RunResult): number | undefined {
   const ms = Date.parse(run.finishedAt) - Date.parse(namespace.deletionTimestamp ?? '');
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Writes "Left behind outside the namespace: 3 objects". */
 export function leftBehindTitle(all: readonly LeftBehind[], { kind }: RunResult): string {
   const left = kind === 'forecast' ? 'Would be left' : 'Left';
   return `${left} behind outside the namespace: ${counted(all.length, 'object')}`;
 }
 
-/** Writes "Kubernetes 1.36.3". */
 export function clusterWords(run: RunResult): Words {
   return `Kubernetes ${literal(run.cluster.version.replace(/^v(?=\d)/, ''))}`;
 }
@@ -258,10 +248,7 @@ export function clusterWords(run: RunResult): Words {
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
 const DAY_MS = 24 * 3_600_000;
 
-/**
- * Converts "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", counted from the end of the run: a bare timestamp
- * does not show its age. report.json keeps the timestamps as they were read.
- */
+/** Converts "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", counted from the end of the run. */
 export function withAges(text: string, nowIso: string): string {
   const now = Date.parse(nowIso);
   return text.replace(TIMESTAMP, (stamp: string, date: string, time: string) => {
@@ -274,12 +261,10 @@ export function withAges(text: string, nowIso: string): string {
   });
 }
 
-/** Formats as `formatDuration`, and in days from two days on. */
 export function formatAge(ms: number): string {
   return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
 }
 
-/** Writes "2026-03-02 10:05 UTC", for the foot of a report. */
 export function clockTime(iso: string): string {
   const at = Date.parse(iso);
   if (Number.isNaN(at)) return iso;

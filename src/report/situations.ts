@@ -6,7 +6,7 @@ import type { Root } from './causes.ts';
 /** A title, a predicate about the namespace, what a person can do, and a text of somebody else that ends the predicate. */
 type Situation = [title: string, message: string, look?: Remedy | undefined, quote?: string];
 
-/** Returns the cause of a namespace without a root cause, as a finding about the namespace itself. */
+/** The cause of a namespace without a root cause, as a finding about the namespace itself. */
 export function situationRoot(namespace: NamespaceResult): Root[] {
   const situation = situationOf(namespace);
   if (situation === undefined) return [];
@@ -83,7 +83,7 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
   return ['not everything could be read', message, look, quote];
 }
 
-/** Reports whether everything was read, and only the deletion can show the rest. */
+/** Everything was read, and only the deletion can show the rest. */
 export function isOpenOnly({ notInspected }: Pick<Diagnosis, 'notInspected'>): boolean {
   return notInspected.every(({ what }) => what.startsWith('whether '));
 }

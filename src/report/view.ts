@@ -58,11 +58,11 @@ const MAX_ROWS = 500;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
 
-/** One edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
+/** An edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
 export interface Row {
   /** Id of the finding, or `NAMESPACE_NODE`. */
   to: string;
-  /** For each level of the tree, whether another row follows at that level. */
+  /** For each level, whether another row follows at that level. */
   depth: boolean[];
   words: Words;
   isRootCause: boolean;
@@ -71,7 +71,6 @@ export interface Row {
 /** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
 export interface Failure {
   message: string;
-  /** Advice, one sentence each. */
   hints: readonly string[];
   /** ISO 8601, by the clock of the gate. */
   at: string;
@@ -79,7 +78,6 @@ export interface Failure {
 }
 
 export type View = ReturnType<typeof viewOf>;
-/** The content that is published. */
 export type Ending = View | Failure;
 export type NamespaceView = ReturnType<typeof namespaceView>;
 /** Equal causes, rendered once for all namespaces. */
@@ -93,10 +91,7 @@ const FIXED_WORDS: ReadonlySet<string> = new Set([
   ...['plan', 'objects', 'namespace', 'cluster', 'teardown', 'forecast'],
 ]);
 
-/**
- * Computes the content of a report once for all renderers, in the order of the report. `redact` is applied to all texts
- * first: once a text is escaped, cut or encoded, a secret in it cannot be recognized.
- */
+/** The content of a report for all renderers. `redact` comes first: in an escaped or cut text no secret is recognized. */
 export function viewOf(result: RunResult, redact?: (text: string) => string) {
   const run = redact ? redactDeep(result, redact, FIXED_WORDS) : result;
   // Failures first, then by outcome, the worst first, then as given.
@@ -126,15 +121,12 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     whyTitle: run.kind === 'forecast' ? 'What would hold it' : 'Cause',
     /** The causes of most namespaces first; then situations without a cause. */
     causes: all.slice(0, MAX_CAUSES).map((cause) => causeView(cause, run)),
-    /** The number of all causes, rendered or not. */
     causeCount: all.length,
-    /** The worst first. */
     namespaces,
     /** "Secrets and Widgets: 403 Forbidden …", one per reason. */
     notInspected: notInspectedSentences(unread, MAX_NAMED),
     /** RBAC rules that would show it, as lines of YAML. */
     rules: rulesFor(unread),
-    /** The number of objects queued behind the causes. */
     queued: queued === 0 ? '' : `Not marked for deletion yet: ${counted(queued, 'object')}.`,
     /** Objects that break others first. */
     leftBehind: ordered
@@ -144,7 +136,7 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
   };
 }
 
-/** Returns the headline of a run over several namespaces, or over none: "3 of 5 namespaces: stuck (5m 02s)". */
+/** "3 of 5 namespaces: stuck (5m 02s)". */
 function headlineOf({ elapsedMs, namespaces, outcome, timeoutMs }: RunResult): Words {
   if (namespaces.length === 0) {
     return outcome === 'cancelled'
@@ -176,7 +168,6 @@ function causeView(cause: Cause, run: RunResult) {
     clauses,
     /** Other objects that wait here, as a sentence. */
     also: names.length > 1 ? '' : alsoHeldWords(cause),
-    /** The people who can fix it; empty if that is not known. */
     attribution: isGone ? '' : attributionOf(cause, run),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
@@ -205,7 +196,6 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
   return `${bold(`${who}${age}:`)} ${example}${asSentence(clauses)}.`;
 }
 
-/** Returns a sentence with the other finalizers and objects of the namespace that wait for the same cause. */
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, links, circle }] = cause;
   const [first] = links;
@@ -218,7 +208,6 @@ function alsoHeldWords(cause: Cause): Words {
   return also.size === 0 ? '' : `Also waiting for this: ${listWords([...also], MAX_NAMED)}.`;
 }
 
-/** Returns a link of a chain with its evidence. */
 function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
   const { code, evidence, examples = [], finalizer = '', since = '' } = link;
   const age = Date.parse(scene.now) - Date.parse(since);
@@ -247,9 +236,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
     headline: `Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
     sentence: first === undefined ? notRead : `${asSentence(chainClauses(first, scene))}${more}`,
-    /** The first root cause. */
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
-    /** The titles of its causes. */
     titles: listWords(
       roots.map(({ finding }) => titleWords(finding, home)),
       MAX_TITLES,
@@ -262,7 +249,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   };
 }
 
-/** Describes the progress of the namespace, unless a finding does. */
+/** Unless a finding describes the progress. */
 function movementClause({ movement, findings }: Diagnosis, run: RunResult): Words {
   if (findings.some(({ code }) => /^(content-deleting|pod-grace-period)$/.test(code))) return '';
   switch (movement.kind) {
@@ -279,7 +266,7 @@ function movementClause({ movement, findings }: Diagnosis, run: RunResult): Word
   }
 }
 
-/** Returns the wait-for graph as rows from the namespace on, also the link that closes a circle. */
+/** From the namespace on, also the link that closes a circle. */
 function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
@@ -312,7 +299,7 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   return rows;
 }
 
-/** Writes what could not be read: one sentence for missing permissions, and one per other reason. */
+/** One sentence for missing permissions, and one per other reason. */
 function notInspectedSentences(entries: readonly NotInspected[], most?: number): Words[] {
   const groups = groupsBy(entries, ({ reason, grant }) => (grant ? '' : `other ${reason}`));
   return groups.map((group) => {
@@ -326,7 +313,7 @@ function notInspectedSentences(entries: readonly NotInspected[], most?: number):
   });
 }
 
-/** Returns the missing RBAC rules, a line of YAML each: one per group and verbs. */
+/** A line of YAML for each group and verbs. */
 function rulesFor(entries: readonly NotInspected[]): string[] {
   const grants = entries.flatMap(({ grant }) => grant ?? []);
   const types = groupsBy(grants, ({ apiGroup, resource }) => `${apiGroup}/${resource}`).map(

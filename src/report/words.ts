@@ -15,12 +15,11 @@ export function bold(words: Words): Words {
   return `${BOLD}${words}${BOLD_END}`;
 }
 
-/** Returns a text that must be written as code: a name as kubectl takes it, or a quotation. */
+/** A name as kubectl takes it, or a quotation. */
 export function literal(text: string): Words {
   return `${CODE}${plainText(text)}${CODE_END}`;
 }
 
-/** Limit for a text of the diagnosis. */
 const MAX_TEXT_CHARS = 2_000;
 
 /**
@@ -61,7 +60,7 @@ export function diagnosed(
   return out.join(' ') || literal('');
 }
 
-/** Splits brackets and quotation marks around a word, and the punctuation after it, which are not part of a name. */
+/** Brackets and quotation marks around a word, and the punctuation after it, are not part of a name. */
 function partsOf(token: string): { open: string; core: string; close: string } {
   const [, open = '', core = '', close = ''] = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token) ?? [];
   return { open, core, close };
@@ -70,24 +69,22 @@ function partsOf(token: string): { open: string; core: string; close: string } {
 const ORDINARY =
   /^(?:\p{L}+(?:[-'’]\p{L}+)*|\d[\d,]*(?:ms|s|m|h|%)?|\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2}|)$/u;
 
-/** Reports whether a word may stay text. Seven and more hexadecimal letters are linked as a commit of that name. */
+/** Seven and more hexadecimal letters are linked as a commit of that name. */
 function isOrdinary(core: string): boolean {
   return ORDINARY.test(core) && !/^[0-9a-f]{7,40}$/i.test(core);
 }
 
-/** Joins texts with `between`; empty ones are left out. */
 export function joinWords(parts: readonly Words[], between: string): Words {
   return parts.filter((part) => part !== '').join(between);
 }
 
-/** Writes "a", "a and b", "a, b and c"; beyond `most` the rest is counted. */
+/** "a, b and c"; beyond `most` the rest is counted. */
 export function listWords(items: readonly Words[], most = items.length): Words {
   const left = items.length - most;
   const all = left > 0 ? [...items.slice(0, most), `${formatCount(left)} more`] : items;
   return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
 
-/** Lists names and other literal texts as `listWords` does. */
 export function listExact(items: readonly string[], most = items.length): Words {
   return listWords(items.map(literal), most);
 }
@@ -97,26 +94,24 @@ export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** Writes "1 object", "3 objects". */
 export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Writes sentences: "Widget db is held by … Its controller, Deployment x, was deleted …", each with its full stop. */
+/** Each clause with its full stop. */
 export function asSentences(clauses: readonly Words[]): Words {
   return clauses
     .map((clause) => upperFirst(toPlain(clause).endsWith('.') ? clause : `${clause}.`))
     .join(' ');
 }
 
-/** Renders one line for logs, terminals and outputs. */
 export function toPlain(words: Words): string {
   return words.replace(MARKS, '');
 }
 
 type Span = (text: string, maxChars: number) => string;
 
-/** Renders one line of Markdown that works in a sentence, a list item and a table cell. */
+/** One line that works in a sentence, a list item and a table cell. */
 export function toMarkdown(words: Words, maxChars = 300, span: Span = codeSpan): string {
   let line = '';
   for (const [piece, code] of words.matchAll(PIECES)) {
@@ -127,7 +122,7 @@ export function toMarkdown(words: Words, maxChars = 300, span: Span = codeSpan):
   return line;
 }
 
-/** Renders one line of HTML, for the title of a fold, where Markdown is not parsed. */
+/** For the title of a fold, where Markdown is not parsed. */
 export function toHtml(words: Words): string {
   return toMarkdown(words, 300, codeHtml);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type CatalogueEntry, leakOf, lookUpFinalizer } from '../../src/model/catalogue.ts';
+import { type CatalogueEntry, lookUpFinalizer } from '../../src/model/catalogue.ts';
 import entries from '../../src/model/finalizers.json' with { type: 'json' };
 
 const CATALOGUE = entries as CatalogueEntry[];
@@ -169,18 +169,6 @@ describe('lookUpFinalizer', () => {
     const finalizer = 'longhorn.io';
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
     expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();
-  });
-});
-
-describe('leakOf', () => {
-  test('returns what is leaked', () => {
-    expect(leakOf('service.kubernetes.io/load-balancer-cleanup', core('Service'))).toMatch(
-      /load balancer/,
-    );
-  });
-
-  test('returns nothing for an unknown finalizer', () => {
-    expect(leakOf('some.random/finalizer', core('ConfigMap'))).toBeUndefined();
   });
 });
 

@@ -13,7 +13,6 @@ import type {
   OwnerReference,
   PodFacts,
   RoleFacts,
-  ServiceFacts,
   Snapshot,
   WebhookFacts,
   WorkloadFacts,
@@ -234,7 +233,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     roles: [] as RoleFacts[],
     roleBindings: [] as BindingFacts[],
     pods: [] as PodFacts[],
-    services: [] as ServiceFacts[],
+    services: [] as NamespaceSources['services'],
     locks: [],
     events: [] as EventFacts[],
   });

@@ -5,8 +5,8 @@ import {
   type Field,
   fieldAt,
   ifAny,
-  type LabelRequirement,
   NAME,
+  newer,
   selector,
   shape,
   text,
@@ -35,10 +35,9 @@ export function mentions(path: string, words: RegExp): Field<boolean> {
 const dependencies = (path: string) => ({
   dependsOnUser: mentions(path, /\brequest\.\??userInfo\b|\bauthorizer\b/),
   dependsOnDeletion: mentions(path, /\bdeletionTimestamp\b|\bnamespaceObject\.status\b/),
-  dependsOnDryRun: mentions(
-    path,
-    /\brequest\.\??dryRun\b|\boptions\.\??(?:dryRun|preconditions)\b/,
-  ) as Field<boolean | undefined>,
+  dependsOnDryRun: newer(
+    mentions(path, /\brequest\.\??dryRun\b|\boptions\.\??(?:dryRun|preconditions)\b/),
+  ),
 });
 
 const webhook = shape({
@@ -58,7 +57,6 @@ const webhook = shape({
 const registration = shape({ ...NAME, uid: text('metadata.uid') });
 
 export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
-/** Reads the webhooks of a configuration; `index` is the position of each. */
 export function webhookFacts(kind: string) {
   return (object: JsonObject) => {
     const configuration = { kind, ...registration(object) };
@@ -67,6 +65,8 @@ export function webhookFacts(kind: string) {
   };
 }
 
+const validation = shape({ expression: text('expression'), message: text('message') });
+const variable = shape({ name: text('name'), expression: text('expression') });
 const policy = shape({
   ...NAME,
   failurePolicy: text('spec.failurePolicy', 'Fail'),
@@ -74,17 +74,10 @@ const policy = shape({
   namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: selector('spec.matchConstraints.objectSelector'),
   ...dependencies('spec'),
-  matchConditions: textOfEach('spec.matchConditions', 'expression') as Field<string[] | undefined>,
-  /** Validations. Absent in snapshots that were recorded earlier. */
-  validations: each(
-    'spec.validations',
-    shape({ expression: text('expression'), message: text('message') }),
-  ) as Field<{ expression: string; message: string }[] | undefined>,
-  /** Named expressions that its validations read. Absent in snapshots that were recorded earlier. */
-  variables: each(
-    'spec.variables',
-    shape({ name: text('name'), expression: text('expression') }),
-  ) as Field<{ name: string; expression: string }[] | undefined>,
+  matchConditions: newer(textOfEach('spec.matchConditions', 'expression')),
+  validations: newer(each('spec.validations', validation)),
+  /** Named expressions that its validations read. */
+  variables: newer(each('spec.variables', variable)),
   paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });
 
@@ -101,9 +94,7 @@ export const policyBindingFacts = shape({
   /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
   actions: texts('spec.validationActions'),
   namespaceSelector: selector('spec.matchResources.namespaceSelector'),
-  objectSelector: selector('spec.matchResources.objectSelector') as Field<
-    LabelRequirement[] | undefined
-  >,
+  objectSelector: newer(selector('spec.matchResources.objectSelector')),
   paramRef: ifAny(
     'spec.paramRef',
     shape({

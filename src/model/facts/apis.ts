@@ -4,10 +4,7 @@ import { ifAny, NAME, shape, text, textIfAny, texts } from './shape.ts';
 export type ServiceRef = ReturnType<typeof serviceRef>;
 export const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
 
-/**
- * Returns the Service whose DNS name is the host of an address, like https://NAME.NAMESPACE.svc:8443/path; undefined
- * for other hosts. For a webhook that names a Service, the API server calls such an address.
- */
+/** Returns the Service whose DNS name is the host of an address: https://NAME.NAMESPACE.svc:8443/path. */
 export function serviceInUrl(url = ''): ServiceRef | undefined {
   const host = /^https:\/\/([^./:]{1,63})\.([^./:]{1,63})\.svc(?:\.cluster\.local)?\.?(?:[/:]|$)/i;
   const [, name, namespace] = host.exec(url) ?? [];

@@ -15,8 +15,11 @@ import {
   texts,
 } from './shape.ts';
 
-export type ServiceFacts = ReturnType<typeof serviceFacts>;
 export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
+
+const regarding = shape({
+  ...{ kind: text('kind'), namespace: text('namespace'), name: text('name'), uid: text('uid') },
+});
 
 /** An Event of core/v1, which also contains Events that were written through events.k8s.io/v1. */
 export type EventFacts = ReturnType<typeof eventFacts>;
@@ -24,15 +27,7 @@ export const eventFacts = shape({
   type: text('type'),
   reason: message('reason'),
   message: message('message'),
-  regarding: fieldAt(
-    'involvedObject',
-    shape({
-      kind: text('kind'),
-      namespace: text('namespace'),
-      name: text('name'),
-      uid: text('uid'),
-    }),
-  ),
+  regarding: fieldAt('involvedObject', regarding),
   /** The component that reported the Event, and its pod or process. */
   component: (event) =>
     stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
@@ -64,23 +59,18 @@ export const clusterServiceVersionFacts = shape({
   deployments: textOfEach('spec.install.spec.deployments', 'name'),
 });
 
-export type NodeFacts = ReturnType<typeof nodeFacts>;
-export function nodeFacts(object: JsonObject) {
-  const ready = conditionsOf(object).find((condition) => condition.type === 'Ready');
-  return {
-    ...nodeIdentity(object),
-    /** Status of the Ready condition: "True", "False" or "Unknown"; undefined if there is none. */
-    ready: ready?.status,
-    readyReason: ready && `${ready.reason}: ${ready.message}`,
-    readySince: ready?.lastTransitionTime,
-  };
-}
-
-const nodeIdentity = shape({
+const node = shape({
   ...NAME,
   taints: textOfEach('spec.taints', 'key'),
   deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
 });
+export type NodeFacts = ReturnType<typeof nodeFacts>;
+export function nodeFacts(object: JsonObject) {
+  const { status, reason, message, lastTransitionTime } =
+    conditionsOf(object).find(({ type }) => type === 'Ready') ?? {};
+  const readyReason = reason === undefined ? undefined : `${reason}: ${message}`;
+  return { ...node(object), ready: status, readyReason, readySince: lastTransitionTime };
+}
 
 /** Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation. */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
@@ -90,7 +80,6 @@ const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
 /** Whose creation is kept: the token of an account, and the pods in which a clean-up may run. */
 const CREATED = new RegExp(`${TOKENS.source}|^(?:pods|jobs)$`);
 
-/** A rule that permits watching or changing objects. */
 export type RuleFacts = ReturnType<typeof ruleFacts>;
 const ruleFacts = shape({
   apiGroups: texts('apiGroups'),
@@ -104,7 +93,6 @@ const ruleFacts = shape({
   },
 });
 
-/** Name and namespace of an object of RBAC; without a namespace for a ClusterRole or ClusterRoleBinding. */
 const RBAC_OBJECT = { ...NAME, namespace: textIfAny('metadata.namespace') };
 
 export type RoleFacts = ReturnType<typeof roleFacts>;

@@ -60,6 +60,7 @@ export function controllerOf(object: Json | undefined): OwnerReference | undefin
   return ownerReferences(object).find(({ controller }) => controller);
 }
 
+const write = shape({ manager: text('manager'), time: textIfAny('time') });
 export const writer = shape({
   /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
   manager: text('manager'),
@@ -75,9 +76,7 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
  */
 export function finalizerWriters(object: Json | undefined) {
   const authors = managedFields(object).filter((entry) =>
-    Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some(
-      (key) => !/^f:(?:metadata|status)$/.test(key),
-    ),
+    Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(metadata|status)$/.test(key)),
   );
   return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
@@ -89,16 +88,10 @@ export function finalizerWriters(object: Json | undefined) {
   });
 }
 
-const write = shape({ manager: text('manager'), time: textIfAny('time') });
-
 function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
-  return managedFields(object)
-    .filter(
-      (entry) =>
-        stringAt(entry, 'subresource') === 'status' ||
-        isObject(valueAt(entry, 'fieldsV1', 'f:status')),
-    )
-    .map(write);
+  const isOfStatus = (entry: Json): boolean =>
+    stringAt(entry, 'subresource') === 'status' || isObject(valueAt(entry, 'fieldsV1', 'f:status'));
+  return managedFields(object).filter(isOfStatus).map(write);
 }
 
 /** Returns the managedFields, oldest first. */
@@ -119,7 +112,7 @@ export function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
-export const MAX_ANNOTATION_CHARS = 200;
+const MAX_ANNOTATION_CHARS = 200;
 
 export const shortAnnotations = fieldAt('metadata.annotations', (all) =>
   Object.entries(recordAt(all)).filter(([, value]) => value.length <= MAX_ANNOTATION_CHARS),
@@ -137,20 +130,17 @@ export const usefulAnnotations: Field<Record<string, string>> = (object) =>
 
 /** `preventDestroy`, `deletionProtectionEnabled`, `maintenanceMode`; not `disableDeletionProtection`. */
 const FORBIDS_DELETION =
-  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*|maintenance(?:mode)?)$/;
-
+  /^(?:is|enable)?(?:(?:prevent|protect|forbid|deny|disallow|disable)\w*?(?:delet|destr|terminat|remov)(?!\w*(?:protect|prevent|lock))\w*|(?:delet|destr|terminat)\w*?(?:protect|prevent|lock|forbid)\w*|maintenance(?:mode)?)$/i;
 /** `allow-delete`, `deletionAllowed`. */
 const PERMITS_DELETION =
-  /^(?!.*(?:protect|prevent|lock))(?:(?:allow|permit)\w*(?:delet|destr|remov)\w*|(?:delet|destr|remov)\w*(?:allowed|permitted))$/;
+  /^(?!.*(?:protect|prevent|lock))(?:(?:allow|permit)\w*(?:delet|destr|remov)\w*|(?:delet|destr|remov)\w*(?:allowed|permitted))$/i;
 
 /** Reports whether a field or annotation, by its name and its value, forbids a deletion. */
 export function forbidsDeletion(key: string, value: string): boolean {
-  // KubeBlocks writes `terminationPolicy: DoNotTerminate`.
-  if (/^do-?not-?(?:terminate|delete|destroy|remove)$/i.test(value)) return true;
   const name = key.slice(key.indexOf('/') + 1).replace(/[^a-z]/gi, '');
   return /^(?:true|yes|on|enabled?)$/i.test(value)
-    ? FORBIDS_DELETION.test(name.toLowerCase())
-    : PERMITS_DELETION.test(name.toLowerCase()) && /^(?:false|no|off|disabled?)$/i.test(value);
+    ? FORBIDS_DELETION.test(name)
+    : /^(?:false|no|off|disabled?)$/i.test(value) && PERMITS_DELETION.test(name);
 }
 
 const METADATA = {
@@ -170,14 +160,11 @@ export const namespaceFacts = shape({
   ...METADATA,
   phase: textIfAny('status.phase'),
   specFinalizers: texts('spec.finalizers'),
-  /** UIDs of its owners, and annotations: they may name the object that stands for it, or what a controller reads. */
+  /** They may name the object that stands for it, as its annotations. */
   owners: textOfEach('metadata.ownerReferences', 'uid'),
   annotations: (object) => dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
-  /**
-   * Time at which kube-controller-manager last wrote the status (managedFields). Conditions have no other time of
-   * their last check.
-   */
+  /** Conditions have no other time of their last check. */
   statusWrittenAt: (object) =>
     statusWriters(object).findLast(({ manager }) => manager === 'kube-controller-manager')?.time,
 });
@@ -187,19 +174,17 @@ export interface ResourceType {
   /** Empty for the core group. */
   group: string;
   version: string;
-  /** Plural, as in paths. */
   resource: string;
   kind: string;
   namespaced: boolean;
   verbs: string[];
-  /** Whether its objects have replicas, which `kubectl scale` changes. */
+  /** `kubectl scale` can change it. */
   scales?: true;
 }
 
-function coreType(kind: string, namespaced: boolean): ResourceType {
-  const resource = `${kind.toLowerCase()}s`;
-  return { group: '', version: 'v1', resource, kind, namespaced, verbs: [] };
-}
+const coreType = (kind: string, namespaced: boolean): ResourceType => ({
+  ...{ group: '', version: 'v1', resource: `${kind.toLowerCase()}s`, kind, namespaced, verbs: [] },
+});
 
 export const NAMESPACE_TYPE = coreType('Namespace', false);
 /** The last write of the namespace controller. Admission and RBAC may refuse it too. */
@@ -210,7 +195,6 @@ export const POD_TYPE = coreType('Pod', true);
 /** The finalizer of a claim that a pod may still use. */
 export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 export const NODE_TYPE = coreType('Node', false);
-/** The part of a resource type that identifies it. */
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
@@ -231,8 +215,7 @@ export function apiVersionOf({ group, version }: Pick<TypeRef, 'group' | 'versio
 }
 
 export function groupOf(apiVersion: string): string {
-  const slash = apiVersion.indexOf('/');
-  return slash < 0 ? '' : apiVersion.slice(0, slash);
+  return apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
 }
 
 const objectMetadata = shape({
@@ -255,10 +238,7 @@ const objectMetadata = shape({
 
 export type ObjectFacts = ReturnType<typeof objectFacts>;
 
-/**
- * Reads the facts of any object. `object` may be the full object or only its metadata; a list leaves out apiVersion
- * and kind.
- */
+/** `object` may be only its metadata; a list leaves out apiVersion and kind. */
 export function objectFacts(
   object: JsonObject,
   type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
@@ -267,9 +247,8 @@ export function objectFacts(
 }
 
 /**
- * Builds a patch that removes every occurrence of these finalizers from the list as it was read. It is one patch
- * because each removal moves the entries after it. If the object was replaced or its list has changed, a `test` fails
- * and the server answers 422 without a change.
+ * Builds a patch that removes these finalizers from the list as it was read. If the object was replaced or its list has
+ * changed, a `test` fails and the server answers 422 without a change.
  */
 export function removalPatch(
   { uid, finalizers }: Pick<ObjectFacts, 'uid' | 'finalizers'>,

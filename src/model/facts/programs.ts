@@ -12,66 +12,62 @@ import {
 export function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const annotations = recordAt(template, 'metadata', 'annotations');
   const containers = arrayAt(template, 'spec', 'containers').map((container) => ({
-    isDefault:
-      stringAt(container, 'name') === annotations['kubectl.kubernetes.io/default-container'],
-    programs: programsOf(container),
     container,
+    programs: programsOf(container),
     settings: settingsOf(container, annotations, namespace),
   }));
   // The arguments of a sidecar do not restrict the controller.
   const main = containers.filter(
-    ({ isDefault, programs }) =>
-      isDefault ||
+    ({ container, programs }) =>
       containers.length === 1 ||
+      stringAt(container, 'name') === annotations['kubectl.kubernetes.io/default-container'] ||
       programs.some((program) => `${name}-`.startsWith(`${program}-`)),
   );
-  const own = main.flatMap((one) => one.settings);
-  const watches = main.flatMap((one) => {
-    const found = one.settings.flatMap((setting) => watchesBy(setting, namespace));
+  const own = main.flatMap(({ settings }) => settings);
+  const all = containers.flatMap(({ settings }) => settings);
+  const watches = main.flatMap(({ settings }) => {
+    const found = settings.flatMap((setting) => watchesBy(setting, namespace));
     return found.length === 0 ? ['*'] : found;
   });
-  const ignores = own.flatMap(({ key, value }) => (IGNORES.test(key) ? splitNames(value) : []));
-  const all = containers.flatMap((one) => one.settings);
-  const selectors = all.filter(({ key, value }) => {
-    // A list with its own namespace alone leaves out all others.
-    const isHome =
-      value === '*' ? /namespaces?$/.test(key) : value === namespace && /namespace$/.test(key);
-    return SELECTS.test(key) && !/leader/.test(key) && !isHome;
-  });
-  const limits = new Set([
-    ...own.flatMap(({ key, value, text }) =>
-      LIMITS.test(key) && !/^(?:false|none)$/.test(value) ? [text] : [],
-    ),
-    ...main.flatMap(({ container, settings }) => unreadSettings(container, template, settings)),
-  ]);
-  const addresses = new Set(all.flatMap(({ value }) => serviceAddresses(value)));
+  const limits = own.filter(
+    ({ key, value }) => LIMITS.test(key) && !/^(?:false|none)$/.test(value),
+  );
+  const unread = main.flatMap((one) => unreadSettings(one.container, template, one.settings));
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
     podLabels: recordAt(template, 'metadata', 'labels'),
     /** Names that its program may use: containers, commands, images. */
-    programs: [...new Set(containers.flatMap((one) => one.programs))].filter(Boolean),
+    programs: uniqueIn(containers.flatMap(({ programs }) => programs)).filter(Boolean),
     /** The only namespaces that it watches, by its arguments and environment; undefined: all. */
-    watches: watches.length === 0 || watches.includes('*') ? undefined : [...new Set(watches)],
-    /** Namespaces that its arguments or environment exclude. */
-    ...(ignores.length > 0 && { ignores }),
-    /** Arguments that look as if they select objects: a class, a label selector, a shard. */
-    ...(selectors.length > 0 && { selectors: selectors.map(({ text }) => text).toSorted() }),
-    /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
-    ...(addresses.size > 0 && { addresses: [...addresses] }),
-    /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
-    ...(limits.size > 0 && { limits: [...limits] }),
+    watches: watches.length === 0 || watches.includes('*') ? undefined : uniqueIn(watches),
+    ...filled({
+      /** Namespaces that its arguments or environment exclude. */
+      ignores: own.flatMap(({ key, value }) => (IGNORES.test(key) ? splitNames(value) : [])),
+      /** Arguments that look as if they select objects: a class, a label selector, a shard. */
+      selectors: textsOf(all.filter((one) => mayExclude(one, namespace))).toSorted(),
+      /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
+      addresses: uniqueIn(all.flatMap(({ value }) => serviceAddresses(value))),
+      /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
+      limits: uniqueIn([...textsOf(limits), ...unread]),
+    }),
   };
 }
+
+function filled<T extends Record<string, string[]>>(lists: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(lists).filter(([, list]) => list.length > 0),
+  ) as Partial<T>;
+}
+
+const uniqueIn = (texts: readonly string[]): string[] => [...new Set(texts)];
+const textsOf = (settings: readonly Setting[]): string[] => settings.map(({ text }) => text);
+const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 function programsOf(container: Json): string[] {
   const [command = ''] = stringsAt(container, 'command');
   const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
   return [stringAt(container, 'name') ?? '', baseName(command), image];
-}
-
-function baseName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** An argument with its value, which may be the next word, or a variable of the environment. */
@@ -92,7 +88,7 @@ function settingsOf(container: Json, annotations: Record<string, string>, own: s
       variableOf(entry, annotations, own),
     ]),
   );
-  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')];
+  const words = wordsOf(container);
   const options = words.map((word, index): [string, string] => {
     const [, name = word, given] = /^(.*?)=(.*)$/.exec(word) ?? [];
     const next = words[index + 1] ?? '';
@@ -105,37 +101,41 @@ function settingsOf(container: Json, annotations: Record<string, string>, own: s
   });
 }
 
+const wordsOf = (container: Json): string[] => [
+  ...stringsAt(container, 'command'),
+  ...stringsAt(container, 'args'),
+];
+
 /** Returns the ConfigMaps and Secrets that may hold settings of a container, such as the namespaces that it watches. */
-function unreadSettings(
-  container: Json,
-  template: Json | undefined,
-  settings: readonly Setting[],
-): string[] {
-  const tellsWhere = (name: string): boolean =>
-    /WATCH|NAMESPACES$/.test(name) ||
-    settings.some(({ key, written }) => WATCHES.test(key) && written.includes(`$(${name})`));
+function unreadSettings(container: Json, template: Json | undefined, settings: Setting[]) {
   const variables = arrayAt(container, 'env').flatMap((entry) => {
     const name = stringAt(entry, 'name') ?? '';
     const config = stringAt(entry, 'valueFrom', 'configMapKeyRef', 'name');
     const source = config ?? stringAt(entry, 'valueFrom', 'secretKeyRef', 'name');
-    if (source !== undefined && tellsWhere(name))
-      return [`${name} from ${config ? 'ConfigMap' : 'Secret'} ${source}`];
-    return CONFIG_MAP.test(name) ? [`${name}=${stringAt(entry, 'value') ?? '*'}`] : [];
+    const tellsWhere =
+      /WATCH|NAMESPACES$/.test(name) ||
+      settings.some(({ key, written }) => WATCHES.test(key) && written.includes(`$(${name})`));
+    if (source !== undefined && tellsWhere)
+      return `${name} from ${config ? 'ConfigMap' : 'Secret'} ${source}`;
+    return CONFIG_MAP.test(name) ? `${name}=${stringAt(entry, 'value') ?? '*'}` : [];
   });
-  const options = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')]
-    .filter((word) => /^--?config(?:-?(?:map|file))?(?:-name)?(?:=|$)/.test(word))
-    .map((word) => `the file or object of ${word}`);
+  const options = wordsOf(container).filter((word) => CONFIG_FILE.test(word));
   const mounts = arrayAt(container, 'volumeMounts').map((mount) => stringAt(mount, 'name'));
+  const mounted = arrayAt(template, 'spec', 'volumes')
+    .filter((volume) => mounts.includes(stringAt(volume, 'name')))
+    .flatMap((volume) => stringAt(volume, 'configMap', 'name') ?? []);
   const maps = [
-    ...arrayAt(container, 'envFrom').map((one) => stringAt(one, 'configMapRef', 'name')),
-    ...arrayAt(template, 'spec', 'volumes')
-      .filter((volume) => mounts.includes(stringAt(volume, 'name')))
-      .map((volume) => stringAt(volume, 'configMap', 'name'))
-      .filter((name = '') => /conf|settings/i.test(name)),
+    ...arrayAt(container, 'envFrom').flatMap((one) => stringAt(one, 'configMapRef', 'name') ?? []),
+    ...mounted.filter((name) => /conf|settings/i.test(name)),
   ];
-  return [...variables, ...options, ...maps.flatMap((name) => (name ? [`ConfigMap ${name}`] : []))];
+  return [
+    ...variables,
+    ...options.map((word) => `the file or object of ${word}`),
+    ...maps.map((name) => `ConfigMap ${name}`),
+  ];
 }
 
+const CONFIG_FILE = /^--?config(?:-?(?:map|file))?(?:-name)?(?:=|$)/;
 /** `CONFIG_MAP_NAME`, `POSTGRES_OPERATOR_CONFIGURATION_OBJECT`. */
 const CONFIG_MAP = /^(?:\w+_)?CONFIG(?:URATION)?_?(?:MAP|OBJECT)(?:_NAME)?$/;
 
@@ -168,6 +168,12 @@ const SELECTS =
   /^(?:--(?:[\w.-]+-)?(?:class(?:es|-name)?|selectors?|shards?(?:-[\w-]+)?|watch-[\w-]+|instance-?id|namespaces?)|[\w-]+-namespaces|(?:[\w-]+-)?(?:(?<!node-|pod-)selectors?|shard(?:-(?:id|index|name|number))?|controller-id))$/;
 const LIMITS =
   /^--(?:dry-?run|(?:disabled?|skip(?:ped)?|excluded?)-(?:controllers?|kinds?|resources?|types?|crds?))$/;
+
+/** Reports whether an argument may select objects. A list with its own namespace alone leaves out all others. */
+function mayExclude({ key, value }: Setting, own: string): boolean {
+  const isHome = value === '*' ? /namespaces?$/.test(key) : value === own && /namespace$/.test(key);
+  return SELECTS.test(key) && !/leader/.test(key) && !isHome;
+}
 
 const splitNames = (list: string): string[] => list.split(/[\s,]+/).filter(Boolean);
 

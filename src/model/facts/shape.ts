@@ -10,10 +10,7 @@ import {
 } from '../../base/json.ts';
 import { shorten } from '../../base/text.ts';
 
-/**
- * Facts that are kept of an object. A shape names each fact with the field it comes from, and reads it. Nothing here
- * throws: a field of an unexpected type is left out.
- */
+/** A shape names each fact that is kept of an object, and reads it. A field of an unexpected type is left out. */
 export type Field<T> = (object: Json | undefined) => T;
 type Fields = Record<string, Field<unknown>>;
 /** A fact that may be undefined may also be absent, as in snapshots that were recorded earlier. */
@@ -37,7 +34,7 @@ export function fieldAt<T>(path: string, read: Field<T>): Field<T> {
 
 export const text = (path: string, otherwise = '') =>
   fieldAt(path, (value) => stringAt(value) ?? otherwise);
-/** A text that a controller may write at any length is cut where it is read: nothing else has a limit of its own. */
+/** What a controller may write at any length is cut where it is read. */
 export const MAX_MESSAGE_CHARS = 4_096;
 export const message = (path: string) =>
   fieldAt(path, (value) => shorten(stringAt(value) ?? '', MAX_MESSAGE_CHARS));
@@ -48,12 +45,14 @@ export const texts = (path: string) => fieldAt(path, (value) => stringsAt(value)
 export const record = (path: string) => fieldAt(path, (value) => recordAt(value));
 export const each = <T>(path: string, read: Field<T>) =>
   fieldAt(path, (value) => arrayAt(value).map((item) => read(item)));
-/** Returns a function that reads the texts at a path of each item, without items that have none. */
 export const textOfEach = (path: string, key: string) =>
   fieldAt(path, (value) => arrayAt(value).flatMap((item) => stringAt(item, key) ?? []));
 
 export const NAME = { name: text('metadata.name') };
 export const PLACED = { namespace: text('metadata.namespace'), ...NAME };
+
+/** Types a fact that snapshots which were recorded earlier do not have. */
+export const newer = <T>(read: Field<T>): Field<T | undefined> => read;
 
 export const ifAny = <T>(path: string, read: Field<T>): Field<T | undefined> =>
   fieldAt(path, (value) => (isObject(value) ? read(value) : undefined));
@@ -65,10 +64,7 @@ const requirement = shape({
   values: texts('values'),
 });
 
-/**
- * Reads a label selector. A missing or empty selector matches everything (apimachinery,
- * metav1.LabelSelectorAsSelector).
- */
+/** A missing or empty label selector matches everything (apimachinery, metav1.LabelSelectorAsSelector). */
 export const selector = (path: string): Field<LabelRequirement[]> =>
   fieldAt(path, labelRequirements);
 

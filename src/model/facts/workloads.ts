@@ -20,22 +20,20 @@ import {
   writer,
 } from './metadata.ts';
 import { templateFacts } from './programs.ts';
-import { number, PLACED, record, shape, text, textIfAny } from './shape.ts';
+import { type Field, number, PLACED, record, shape, text, textIfAny } from './shape.ts';
 
 /** Returns the containers of a pod, whose logs can be read, and the last crash of each. */
-function containerRuns(
-  pod: Json | undefined,
-): { name: string; crashedAt?: string | undefined; restarts?: number }[] | undefined {
-  const statuses = arrayAt(pod, 'status', 'containerStatuses');
-  return arrayAt(pod, 'spec', 'containers').map((container) => {
+const containerRuns: Field<Run[] | undefined> = (pod) =>
+  arrayAt(pod, 'spec', 'containers').map((container) => {
     const name = stringAt(container, 'name') ?? '';
+    const statuses = arrayAt(pod, 'status', 'containerStatuses');
     const status = statuses.find((one) => stringAt(one, 'name') === name);
     const ended = valueAt(status, 'lastState', 'terminated');
     if (!isObject(ended) || numberAt(ended, 'exitCode') === 0) return { name };
     const restarts = numberAt(status, 'restartCount') ?? 0;
     return { name, crashedAt: stringAt(ended, 'finishedAt'), restarts };
   });
-}
+type Run = { name: string; crashedAt?: string | undefined; restarts?: number };
 
 const podState = shape({
   phase: textIfAny('status.phase'),
@@ -103,10 +101,10 @@ function falseConditionTexts(pod: Json | undefined, condition: string): string[]
 /** Returns why a container does not run, the cause first: of a crash loop that is how the container ended the last time. */
 function containerTroubles(container: Json): string[] {
   const ended = valueAt(container, 'lastState', 'terminated');
-  const isOutOfMemory = stringAt(ended, 'reason') === OUT_OF_MEMORY;
   const waiting = valueAt(container, 'state', 'waiting');
+  const memory = stringAt(ended, 'reason') === OUT_OF_MEMORY ? ' for lack of memory' : '';
   const waits = stateTexts('waiting', waiting);
-  const ends = stateTexts(`ended before${isOutOfMemory ? ' for lack of memory' : ''}`, ended);
+  const ends = stateTexts(`ended before${memory}`, ended);
   const isLooping = stringAt(waiting, 'reason') === 'CrashLoopBackOff';
   return isLooping ? [...ends, ...waits] : [...waits, ...ends];
 }
@@ -115,14 +113,11 @@ function containerTroubles(container: Json): string[] {
 export const OUT_OF_MEMORY = 'OOMKilled';
 
 function stateTexts(state: string, detail: Json | undefined): string[] {
-  const exitCode = numberAt(detail, 'exitCode');
-  const words = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()]
-    .filter(Boolean)
-    .join(': ');
-  if (exitCode === 0 || /^(?:|ContainerCreating|PodInitializing)$/.test(words)) return [];
-  return [
-    `${state}: ${shortQuote(words)}${exitCode === undefined ? '' : `, exit code ${exitCode}`}`,
-  ];
+  const code = numberAt(detail, 'exitCode');
+  const said = [stringAt(detail, 'reason'), stringAt(detail, 'message')?.trim()];
+  const words = said.filter(Boolean).join(': ');
+  if (code === 0 || /^(?:|ContainerCreating|PodInitializing)$/.test(words)) return [];
+  return [`${state}: ${shortQuote(words)}${code === undefined ? '' : `, exit code ${code}`}`];
 }
 
 const workloadState = shape({
@@ -142,10 +137,8 @@ export type WorkloadFacts = ReturnType<ReturnType<typeof workloadFacts>>;
 
 export function workloadFacts(apiVersion: string, kind: string) {
   return (object: JsonObject) => {
-    const template =
-      kind === 'CronJob'
-        ? valueAt(object, 'spec', 'jobTemplate', 'spec', 'template')
-        : valueAt(object, 'spec', 'template');
+    const path = kind === 'CronJob' ? ['jobTemplate', 'spec', 'template'] : ['template'];
+    const template = valueAt(object, 'spec', ...path);
     const state = workloadState(object);
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
     const scaledBy = lastWrite(object, 'f:spec', 'f:replicas');
@@ -163,21 +156,17 @@ export function workloadFacts(apiVersion: string, kind: string) {
   };
 }
 
-function replicasOf(
-  { spec, status }: JsonObject,
-  kind: string,
-  conditions: readonly Condition[],
-): [wanted: number, ready: number] {
-  const isOver = conditions.some(
-    ({ type, status: is }) => /^(?:Complete|Failed)$/.test(type) && is === 'True',
-  );
-  const isOff = valueAt(spec, 'suspend') === true || (kind === 'Job' && isOver);
+function replicasOf({ spec, status }: JsonObject, kind: string, conditions: Condition[]) {
+  const isOver =
+    kind === 'Job' &&
+    conditions.some(({ type, status: is }) => /^(Complete|Failed)$/.test(type) && is === 'True');
+  const isOff = valueAt(spec, 'suspend') === true || isOver;
   // A CronJob between two runs counts as ready.
-  if (kind === 'CronJob') return isOff ? [0, 0] : [1, 1];
+  if (kind === 'CronJob') return isOff ? ([0, 0] as const) : ([1, 1] as const);
   const [from, wanted, ready] = {
     DaemonSet: [status, 'desiredNumberScheduled', 'numberReady'] as const,
     Job: [spec, 'parallelism', 'ready'] as const,
   }[kind] ?? [spec, 'replicas', 'readyReplicas'];
   const unset = kind === 'DaemonSet' ? 0 : 1;
-  return [isOff ? 0 : (numberAt(from, wanted) ?? unset), numberAt(status, ready) ?? 0];
+  return [isOff ? 0 : (numberAt(from, wanted) ?? unset), numberAt(status, ready) ?? 0] as const;
 }
