@@ -260,10 +260,10 @@ export function refusesOtherChange({ kind, text }: ContentError): boolean {
 
 /** Returns the remedy to find what makes such a change, which need not be one of the guards that were read. */
 export function changerRemedy(text: string): Remedy {
-  return withRole('now', {
-    text: `Find the mutating webhook or policy that changes this field when the object is updated, and limit it to CREATE: "${shortQuote(text)}"`,
-    command: kubectl('get', 'mutatingwebhookconfigurations', '-o', 'yaml'),
-  });
+  return lookRemedy(
+    `Find the mutating webhook or policy that changes this field when the object is updated, and limit it to CREATE: "${shortQuote(text)}"`,
+    kubectl('get', 'mutatingwebhookconfigurations', '-o', 'yaml'),
+  );
 }
 
 /**
