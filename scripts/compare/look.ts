@@ -71,9 +71,9 @@ export function looksAt(name: string): Look[] {
 function lookOf(id: string, examine: () => { found: Diagnosis; outcome: string }): Look {
   try {
     const { found, outcome } = examine();
-    const { findings, rootCauses, deadlocks, notInspected, contradictions } = found;
+    const { findings, rootCauses, deadlocks, notInspected } = found;
     const texts = findings.map((one) => [one.message, one.evidence, one.remedies, one.waitsFor]);
-    const text = JSON.stringify([texts, deadlocks, notInspected, contradictions]);
+    const text = JSON.stringify([texts, deadlocks, notInspected]);
     const answers = findings.flatMap((finding) =>
       keysOf(finding, findings).map((key) =>
         answerOf(key, finding, rootCauses.includes(finding.id)),

@@ -1,4 +1,3 @@
-import { styleText } from 'node:util';
 import type { Redactor } from './redact.ts';
 import { logLine } from './text.ts';
 
@@ -16,25 +15,21 @@ export interface Log {
 /** Writes to standard error, so that standard output has only the report. A runner reads both streams for commands. */
 export function createTerminalLog(redactor: Redactor): Log {
   const { stderr, env } = process;
-  // Node knows NO_COLOR and terminals without colours, such as TERM=dumb. Only a terminal has the function.
-  const hasColours = stderr.isTTY === true && stderr.hasColors();
   const isDebug = env['RUNNER_DEBUG'] === '1' || Boolean(env['DEBUG']);
-  const line = (text: string, style?: 'red' | 'yellow' | 'dim'): void => {
-    const safe = logLine(redactor.redact(text));
-    const isPlain = style === undefined || !hasColours;
-    stderr.write(`${isPlain ? safe : styleText(style, safe, { validateStream: false })}\n`);
+  const line = (text: string): void => {
+    stderr.write(`${logLine(redactor.redact(text))}\n`);
   };
   return {
-    line: (text) => line(text),
+    line,
     group: (title, lines) => {
       line(title);
       for (const part of lines) line(`  ${part}`);
     },
-    notice: (message) => line(message),
-    warning: (message) => line(`warning: ${message}`, 'yellow'),
-    error: (message) => line(`error: ${message}`, 'red'),
+    notice: line,
+    warning: (message) => line(`warning: ${message}`),
+    error: (message) => line(`error: ${message}`),
     debug: (text) => {
-      if (isDebug) line(text, 'dim');
+      if (isDebug) line(text);
     },
   };
 }

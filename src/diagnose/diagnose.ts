@@ -13,7 +13,6 @@ import {
   type RuleResult,
   resultId,
   snapshotsBehind,
-  totalCount,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { isWithoutMovement, movementOf, movementWithoutFinding } from './movement.ts';
@@ -40,7 +39,6 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     ...buildGraph(linked),
     queued: queuedOf(now),
     notInspected: notInspected(own.context),
-    contradictions: contradictionsOf(own.context),
     movement: moving.movement,
     namespaceUnread: now.trouble !== undefined,
     inspectedTypes: countsOf(now).length,
@@ -151,16 +149,4 @@ function queuedOf(now: Snapshot): QueuedContent[] {
     .filter(({ queued }) => queued > 0)
     .map(({ type, queued: count }) => ({ apiVersion: apiVersionOf(type), kind: type.kind, count }))
     .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
-}
-
-/** Returns what the conditions of the namespace contradict of the objects that were read. */
-function contradictionsOf({ now }: Context): string[] {
-  const objects = totalCount(now);
-  const saysEmpty = now.namespace.conditions.some(
-    (condition) => condition.type === 'NamespaceContentRemaining' && condition.status === 'False',
-  );
-  if (!saysEmpty || objects === 0) return [];
-  return [
-    `the namespace's own condition says "All content successfully removed", but it still contains objects: ${objects}`,
-  ];
 }

@@ -94,8 +94,6 @@ export interface Diagnosis {
   deadlocks: string[][];
   queued: QueuedContent[];
   notInspected: NotInspected[];
-  /** Contradictions between the namespace's conditions and the findings. */
-  contradictions: string[];
   movement: Movement;
   namespaceUnread: boolean;
   inspectedTypes: number;

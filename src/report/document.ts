@@ -2,7 +2,7 @@ import { shellQuote, upperFirst } from '../base/text.ts';
 import type { LeftBehind } from '../model/result.ts';
 import type { Action, Remedies } from './remedies.ts';
 import { leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
-import type { CauseView, NamespaceView, Row, View } from './view.ts';
+import type { CauseView, NamespaceView, View } from './view.ts';
 import {
   asSentences,
   bold,
@@ -15,7 +15,8 @@ import {
   type Words,
 } from './words.ts';
 
-type Item = { words: Words; lines: Words[] };
+/** `depth`: the level in a tree. */
+export type Item = { words: Words; lines: Words[]; depth?: number };
 
 /** A part of a report before it is written as Markdown or as text. `left` items, rows or actions are not shown. */
 export type Block =
@@ -25,7 +26,6 @@ export type Block =
   | { kind: 'list'; title: Words; items: Item[]; left: number; isOrdered: boolean }
   | ({ kind: 'actions'; left: number } & Remedies)
   | { kind: 'yaml'; lines: string[] }
-  | { kind: 'graph'; start: Words; rows: Row[]; left: number }
   /** A collapsed part. A terminal shows it expanded, unless it `isDetail`; the step log has a group for it. */
   | { kind: 'fold'; title: Words; blocks: Block[]; isDetail: boolean };
 
@@ -257,35 +257,25 @@ function graphOf({ name, rows, diagnosis }: NamespaceView, most: number): Block[
   if (rows.length === 0) return [];
   const shown = rows.slice(0, most);
   const left = (diagnosis?.edges.length ?? 0) - shown.length;
-  return [{ kind: 'graph', start: `Namespace ${literal(name)}`, rows: shown, left }];
+  const start = { words: `Namespace ${literal(name)}`, lines: [] };
+  return [{ kind: 'list', title: '', items: [start, ...shown], left, isOrdered: false }];
 }
 
 /** Returns other findings and raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, { rows: most }: Detail): Block[] {
-  const { name: home, diagnosis, conditions, timeline, verdict, forced, rows, unread } = namespace;
+  const { name: home, diagnosis, timeline, verdict, forced, rows, unread } = namespace;
   // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
-  const { findings = [], queued = [], contradictions = [] } = diagnosis ?? {};
   const scene = { home, now: run.finishedAt };
   const aged = (text: string) => diagnosed(withAges(text, scene.now));
   const told = new Set(rows.map(({ to }) => to));
-  const others = findings.filter(({ id }) => !told.has(id));
-  // Conditions of a namespace are True when something is wrong.
-  const reported = conditions.filter(({ status }) => status !== 'False');
+  const others = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
   return [
-    ...listOf('Contradictions', contradictions, most, (one) => diagnosed(one)),
     ...listOf('Other findings', others, most, (finding) => {
       const subject = subjectWords(finding.subject, home);
       return `${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
     }),
-    ...listOf('Not marked for deletion yet, and no cause', queued, most, (one) => {
-      return `${formatCount(one.count)} × ${literal(one.kind)}, ${literal(one.apiVersion)}`;
-    }),
     ...listOf('Not inspected', unread, most, (words) => words),
-    ...listOf('Conditions of the namespace', reported, most, (one) => {
-      const state = literal(`${one.type}=${one.status}`);
-      return `${state}, ${literal(one.reason)}: ${literal(one.message)}`;
-    }),
     ...listOf('Timeline', timeline, most, ({ at, event }) => `${aged(at)}: ${aged(event)}`),
   ];
 }

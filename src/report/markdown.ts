@@ -84,8 +84,6 @@ const MAX_COMMAND_CHARS = 4_000;
 const MAX_FAILURE_CHARS = 1_000;
 /** Lines below an item of a list. */
 const MAX_LINES = 20;
-/** Levels of the wait-for graph. */
-const MAX_DEPTH = 5;
 
 function blocksMarkdown(blocks: readonly Block[], chars: number): string {
   return blocks.map((block) => blockMarkdown(block, chars)).join('\n\n');
@@ -101,8 +99,8 @@ function blockMarkdown(block: Block, chars: number): string {
       return text(block.words);
     case 'list': {
       const { title, items, isOrdered } = block;
-      const lines = items.flatMap(({ words, lines: below }, at) => [
-        `${isOrdered ? `${at + 1}.` : '-'} ${text(words)}`,
+      const lines = items.flatMap(({ words, lines: below, depth = 0 }, at) => [
+        `${'  '.repeat(depth)}${isOrdered ? `${at + 1}.` : '-'} ${text(words)}`,
         ...below.slice(0, MAX_LINES).map((line) => `  - ${text(line)}`),
       ]);
       const head = title === '' ? '' : `**${text(title)}**\n\n`;
@@ -121,14 +119,6 @@ function blockMarkdown(block: Block, chars: number): string {
     }
     case 'yaml':
       return codeBlock('yaml', block.lines);
-    case 'graph': {
-      // A nested list wraps on a narrow screen. From some depth on it would have no room.
-      const links = block.rows.map(({ depth, words, isRootCause }) => {
-        const indent = '  '.repeat(Math.min(depth.length, MAX_DEPTH));
-        return `${indent}- ${isRootCause ? '**Root cause:** ' : ''}${text(words)}`;
-      });
-      return `- ${text(block.start)}\n${links.join('\n')}${left}`;
-    }
     case 'fold':
       return `<details><summary>${toHtml(block.title)}</summary>\n\n${blocksMarkdown(block.blocks, chars)}\n\n</details>`;
   }

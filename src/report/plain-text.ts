@@ -5,10 +5,10 @@ import { type Block, causeSection, type Detail, documentOf } from './document.ts
 import { shownCommands } from './markdown.ts';
 import type { Action } from './remedies.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
-import type { CauseView, NamespaceView, Row, View } from './view.ts';
+import type { CauseView, NamespaceView, View } from './view.ts';
 import { counted, formatCount, literal, toPlain } from './words.ts';
 
-/** GitHub shows ten annotations of a kind for a step; the tenth says how many more there are. */
+/** GitHub shows ten annotations of a kind for a step. */
 const MAX_ANNOTATIONS = 10;
 const MAX_ANNOTATION_CHARS = 500;
 const MAX_ROOT_CAUSE_CHARS = 1_000;
@@ -55,8 +55,8 @@ function blockLines(block: Block): string[] {
       return [toPlain(block.words)];
     case 'list': {
       const { title, items, isOrdered } = block;
-      const lines = items.flatMap(({ words, lines: below }, at) => [
-        `${isOrdered ? `${at + 1}.` : '-'} ${toPlain(words)}`,
+      const lines = items.flatMap(({ words, lines: below, depth = 0 }, at) => [
+        `${'  '.repeat(depth)}${isOrdered ? `${at + 1}.` : '-'} ${toPlain(words)}`,
         ...below.map((line) => `  · ${toPlain(line)}`),
       ]);
       return [...(title === '' ? [] : [`${toPlain(title)}:`]), ...lines, ...left];
@@ -70,8 +70,6 @@ function blockLines(block: Block): string[] {
     }
     case 'yaml':
       return block.lines.map((line) => `  ${plainText(line)}`);
-    case 'graph':
-      return [toPlain(block.start), ...block.rows.map(treeLine), ...left];
     case 'fold':
       return [`${toPlain(block.title)}:`, ...block.blocks.flatMap(blockLines)];
   }
@@ -86,14 +84,6 @@ function actionLines({ text, risk, commands }: Action, lead: string): string[] {
   ];
 }
 
-/** "│  └─ Widget db is held by … ← root cause". */
-function treeLine({ depth, words, isRootCause }: Row): string {
-  const lead = depth.map((more, at) =>
-    at < depth.length - 1 ? (more ? '│  ' : '   ') : more ? '├─ ' : '└─ ',
-  );
-  return `${lead.join('')}${toPlain(words)}${isRootCause ? ' ← root cause' : ''}`;
-}
-
 /** One annotation for equal namespaces that were not simply deleted, and one for the worst leftover. */
 function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): void {
   if (namespaces.length === 0 && run.verdict === 'fail') log.error(toPlain(headline), TITLE);
@@ -101,18 +91,12 @@ function annotate({ headline, namespaces, leftBehind, run }: View, log: Log): vo
   const groups = groupsBy(told, ({ name, outcome, verdict, sentence }) =>
     [verdict, outcome, sentence || name].join('\n'),
   );
-  const shown = groups.length > MAX_ANNOTATIONS ? groups.slice(0, MAX_ANNOTATIONS - 1) : groups;
-  const write = (some: readonly NamespaceView[], message: string, title: string): void => {
-    const level = some.some(({ verdict }) => verdict === 'fail') ? 'error' : 'warning';
-    log[level](shorten(message, MAX_ANNOTATION_CHARS), title);
-  };
-  for (const group of shown) {
-    const [first, ...others] = group;
-    write(group, namespaceLine(first, others.length), plainText(`${TITLE}: ${first.name}`));
-  }
-  const left = groups.slice(shown.length).flat();
-  if (left.length > 0) {
-    write(left, `and ${left.length} more namespaces that did not pass; see the log`, TITLE);
+  for (const [first, ...others] of groups.slice(0, MAX_ANNOTATIONS)) {
+    const message = shorten(namespaceLine(first, others.length), MAX_ANNOTATION_CHARS);
+    log[first.verdict === 'fail' ? 'error' : 'warning'](
+      message,
+      plainText(`${TITLE}: ${first.name}`),
+    );
   }
   const [worst] = leftBehind;
   if (worst !== undefined) {

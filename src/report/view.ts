@@ -55,17 +55,18 @@ import {
 /** At most so many causes are rendered; the rest are counted. report.json has all of them. */
 const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
+/** Levels of the wait-for graph: a nested list needs room. */
+const MAX_DEPTH = 5;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
 
 /** An edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
-export interface Row {
+interface Row {
   /** Id of the finding, or `NAMESPACE_NODE`. */
   to: string;
-  /** For each level, whether another row follows at that level. */
-  depth: boolean[];
+  depth: number;
   words: Words;
-  isRootCause: boolean;
+  lines: [];
 }
 
 /** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
@@ -272,30 +273,25 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
   const rows: Row[] = [];
   const seen = new Set([NAMESPACE_NODE]);
-  const walk = (from: string, depth: readonly boolean[]): void => {
-    const waits = byId.get(from);
-    const edges = (next.get(from) ?? []).filter(({ to }) => to === NAMESPACE_NODE || byId.has(to));
-    for (const [at, { to }] of edges.entries()) {
-      if (rows.length >= MAX_ROWS) return;
-      const finding = byId.get(to);
-      const isKnown = seen.has(to);
-      const row = { to, depth: [...depth, at < edges.length - 1], words: '', isRootCause: false };
-      rows.push(row);
-      if (finding === undefined || isKnown) {
-        const label = finding ? linkWords(finding, scene.home, waits) : 'the namespace';
-        row.words = `${label} (see above)`;
-        continue;
-      }
-      const isSelf = needsNoSubject(finding, waits) || isAboutHome(finding, scene.home);
-      row.words = isSelf
-        ? continuationWords(finding, scene)
-        : `${linkWords(finding, scene.home, waits)} ${messageWords(finding, scene, waits)}`;
-      row.isRootCause = diagnosis.rootCauses.includes(to);
+  const wordsOf = (to: string, waits: Finding | undefined): Words => {
+    const finding = byId.get(to);
+    const label = finding ? linkWords(finding, scene.home, waits) : 'the namespace';
+    if (finding === undefined || seen.has(to)) return `${label} (see above)`;
+    const root = diagnosis.rootCauses.includes(to) ? `${bold('Root cause:')} ` : '';
+    const isSelf = needsNoSubject(finding, waits) || isAboutHome(finding, scene.home);
+    if (isSelf) return `${root}${continuationWords(finding, scene)}`;
+    return `${root}${label} ${messageWords(finding, scene, waits)}`;
+  };
+  const walk = (from: string, depth: number): void => {
+    for (const { to } of next.get(from) ?? []) {
+      if (rows.length >= MAX_ROWS || (to !== NAMESPACE_NODE && !byId.has(to))) continue;
+      rows.push({ to, depth, words: wordsOf(to, byId.get(from)), lines: [] });
+      if (seen.has(to)) continue;
       seen.add(to);
-      walk(to, row.depth);
+      walk(to, Math.min(depth + 1, MAX_DEPTH));
     }
   };
-  walk(NAMESPACE_NODE, []);
+  walk(NAMESPACE_NODE, 1);
   return rows;
 }
 

@@ -188,7 +188,6 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
     deadlocks: [],
     queued: [],
     notInspected: [],
-    contradictions: [],
     namespaceUnread: false,
     movement: { kind: 'none' },
     inspectedTypes: 38,

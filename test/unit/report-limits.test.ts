@@ -263,9 +263,4 @@ describe('annotations', () => {
     expect(shown).toHaveLength(annotations);
     for (const { message } of shown) expect(message.length).toBeLessThanOrEqual(500);
   });
-
-  test('say how many more there are', () => {
-    const last = endOfLog(viewOf(runOf(failing(12)))).annotations.at(-1);
-    expect(last).toMatchObject({ level: 'error', message: expect.stringContaining('3 more') });
-  });
 });

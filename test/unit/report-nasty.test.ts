@@ -66,7 +66,6 @@ const WITH_EVERYTHING = namespaceResult({
       { what: 'secrets', reason: 'no', grant: { apiGroup: '', resource: 'secrets', verb: 'list' } },
       { what: 'nodes', reason: 'never' },
     ],
-    contradictions: ['it says'],
     movement: { kind: 'grace-period', until: FINISHED_AT },
   },
 });
