@@ -103,9 +103,8 @@ export const SUITES: readonly Suite[] = [
     tests: [LIVE, 'test/operators/'],
     parts: [
       'snapshot-controller,cloud-controller-manager,rabbitmq',
-      'csi-snapshotter,csi-provisioner,metrics-server',
-      'kustomize-controller,argo-cd',
-      'keda,cert-manager,prometheus-operator',
+      'metrics-server,argo-cd',
+      'cert-manager',
     ].map((names, index) => ({
       OPERATORS: names,
       OPERATORS_RESULTS: `coverage/operators-${index + 1}`,

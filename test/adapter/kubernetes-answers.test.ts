@@ -120,21 +120,6 @@ describe('repeating a GET', () => {
     expect(turnedAway).toBeLessThan(200);
   });
 
-  test('no retry if the server asks to wait for minutes', async () => {
-    const clock = new TestClock();
-    const server = await startServer(text(429, 'later', 'text/plain', { 'retry-after': '600' }));
-    const api = await connectTo(server.url, { options: { clock } });
-    expect(failureIn(await api.get(PATH)).kind).toBe('throttled');
-    expect(clock.slept).toEqual([]);
-  });
-
-  test('the caller may limit the retries', async () => {
-    const server = await startServer(text(503, 'no'));
-    const api = await connectTo(server.url);
-    await api.get(PATH, { retries: 0 });
-    expect(server.requests).toHaveLength(1);
-  });
-
   test('a mutation is not sent again after a server error', async () => {
     const server = await startServer(text(503, 'no'));
     const api = await connectTo(server.url);
@@ -154,17 +139,6 @@ describe('repeating a GET', () => {
     const api = await connectTo(server.url);
     expect((await api.send({ method: 'DELETE', path: PATH })).ok).toBe(true);
     expect(server.requests).toHaveLength(2);
-  });
-
-  test('nothing is sent again after the signal aborted', async () => {
-    const stop = new AbortController();
-    const server = await startServer((request, response, index) => {
-      stop.abort();
-      return text(503, 'no')(request, response, index);
-    });
-    const api = await connectTo(server.url);
-    expect(failureIn(await api.get(PATH, { signal: stop.signal })).kind).toBe('aborted');
-    expect(server.requests).toHaveLength(1);
   });
 });
 

@@ -112,10 +112,9 @@ interface Cancelled {
 
 async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
   const token = plantedSecret();
-  const admin = { username: 'admin', groups: ['system:masters'] };
   const server = await startApiServer({
     recording: readRecording('S4'),
-    tokens: { [token]: admin },
+    token,
   });
   const proxy = await startFaultProxy({ target: server.url, rules: row.rules ?? [] });
   const github = await startGithub();

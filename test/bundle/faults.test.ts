@@ -3,16 +3,15 @@ import { type Github, startGithub } from '../stub/github.ts';
 import { startAll } from '../stub/parallel.ts';
 import { leaksIn } from '../stub/planted.ts';
 import { annotations, Bench, everythingWritten, misdeeds, mutations, shownLines } from './bench.ts';
-import { CONNECTING } from './faults/connecting.ts';
 import { DIAGNOSING } from './faults/diagnosing.ts';
 import { READING } from './faults/reading.ts';
 import { type Done, type FaultRow, runRow } from './faults/row.ts';
 import { WAITING } from './faults/waiting.ts';
 
-/** What a network, a proxy, a gateway or an API server in trouble can do to the shipped bundle. */
+/** What an API server in trouble can do to the shipped bundle. */
 
 /** Those that last longest start first. */
-const ROWS: readonly FaultRow[] = [...DIAGNOSING, ...READING, ...WAITING, ...CONNECTING];
+const ROWS: readonly FaultRow[] = [...DIAGNOSING, ...READING, ...WAITING];
 const AT_ONCE = 10;
 const LIMIT_MS = 300_000;
 

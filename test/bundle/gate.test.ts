@@ -20,13 +20,12 @@ const serve = (options: Partial<ApiServerOptions> = {}): Promise<ApiServer> =>
 
 interface Starting {
   inputs?: Record<string, string>;
-  token?: string;
   onLine?: (line: string) => void;
 }
 
 async function start(server: ApiServer, given: Starting = {}): Promise<RunningStep> {
   const path = join(bench.folder, `kubeconfig-${new URL(server.url).port}`);
-  const kubeconfig = await server.kubeconfig(path, given.token);
+  const kubeconfig = await server.kubeconfig(path);
   return startStep({
     inputs: { namespace: NAME, timeout: '30s', kubeconfig, ...given.inputs },
     ...(given.onLine === undefined ? {} : { onLine: given.onLine }),

@@ -5,11 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { Ajv } from 'ajv';
 import { load } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fences } from '../../scripts/docs/markdown.ts';
-import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { REPOSITORY } from '../stub/action-yml.ts';
 import { ADMIN_TOKEN, type ApiServer, startApiServer } from '../stub/api-server.ts';
 import { readRecording } from '../stub/recordings.ts';
@@ -17,7 +14,7 @@ import { Bench, NAME } from './bench.ts';
 
 /**
  * The examples for other CI servers: their scripts, run by a shell against a namespace that hangs; their form, judged by
- * the program or the types of the server.
+ * the program of the server.
  */
 
 const bench = new Bench();
@@ -129,59 +126,3 @@ describe.skipIf(missing.length > 0)(title, () => {
     ]);
   });
 });
-
-const TYPES = [
-  {
-    kind: 'Task',
-    module: 'github.com/tektoncd/pipeline@v1.0.0',
-    file: 'config/300-crds/300-task.yaml',
-  },
-  {
-    kind: 'WorkflowTemplate',
-    module: 'github.com/argoproj/argo-workflows/v3@v3.7.3',
-    file: 'manifests/base/crds/full/argoproj.io_workflowtemplates.yaml',
-  },
-].map((type) => {
-  const download = spawnSync('go', ['mod', 'download', '-json', type.module], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
-  const why = download.error ? 'there is no go' : `go cannot download ${type.module}`;
-  const isThere = download.status === 0;
-  const title = `the example is a ${type.kind} as its type wants it${isThere ? '' : ` (skipped: ${why})`}`;
-  return { ...type, download: download.stdout, isThere, title };
-});
-
-for (const { kind, file, download, isThere, title } of TYPES) {
-  test.skipIf(!isThere)(title, () => {
-    const folder = stringAt(JSON.parse(download), 'Dir') ?? '';
-    const definition = load(readFileSync(join(folder, file), 'utf8')) as JsonObject;
-    const example = fences(page, 'yaml')
-      .map((fence) => load(fence) as JsonObject)
-      .find((one) => one['kind'] === kind) as JsonObject;
-    const [group, version] = (stringAt(example, 'apiVersion') ?? '').split('/');
-    expect(stringAt(definition, 'spec', 'group')).toBe(group);
-    const served = arrayAt(definition, 'spec', 'versions').find(
-      (one) => stringAt(one, 'name') === version,
-    );
-    const schema = valueAt(served, 'schema', 'openAPIV3Schema') as JsonObject;
-    refuseUnknownFields(schema);
-    const judge = new Ajv({ strict: false, validateFormats: false }).compile(schema);
-    const problemsOf = (object: JsonObject) => (judge(object) ? [] : judge.errors);
-
-    expect(problemsOf(example)).toEqual([]);
-    expect(
-      problemsOf({ ...example, spec: { ...(example['spec'] as JsonObject), steppes: [] } }),
-    ).toMatchObject([{ params: { additionalProperty: 'steppes' } }]);
-  });
-}
-
-/** Makes the schema as strict as `kubectl apply` is. */
-function refuseUnknownFields(schema: unknown): void {
-  if (Array.isArray(schema)) for (const one of schema) refuseUnknownFields(one);
-  if (!isObject(schema)) return;
-  if (isObject(schema['properties']) && !schema['x-kubernetes-preserve-unknown-fields']) {
-    schema['additionalProperties'] ??= false;
-  }
-  for (const inner of Object.values(schema)) refuseUnknownFields(inner);
-}

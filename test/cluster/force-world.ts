@@ -26,7 +26,6 @@ const ROLES = {
   namespace: ['reader', 'force-objects', 'force-namespace'],
   all: ['reader', 'delete', 'force-objects', 'force-extra-all'],
 } as const;
-export type Rights = keyof typeof ROLES;
 
 export function userOf(rights: string): string {
   return `system:serviceaccount:${GATE_NAMESPACE}:${rights}`;

@@ -18,12 +18,10 @@ import { World } from './world.ts';
  */
 const UNSEEN: Record<string, string> = {
   S46: 'its owner puts the finalizer back only when it is being deleted',
-  'adds-another': 'only what is being deleted takes no new finalizers',
   'finalize-denied': 'admission is asked about the end of a namespace when it is empty',
   'SEED-5a': 'a kubelet that reports itself as ready does not confirm',
   'unmount-fails': 'a kubelet that reports itself as ready does not confirm',
   'SEED-4d-500': 'an extension API is never sent a dry run: it may ignore that it is one',
-  'chain-pods': 'owner references are followed only through objects that are terminating',
   unexplained: 'nothing explains it afterwards either',
   'behind-status': 'the same',
   'no-node': 'nothing shows that nobody collects pods of nodes that do not exist',

@@ -4,11 +4,9 @@ import { createPolicy, createWebhook, refusesDeletion, refusesDryRuns } from './
 import { inside } from './foresight.ts';
 import { apiVersionOf } from './inventory.ts';
 import {
-  accountSubject,
   configMap,
   customObject,
   customType,
-  grant,
   pod,
   podSpec,
   secret,
@@ -18,11 +16,9 @@ import {
 import { configMapRef } from './scenarios/links.ts';
 import {
   createGuarded,
-  FULL,
   install,
   type Operator,
   type OperatorOptions,
-  rule,
 } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
@@ -48,18 +44,6 @@ function elsewhere(world: World, options: OperatorOptions = {}, behaviour = STUC
   const place = { namespace: world.name('platform'), scope: 'cluster' as const };
   return inside(world, { ...place, ...options }, behaviour);
 }
-
-const manyConfigMaps =
-  (count: number): Build =>
-  async ({ client, namespace }) => {
-    const names = Array.from({ length: count }, (_, index) => `cm-${10_000 + index}`);
-    for (let at = 0; at < count; at += 50) {
-      const some = names.slice(at, at + 50);
-      await Promise.all(
-        some.map((name) => client.create(configMap(namespace, name, { labels: { which: name } }))),
-      );
-    }
-  };
 
 /** An object whose spec names something that is deleted with the namespace. */
 const naming =
@@ -95,19 +79,6 @@ const behindConfig =
     await createGuarded(world, operator, 'a', namespace, { providerConfigRef: { name } });
   };
 
-/** A configuration outside of the namespace that an object names, with this status. */
-const configured =
-  (status: JsonObject, behaviour?: OperatorBehaviour): Build =>
-  async (world) => {
-    const operator = await elsewhere(world, {}, behaviour);
-    await kindOfGroup(world, operator, 'ProviderConfig', { scope: 'Cluster' });
-    const name = world.name('cloud');
-    const type = { apiVersion: apiVersionOf(operator), kind: 'ProviderConfig' };
-    await world.create({ ...type, metadata: { name }, spec: {} });
-    await world.client.patchStatus({ ...type, name }, status, { fieldManager: operator.manager });
-    await createGuarded(world, operator, 'a', world.namespace, { providerConfigRef: { name } });
-  };
-
 async function withStatus(world: World, status: JsonObject): Promise<void> {
   const operator = await elsewhere(world);
   await createGuarded(world, operator, 'a');
@@ -125,33 +96,6 @@ function sinceAnHour(condition: JsonObject): JsonObject {
   const since = new Date(Date.now() - HOUR_MS).toISOString().replace(/\.\d+/, '');
   return { ...condition, lastTransitionTime: since };
 }
-
-/** A running operator elsewhere that removes its finalizer, and its object with this status. */
-const recovered =
-  (conditions: readonly JsonObject[], status: JsonObject = {}): Build =>
-  async (world) => {
-    const operator = await elsewhere(world, {}, {});
-    await createGuarded(world, operator, 'a');
-    const fieldManager = operator.manager;
-    const reported = { ...status, conditions: conditions.map(sinceAnHour) };
-    await world.client.patchStatus(guardedRef(world, operator, 'a'), reported, { fieldManager });
-  };
-
-const BALANCED = 'service.kubernetes.io/load-balancer-cleanup';
-
-/** A load balancer of a cloud whose controllers no cluster shows; this manager has written its status. */
-const balanced =
-  (manager: string): Build =>
-  async ({ client, namespace }) => {
-    const spec = { type: 'LoadBalancer', ports: [{ port: 80 }] };
-    const metadata = { namespace, name: 'web', finalizers: [BALANCED] };
-    await client.create({ apiVersion: 'v1', kind: 'Service', metadata, spec });
-    await client.patchStatus(
-      { apiVersion: 'v1', kind: 'Service', namespace, name: 'web' },
-      { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } },
-      { fieldManager: manager },
-    );
-  };
 
 /** A Job that the operator made for its object. An owner reference or a label connects the two. */
 const withTask =
@@ -180,40 +124,12 @@ async function ownedBy(world: World, operator: Operator, name: string): Promise<
   return { ownerReferences: [owner] };
 }
 
-/** Permissions that an operator gave to an account for its object, and who uses it. */
-const withPermissions =
-  (
-    behaviour: OperatorBehaviour,
-    { runsPods, user }: { runsPods: boolean; user?: (world: World) => JsonObject },
-  ): Build =>
-  async (world) => {
-    const operator = await elsewhere(world, {}, behaviour);
-    await createGuarded(world, operator, 'a');
-    if (runsPods) {
-      const subject = accountSubject(operator.namespace, operator.account);
-      const rules = [rule('', ['pods'], ['create'])];
-      await world.createAll(grant({ name: world.name('pods') }, [subject], rules));
-    }
-    const { namespace, client } = world;
-    const metadata = { namespace, name: 'run-a', ...(await ownedBy(world, operator, 'a')) };
-    const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
-    const made = grant(metadata, [accountSubject(namespace, 'run-a')], rules);
-    for (const one of [{ apiVersion: 'v1', kind: 'ServiceAccount', metadata }, ...made]) {
-      await client.create(one, { fieldManager: operator.manager });
-    }
-    if (user) await world.create(user(world));
-  };
-
 const twoConfigMaps: Build = async (world) => {
   await world.create(configMap(world.namespace, 'aaa'));
   await world.create(
     configMap(world.namespace, 'zzz', { labels: { keep: 'yes' }, annotations: { keep: 'yes' } }),
   );
 };
-
-const dead = (world: World) => ({
-  service: { namespace: world.name('nowhere'), name: 'guard', path: '/validate' },
-});
 
 const guardingConfigMaps = { operations: ['DELETE'], resource: 'configmaps' } as const;
 const ASKED = { operations: ['DELETE'], apiGroup: '', resource: 'configmaps' };
@@ -251,11 +167,6 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /widget-operator-green/,
   ],
-  'a configuration that is named and reports a failure': [
-    configured({ conditions: [sinceAnHour({ ...FAILED, message: 'the token has expired' })] }),
-    'inconclusive',
-    /ProviderConfig \S+ \(spec\.providerConfigRef\) says: .*expired/,
-  ],
   'a webhook that takes no dry runs': [
     inForce(async (world) => {
       await twoConfigMaps(world);
@@ -268,18 +179,8 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /does not support dry run/,
   ],
-  'a load balancer whose status only a person has written': [
-    balanced('kubectl'),
-    'inconclusive',
-    /load-balancer-cleanup/,
-  ],
   'credentials one hop away, in the namespace': [
     behindConfig('Namespaced'),
-    'inconclusive',
-    /Secret creds/,
-  ],
-  'credentials one hop away, behind an object of the cluster': [
-    behindConfig('Cluster'),
     'inconclusive',
     /Secret creds/,
   ],
@@ -308,61 +209,7 @@ export const HANGS: Record<string, Hang> = {
     'inconclusive',
     /example\.com\/hold/,
   ],
-  'a webhook that denies one object by its label': [
-    inForce(async (world) => {
-      await twoConfigMaps(world);
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        objectSelector: { matchLabels: { keep: 'yes' } },
-        clientConfig: await startWebhook(world, () => ({ deny: 'es wird noch gebraucht' })),
-      });
-    }),
-    'inconclusive',
-    /guard\S* .*looks at the object, and only 1 of \d was tried/,
-  ],
-  'a dead webhook that is called for service accounts': [
-    async (world) => {
-      await twoConfigMaps(world);
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        condition: '"system:serviceaccounts" in request.userInfo.groups',
-        clientConfig: dead(world),
-      });
-    },
-    'would-hang',
-    /admission-webhook-failing/,
-  ],
-  'a webhook that takes 3 s for each of many objects': [
-    async (world) => {
-      await manyConfigMaps(250)(world);
-      await createWebhook(world, {
-        ...guardingConfigMaps,
-        clientConfig: await startWebhook(world, () => 'never answers'),
-        ...{ failurePolicy: 'Ignore', timeoutSeconds: 3 },
-      });
-    },
-    'inconclusive',
-    /\d s for each of 25\d/,
-  ],
 };
-const PUSH_SECRET = {
-  kind: 'PushSecret',
-  ...{ name: 'external-secrets', finalizer: 'pushsecret.externalsecrets.io/finalizer' },
-};
-
-/** An object of a well-known product, whose operator runs elsewhere and works, beside a Secret and a ConfigMap. */
-const ofProduct =
-  (options: OperatorOptions, spec: JsonObject, metadata: JsonObject = {}): Build =>
-  async (world) => {
-    const operator = await elsewhere(world, options, {});
-    await world.createAll([
-      secret(world.namespace, 'web-tls'),
-      configMap(world.namespace, 'settings'),
-    ]);
-    await createGuarded(world, operator, 'a', world.namespace, spec);
-    await world.client.patch(guardedRef(world, operator, 'a'), { metadata });
-  };
-
 const IN_A_VOLUME = { volumes: [{ projected: { sources: [{ secret: { name: 'creds' } }] } }] };
 
 /** Ways in which a spec names the Secret `creds`. */
@@ -561,41 +408,8 @@ async function database(world: World): Promise<void> {
   await runPodsIn(world, namespace);
 }
 
-/** A pod with the finalizer of a controller that runs elsewhere, as job queues put it on pods. */
-async function queuedPod(world: World): Promise<void> {
-  const group = world.domain('queue.example.com');
-  const operator = await elsewhere(
-    world,
-    {
-      ...{ group: '', ownGroup: false, kind: 'Pod', type: false, name: 'queue-controller' },
-      finalizer: `${group}/managed`,
-      rules: [
-        rule('', ['pods', 'pods/status'], FULL),
-        rule('coordination.k8s.io', ['leases'], ['*']),
-      ],
-    },
-    {},
-  );
-  const labels = { [`${group}/queue`]: 'default' };
-  await world.create(pod(world.namespace, 'batch-1', { metadata: { labels } }));
-  await world.client.patch(
-    { apiVersion: 'v1', kind: 'Pod', namespace: world.namespace, name: 'batch-1' },
-    { metadata: { finalizers: [operator.finalizer] } },
-    { fieldManager: operator.manager },
-  );
-}
-
-const DENIED = 'AccessDenied: not authorized to perform s3:CreateBucket';
-
 /** Nothing of these holds the namespace, and a forecast says so. */
 export const CALM: Record<string, Build> = {
-  'permissions of a pod that the operator runs': withPermissions(
-    {},
-    {
-      runsPods: true,
-      user: ({ namespace }) => ({ ...pod(namespace, 'db-0'), spec: podSpec('run-a') }),
-    },
-  ),
   'fields that permit a deletion, and conditions that are no failure': async (world) => {
     const operator = await elsewhere(world, {}, {});
     await createGuarded(world, operator, 'a', world.namespace, {
@@ -621,16 +435,6 @@ export const CALM: Record<string, Build> = {
       ...{ podLabels: { labels: { app: 'creds' } }, serviceAccountName: 'default' },
     });
   },
-  'a PushSecret to a store of the cluster': ofProduct(PUSH_SECRET, {
-    deletionPolicy: 'Delete',
-    secretStoreRefs: [{ kind: 'ClusterSecretStore', name: 'vault' }],
-    selector: { secret: { name: 'web-tls' } },
-  }),
-  'a pod whose finalizer a running controller removes': queuedPod,
-  'Degraded=False with a message about a refusal': recovered([
-    { type: 'Degraded', status: 'False', message: `recovered from ${DENIED}` },
-    { type: 'Ready', status: 'True', reason: 'AsExpected', message: '' },
-  ]),
 };
 
 /** Refusals that end during the deletion: a forecast may ask about them, but does not call them a hang. */

@@ -209,24 +209,16 @@ export class World {
 
   /** Waits until whoever held the Lease of the controller manager has been silent for too long. */
   leaderLeaseExpires(): Promise<unknown> {
-    return this.#leaderLease('has expired', (ageMs, durationMs) => ageMs > durationMs + 1_000);
-  }
-
-  leaderLeaseIsRenewed(): Promise<unknown> {
-    return this.#leaderLease('is renewed', (ageMs) => ageMs < 3_000);
-  }
-
-  #leaderLease(what: string, is: (ageMs: number, durationMs: number) => boolean): Promise<unknown> {
     const lease: Ref = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       namespace: 'kube-system',
       name: 'kube-controller-manager',
     };
-    return this.client.waitFor(lease, what, (found) => {
+    return this.client.waitFor(lease, 'has expired', (found) => {
       const renewed = Date.parse(stringAt(found, 'spec', 'renewTime') ?? '');
       const seconds = numberAt(found, 'spec', 'leaseDurationSeconds') ?? 15;
-      return is(Date.now() - renewed, seconds * 1_000);
+      return Date.now() - renewed > (seconds + 1) * 1_000;
     });
   }
 

@@ -11,7 +11,7 @@ import { type Built, buildProduct, buildTool } from './build.ts';
 import { startKubelet } from './kubelet.ts';
 import { movedTo, Sources } from './manifests.ts';
 import type { Product } from './product.ts';
-import { bystander, isTried, PRODUCTS, withNeeds } from './products.ts';
+import { bystander, isTried, PRODUCTS } from './products.ts';
 import { environmentOf, type Row, show, situationsOf } from './situations.ts';
 
 /** Real operators, at work and broken, and what the gate says of them. */
@@ -25,12 +25,11 @@ const rows: Row[] = [];
 const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
 const tried = PRODUCTS.filter((product) => isTried(product));
-const there = withNeeds(tried);
 
 /** A cluster with containers: images run there, not programs that are built here. */
 const foreign = foreignKubeconfig() !== undefined;
 let render = '';
-for (const product of there) {
+for (const product of tried) {
   try {
     if (foreign && product.processesOnly) throw new Error(product.processesOnly);
     render = await buildTool('render', console.log);
@@ -89,7 +88,7 @@ function declare(product: Product): void {
         continue;
       }
       test(title, { concurrent: false }, async () => {
-        const installed = await installedFor(product, name);
+        const installed = await installedAt(product, placeFor(product, name));
         const innocents = [...installations.values()]
           .filter((one) => one.product !== product)
           .flatMap(({ names }) => names);
@@ -100,12 +99,6 @@ function declare(product: Product): void {
       });
     }
   });
-}
-
-async function installedFor(product: Product, situation: string): Promise<Installation> {
-  // Its own situations may have left it anywhere, or nowhere.
-  if (product.needs) await installedAt(product.needs, placeFor(product.needs, ''));
-  return await installedAt(product, placeFor(product, situation));
 }
 
 /** Where it has been moved to, there is also somebody with the same rights, who has nothing to do with it. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { FindingCode } from '../../src/model/finding.ts';
-import type { Client, Ref } from '../cluster/client.ts';
+import type { Ref } from '../cluster/client.ts';
 import type { Installation } from './bed.ts';
 import type { Sources } from './manifests.ts';
 
@@ -13,8 +13,6 @@ export interface Product {
   onRequest?: true;
   /** Why it cannot run in containers; absent: it can. */
   processesOnly?: string;
-  /** Another product that has to be at work for it. */
-  needs?: Product;
   /** Go packages by the name that their program has in the image. */
   programs: Readonly<Record<string, string>>;
   /**
@@ -36,8 +34,6 @@ export interface Product {
   prerequisites?: (namespace: string) => JsonObject[];
   /** What an environment makes use of it with. */
   environment(namespace: string): JsonObject[];
-  /** Waits until more than the finalizer is as it is in use. */
-  inUse?: (client: Client, namespace: string) => Promise<void>;
   /** Holds the namespace while nobody removes its finalizer. Absent: nothing inside does. */
   held?: Held;
   /** The workload that has to act. */
@@ -48,8 +44,6 @@ export interface Product {
   lease?: { namespace: string; name: string };
   /** Its APIService or webhooks concern every namespace: its situations are nobody else's background. */
   alone?: true;
-  /** What cannot be done to it. */
-  never?: readonly SituationName[];
   /** Ways to fail that others do not have. */
   special?: Readonly<Record<string, Situation>>;
   /** What is true of it where that is not what is true of most operators. */

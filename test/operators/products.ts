@@ -1,4 +1,4 @@
-import { arrayAt, isObject, type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
+import type { JsonObject } from '../../src/base/json.ts';
 import {
   accountSubject,
   deployment,
@@ -6,8 +6,6 @@ import {
   secret,
   service,
   serviceAccount,
-  volume,
-  volumeClaim,
 } from '../cluster/objects.ts';
 import type { Installation } from './bed.ts';
 import { movedTo } from './manifests.ts';
@@ -73,151 +71,6 @@ const snapshotController: Product = {
   owner: { kind: 'Deployment', name: 'snapshot-controller' },
   right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshots' },
   lease: { namespace: 'kube-system', name: 'snapshot-controller-leader' },
-};
-
-/** The half of snapshots that a driver brings: it holds the cluster-scoped half of each. */
-const csiSnapshotter: Product = {
-  name: 'csi-snapshotter',
-  module: SHARED,
-  processesOnly: 'its driver is made up',
-  needs: snapshotController,
-  programs: {
-    'csi-plugin': './csi-plugin',
-    'csi-snapshotter': `${SNAPSHOTTER}/cmd/csi-snapshotter`,
-  },
-  images: { 'csi-snapshotter': ['csi-plugin', 'csi-snapshotter', '--kubeconfig=$(KUBECONFIG)'] },
-  namespace: 'storage',
-  manifests: async (sources, namespace) =>
-    (await sources.kustomized(SNAPSHOTTER, ['deploy/kubernetes/csi-snapshotter'], { namespace }))
-      .filter((object) => !stringAt(object, 'metadata', 'name')?.includes('provisioner'))
-      .map(onlySidecar('csi-snapshotter')),
-  flags: {
-    'csi-snapshotter': ['--leader-election=true', '--leader-election-namespace=$(POD_NAMESPACE)'],
-  },
-  prerequisites: (namespace) => [
-    {
-      apiVersion: SNAPSHOT_API,
-      kind: 'VolumeSnapshotClass',
-      metadata: { name: `class-${namespace}` },
-      driver: DRIVER,
-      deletionPolicy: 'Delete',
-    },
-    volumeFor(namespace),
-  ],
-  environment: (namespace) => [
-    volumeClaim(namespace, 'data', { volumeName: `volume-${namespace}` }),
-    custom(
-      SNAPSHOT_API,
-      'VolumeSnapshot',
-      namespace,
-      {
-        source: { persistentVolumeClaimName: 'data' },
-        volumeSnapshotClassName: `class-${namespace}`,
-      },
-      'nightly',
-    ),
-  ],
-  inUse: async (client, namespace) => {
-    const ref = { apiVersion: SNAPSHOT_API, kind: 'VolumeSnapshot', namespace, name: 'nightly' };
-    await client.waitFor(
-      ref,
-      'is taken',
-      (found) => valueAt(found, 'status', 'readyToUse') === true,
-    );
-  },
-  held: {
-    kind: 'VolumeSnapshot',
-    finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection',
-  },
-  owner: { kind: 'StatefulSet', name: 'csi-snapshotter' },
-  // One after the other: the other half must be at work for this one.
-  alone: true,
-  right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshotcontents' },
-  lease: { namespace: 'storage', name: 'external-snapshotter-leader-csi-example-com' },
-  truths: {
-    uninstalled: orphaned,
-    'its namespace deleted': orphaned,
-  },
-};
-
-/** Somebody else is alive and may write the same: nobody can say that nobody is left. */
-function orphaned(): Truth {
-  return { outcome: 'stuck', roots: [{ code: ['owner-missing', 'owner-unknown'] }] };
-}
-
-/** Of the example's pod: the others have nothing to do here, and the driver is in the sidecar's program. */
-function onlySidecar(name: string): (object: JsonObject) => JsonObject {
-  return (object) => {
-    const spec = object['spec'];
-    const pod = valueAt(spec, 'template', 'spec');
-    if (!isObject(spec) || !isObject(pod)) return object;
-    const containers = arrayAt(pod, 'containers').filter((one) => stringAt(one, 'name') === name);
-    Object.assign(pod, { containers });
-    return { ...object, spec: { ...spec, replicas: 1 } };
-  };
-}
-
-function volumeFor(namespace: string, storageClassName = ''): JsonObject {
-  const csi = { driver: DRIVER, volumeHandle: `volume-${namespace}` };
-  return volume(`volume-${namespace}`, { namespace, name: 'data' }, { csi, storageClassName });
-}
-
-const PROVISIONER = 'github.com/kubernetes-csi/external-provisioner/v6';
-
-/**
- * It protects a claim, a built-in type, while another one is made from it; it may update, and not patch. It may update
- * snapshots as well: while it lives, nobody can say that snapshot-controller is missing.
- */
-const csiProvisioner: Product = {
-  name: 'csi-provisioner',
-  module: SHARED,
-  onRequest: true,
-  processesOnly: 'its driver is made up',
-  programs: {
-    'csi-plugin': './csi-plugin',
-    'csi-provisioner': `${PROVISIONER}/cmd/csi-provisioner`,
-  },
-  images: { 'csi-provisioner': ['csi-plugin', 'csi-provisioner', '--kubeconfig=$(KUBECONFIG)'] },
-  namespace: 'csi',
-  manifests: async (sources, namespace) =>
-    movedTo(
-      await sources.kustomized(
-        PROVISIONER,
-        ['deploy/kubernetes/rbac.yaml', 'deploy/kubernetes/deployment.yaml'],
-        { namespace: 'default' },
-      ),
-      'default',
-      namespace,
-    ).map(onlySidecar('csi-provisioner')),
-  flags: { 'csi-provisioner': ['--leader-election-namespace=$(POD_NAMESPACE)'] },
-  prerequisites: (namespace) => [
-    {
-      apiVersion: 'storage.k8s.io/v1',
-      kind: 'StorageClass',
-      metadata: { name: `class-${namespace}` },
-      provisioner: DRIVER,
-    },
-    volumeFor(namespace, `class-${namespace}`),
-  ],
-  environment: (namespace) => [
-    volumeClaim(namespace, 'data', {
-      storageClassName: `class-${namespace}`,
-      volumeName: `volume-${namespace}`,
-    }),
-    volumeClaim(namespace, 'copy', {
-      storageClassName: `class-${namespace}`,
-      dataSource: { kind: 'PersistentVolumeClaim', name: 'data' },
-    }),
-  ],
-  held: {
-    kind: 'PersistentVolumeClaim',
-    finalizer: 'provisioner.storage.kubernetes.io/cloning-protection',
-  },
-  owner: { kind: 'Deployment', name: 'csi-provisioner' },
-  right: { apiGroup: '', resource: 'persistentvolumeclaims' },
-  lease: { namespace: 'csi', name: 'csi-example-com' },
-  // Anybody may use a built-in type, also from outside.
-  truths: { uninstalled: orphaned, 'its namespace deleted': orphaned },
 };
 
 const ccm = 'acme-cloud-controller-manager';
@@ -366,41 +219,6 @@ const metricsServer: Product = {
   },
 };
 
-const KUSTOMIZE_CONTROLLER = 'github.com/fluxcd/kustomize-controller';
-
-/** Of Flux, whose controllers all remove the same finalizer, each from its own kinds. */
-const kustomizeController: Product = {
-  name: 'kustomize-controller',
-  module: 'kustomize-controller',
-  onRequest: true,
-  programs: { 'kustomize-controller': KUSTOMIZE_CONTROLLER },
-  images: { 'kustomize-controller': ['kustomize-controller'] },
-  namespace: 'flux-system',
-  manifests: async (sources, namespace) => [
-    ...(await sources.files('github.com/fluxcd/source-controller@v1.9.6', 'config/crd/bases')),
-    ...(await sources.kustomized(
-      KUSTOMIZE_CONTROLLER,
-      ['config/crd', 'config/rbac', 'config/manager'],
-      { namespace },
-    )),
-  ],
-  processFlags: {
-    'kustomize-controller': ['--metrics-addr=:8080', '--health-addr=:9440'],
-  },
-  environment: (namespace) => [
-    custom('kustomize.toolkit.fluxcd.io/v1', 'Kustomization', namespace, {
-      interval: '10m',
-      path: './deploy',
-      prune: true,
-      sourceRef: { kind: 'GitRepository', name: 'app' },
-    }),
-  ],
-  held: { kind: 'Kustomization', finalizer: 'finalizers.fluxcd.io' },
-  owner: { kind: 'Deployment', name: 'kustomize-controller' },
-  right: { apiGroup: 'kustomize.toolkit.fluxcd.io', resource: 'kustomizations' },
-  lease: { namespace: 'flux-system', name: 'kustomize-controller-leader-election' },
-};
-
 const ARGO_CD = 'github.com/argoproj/argo-cd/v3';
 
 /** A StatefulSet; what it holds is written by people, into any namespace, and it may change everything. */
@@ -454,77 +272,6 @@ const argoCd: Product = {
   held: { kind: 'Application', finalizer: 'resources-finalizer.argocd.argoproj.io' },
   owner: { kind: 'StatefulSet', name: 'argocd-application-controller' },
   right: { apiGroup: 'argoproj.io', resource: 'applications' },
-};
-
-const KEDA = 'github.com/kedacore/keda/v2';
-
-const keda: Product = {
-  name: 'keda',
-  module: 'keda',
-  onRequest: true,
-  programs: {
-    keda: `${KEDA}/cmd/operator`,
-    'keda-adapter': `${KEDA}/cmd/adapter`,
-    'keda-admission-webhooks': `${KEDA}/cmd/webhooks`,
-  },
-  images: {
-    keda: ['keda'],
-    'keda-metrics-apiserver': ['keda-adapter'],
-    'keda-admission-webhooks': ['keda-admission-webhooks'],
-  },
-  namespace: 'keda',
-  manifests: async (sources, namespace) =>
-    movedTo(await sources.kustomized(KEDA, ['config/default']), 'keda', namespace),
-  released: ['https://github.com/kedacore/keda/releases/download/v2.21.0/keda-2.21.0.yaml'],
-  processFlags: {
-    keda: [
-      '--metrics-bind-address=:8080',
-      '--health-probe-bind-address=:8081',
-      '--metrics-service-bind-address=:9666',
-      '--cert-dir=/certs',
-    ],
-    'keda-metrics-apiserver': [
-      '--lister-kubeconfig=$(KUBECONFIG)',
-      '--authentication-kubeconfig=$(KUBECONFIG)',
-      '--authorization-kubeconfig=$(KUBECONFIG)',
-      '--port=8080',
-    ],
-    'keda-admission-webhooks': [
-      '--metrics-bind-address=:8080',
-      '--health-probe-bind-address=:8081',
-      '--port=9443',
-      '--cert-dir=/certs',
-    ],
-  },
-  environment: (namespace) => [
-    deployment(namespace, 'worker'),
-    {
-      apiVersion: 'keda.sh/v1alpha1',
-      kind: 'ScaledObject',
-      metadata: { namespace, name: 'worker' },
-      spec: {
-        scaleTargetRef: { name: 'worker' },
-        triggers: [
-          {
-            type: 'cron',
-            metadata: {
-              timezone: 'UTC',
-              start: '0 6 * * *',
-              end: '0 20 * * *',
-              desiredReplicas: '2',
-            },
-          },
-        ],
-      },
-    },
-  ],
-  held: { kind: 'ScaledObject', finalizer: 'finalizer.keda.sh' },
-  owner: { kind: 'Deployment', name: 'keda-operator' },
-  alone: true,
-  right: { apiGroup: 'keda.sh', resource: 'scaledobjects' },
-  lease: { namespace: 'keda', name: 'operator.keda.sh' },
-  // With its APIService dead, its own namespace does not go either.
-  never: ['its namespace deleted', 'in the environment itself'],
 };
 
 const CERT_MANAGER = 'github.com/cert-manager/cert-manager';
@@ -615,28 +362,6 @@ const certManager: Product = {
   },
 };
 
-const PROMETHEUS = 'github.com/prometheus-operator/prometheus-operator';
-
-/** Called `operator`; leads by no Lease. */
-const prometheusOperator: Product = {
-  name: 'prometheus-operator',
-  module: 'prometheus-operator',
-  onRequest: true,
-  programs: { operator: `${PROMETHEUS}/cmd/operator` },
-  images: { 'prometheus-operator': ['operator'] },
-  namespace: 'monitoring',
-  manifests: async (sources, namespace) =>
-    movedTo(await sources.files(PROMETHEUS, 'bundle.yaml'), 'default', namespace),
-  flags: { 'prometheus-operator': ['--feature-gates=StatusForConfigurationResources=true'] },
-  processFlags: { 'prometheus-operator': ['--web.listen-address=:8080'] },
-  environment: (namespace) => [
-    custom('monitoring.coreos.com/v1', 'Prometheus', namespace, { replicas: 1 }),
-  ],
-  held: { kind: 'Prometheus', finalizer: 'monitoring.coreos.com/status-cleanup' },
-  owner: { kind: 'Deployment', name: 'prometheus-operator' },
-  right: { apiGroup: 'monitoring.coreos.com', resource: 'prometheuses' },
-};
-
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {
   return {
     apiVersion: 'acme.cert-manager.io/v1',
@@ -691,27 +416,16 @@ export const PRODUCTS: readonly Product[] = [
   snapshotController,
   cloudControllerManager,
   rabbitmq,
-  kustomizeController,
   argoCd,
-  prometheusOperator,
   certManager,
-  csiSnapshotter,
-  csiProvisioner,
-  keda,
   metricsServer,
 ];
 
-/** `OPERATORS=keda,cert-manager`: these, and what they need is installed; `OPERATORS=all`: every one. */
+/** `OPERATORS=argo-cd,cert-manager`: these; `OPERATORS=all`: every one. */
 export function isTried(
   { name, onRequest }: Product,
   only = process.env['OPERATORS'] ?? '',
 ): boolean {
   if (only === '') return onRequest !== true;
   return only === 'all' || only.split(',').includes(name);
-}
-
-export function withNeeds(tried: readonly Product[]): Product[] {
-  return PRODUCTS.filter(
-    (product) => tried.includes(product) || tried.some(({ needs }) => needs === product),
-  );
 }

@@ -121,7 +121,7 @@ function rightOf({ name, right }: Product): NonNullable<Product['right']> {
 
 /** Its situations, in the order in which one installation goes through them. */
 export function situationsOf(product: Product): [string, Situation][] {
-  const { truths, special, right, lease, namespace, held, never } = product;
+  const { truths, special, right, lease, namespace, held } = product;
   const lacks: Partial<Record<SituationName, boolean>> = {
     'without a right': right === undefined,
     'without its Lease': lease === undefined,
@@ -131,12 +131,10 @@ export function situationsOf(product: Product): [string, Situation][] {
   };
   return [
     ...Object.entries(special ?? {}),
-    ...SITUATIONS.filter((name) => !lacks[name] && !never?.includes(name)).map(
-      (name): [string, Situation] => [
-        name,
-        { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
-      ],
-    ),
+    ...SITUATIONS.filter((name) => !lacks[name]).map((name): [string, Situation] => [
+      name,
+      { ...SITUATION[name], truth: truths?.[name] ?? SITUATION[name].truth },
+    ]),
   ];
 }
 
@@ -222,7 +220,7 @@ class Environment {
 
   /** Until the operator has made what it makes of it. */
   async use(): Promise<void> {
-    const { prerequisites, held, inUse } = this.#product;
+    const { prerequisites, held } = this.#product;
     const namespace = this.#namespace;
     const place = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
     for (const object of [place, ...(prerequisites?.(namespace) ?? []), ...this.#objects]) {
@@ -250,7 +248,6 @@ class Environment {
       (object) => stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
       { timeoutMs: 150_000, everyMs: 500 },
     );
-    await inUse?.(this.#client, namespace);
   }
 
   /** And waits until the namespace controller has said what it has found. */

@@ -24,7 +24,6 @@ import type { FakeClock } from './fake-clock.ts';
 export const PODS = type('', 'pods', 'Pod');
 export const CONFIG_MAPS = type('', 'configmaps', 'ConfigMap');
 export const WIDGETS = type('example.com', 'widgets', 'Widget');
-export const EVENTS = type('', 'events', 'Event');
 /** The user that the gate is. */
 const GATE_USER = 'gate';
 const NAMESPACES = '/api/v1/namespaces';

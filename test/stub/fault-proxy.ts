@@ -8,7 +8,6 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 
 /** Answers a request in place of the server, or changes the server's answer. */
 export type Fault = (exchange: FaultExchange) => void | Promise<void>;
@@ -45,8 +44,6 @@ export interface FaultProxy {
   readonly url: string;
   /** Every request, in the order of arrival. */
   readonly lines: string[];
-  /** What each TLS connection agreed on; false: nothing. */
-  readonly protocols: (string | false | null)[];
   add(...rules: FaultRule[]): void;
   /** Ends all connections; from now on another server is behind this address. */
   leadTo(target: string): void;
@@ -57,7 +54,7 @@ interface FaultProxyOptions {
   /** Of the server behind. */
   target: string;
   rules?: readonly FaultRule[];
-  tls?: { key: string; cert: string; ALPNProtocols?: string[] };
+  tls?: { key: string; cert: string };
   /** The address to listen on; loopback unless given. */
   host?: string;
 }
@@ -66,7 +63,6 @@ interface FaultProxyOptions {
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const rules: { rule: FaultRule; seen: number }[] = [];
   const lines: string[] = [];
-  const protocols: (string | false | null)[] = [];
   const sockets = new Set<Socket>();
   let { target } = options;
   const add = (...more: FaultRule[]): void => {
@@ -97,14 +93,12 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     socket.on('error', () => undefined);
     socket.on('close', () => sockets.delete(socket));
   });
-  server.on('secureConnection', (socket: TLSSocket) => protocols.push(socket.alpnProtocol));
   await new Promise<void>((resolve) => server.listen(0, options.host ?? '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const { pathname } = new URL(target);
   return {
     url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}${pathname.replace(/\/$/, '')}`,
     lines,
-    protocols,
     add,
     leadTo: (other) => {
       target = other;

@@ -1,14 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Json, JsonObject } from '../../src/base/json.ts';
 import type { Answer, Fault, FaultExchange } from './fault-proxy.ts';
 import { statusObject } from './status-object.ts';
-
-/** What can happen to one request. */
-
-/** RST before a byte of the answer. */
-export const reset: Fault = ({ socket }) => {
-  socket.resetAndDestroy();
-};
 
 /** Accepted and never answered. */
 export const blackHole: Fault = () => undefined;
@@ -18,28 +10,6 @@ export const loseAnswer: Fault = async ({ ask, socket }) => {
   await ask();
   socket.resetAndDestroy();
 };
-
-/** One byte at a time, for ever so long. */
-export const drip: Fault = async ({ ask, response }) => {
-  const { status, headers, body } = await ask();
-  response.writeHead(status, {
-    'content-type': headers['content-type'],
-    'content-length': body.length,
-  });
-  for (const byte of body) {
-    if (response.destroyed) return;
-    response.write(Buffer.from([byte]));
-    await sleep(200);
-  }
-  response.end();
-};
-
-/** Bytes that are no HTTP. */
-export const raw =
-  (text: string): Fault =>
-  ({ socket }) => {
-    socket.end(text);
-  };
 
 export function reply(
   status: number,
@@ -64,16 +34,6 @@ const LOGIN =
 
 /** What portals and gateways say in place of the API server. */
 export const html = (status: number): Fault => reply(status, LOGIN, 'text/html');
-
-export function redirect(location: string): Fault {
-  return reply(302, '', 'text/html', { location });
-}
-
-/** To the path that was asked for. */
-export const redirectToItself: Fault = ({ line, response }) => {
-  response.writeHead(302, { location: line.split(' ')[1] ?? '/' });
-  response.end();
-};
 
 /** As the API server words it. */
 export function failure(
@@ -105,13 +65,6 @@ export const notFoundNamespace = (name: string): Fault =>
     details: { name, kind: 'namespaces' },
   });
 export const internalError = failure(500, 'InternalError', 'Internal error occurred: etcd is lost');
-export const expired = failure(
-  410,
-  'Expired',
-  'The provided continue parameter is too old to display a consistent list result.',
-);
-/** What the aggregator says for an extension API server that is away. */
-export const aggregator503 = reply(503, 'service unavailable\n');
 
 /** The real answer with something changed. */
 export function edit(change: (body: JsonObject, answer: Answer) => void): Fault {

@@ -14,7 +14,6 @@ export interface Github {
   commentsOn(issue: number): StubComment[];
   /** Adds an existing comment; its author is the login of the token unless given. */
   addComment(issue: number, body: string, author?: { login: string; type: string }): StubComment;
-  removeComments(issue: number): void;
   addPull(pull: Partial<StubPull> & { number: number }): void;
   /** Answers with this fault instead, `times` times (always unless given). */
   fail(fault: Fault): void;
@@ -121,11 +120,6 @@ class GithubStub implements Github {
     const comment = { id: this.#nextId++, issue, body, user };
     this.#comments.push(comment);
     return comment;
-  }
-
-  removeComments(issue: number): void {
-    const others = this.#comments.filter((comment) => comment.issue !== issue);
-    this.#comments.splice(0, this.#comments.length, ...others);
   }
 
   addPull(pull: Partial<StubPull> & { number: number }): void {

@@ -53,8 +53,6 @@ export interface StepRun {
 export interface RunningStep {
   /** Resolves when a line of the log matches; rejects when the step ends without one. */
   says(pattern: RegExp): Promise<void>;
-  /** What the runner sends first when a run is cancelled. */
-  interrupt(): void;
   send(signal: NodeJS.Signals): void;
   readonly pid: number | undefined;
   readonly ended: Promise<StepRun>;
@@ -112,7 +110,6 @@ export async function startStep(options: StepOptions): Promise<RunningStep> {
   });
   return {
     says: (pattern) => log.says(pattern),
-    interrupt: () => child.kill('SIGINT'),
     send: (name) => child.kill(name),
     pid: child.pid,
     ended,

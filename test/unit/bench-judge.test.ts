@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { judge, missed, type Target } from '../../bench/judge.ts';
-import { renderMarkdown, renderSections } from '../../bench/render.ts';
+import { renderSections } from '../../bench/render.ts';
 import type { BenchResults, ExplainSize, Measured } from '../../bench/results.ts';
 import { median } from '../../bench/statistics.ts';
 
@@ -14,51 +14,6 @@ describe('judge', () => {
       met: false,
       from: '50.0 s / 1000 ms',
     });
-  });
-
-  test('subtracts the listable types of each size from its requests', () => {
-    const sizes = judge(results({ requests: 64 })).filter(({ what }) =>
-      /Requests beside/.test(what),
-    );
-
-    expect(sizes.map(({ measured, met, what }) => [what, measured, met])).toEqual([
-      ['Requests beside one per listable type, 0 CRDs', 33, false],
-      ['Requests beside one per listable type, 300 CRDs', 33, false],
-    ]);
-  });
-
-  test('does not count the pages of 100,000 objects as requests of an explanation', () => {
-    const all = results();
-    const more = { ...size(300, {}), objects: 100_000 };
-    const targets = judge({ ...all, explain: [...(all.explain ?? []), more] });
-
-    expect(targets).toHaveLength(judge(all).length);
-  });
-
-  test('compares the medians of the latencies, not their means', () => {
-    const rounds = (latenciesMs: number[]) => ({ latenciesMs, requests: 3 });
-    const latency = {
-      tools: {
-        gate: rounds([40, 60, 5_000]),
-        'kubectl-wait': rounds([20, 9, 10]),
-        'kubectl-delete': rounds([1]),
-      },
-    };
-
-    expect(found({ ...results(), latency }, 'noticed')).toMatchObject({ measured: 50, met: true });
-  });
-
-  test('counts differences of the explanation under limits', () => {
-    const run = { what: '', wallMs: 9_000, requests: 5, refused: 1 };
-    const limits = [
-      { ...run, limit: 'delay' as const, differences: [] },
-      { ...run, limit: 'refused-at-random' as const, differences: ['missing: x'] },
-    ];
-    const judged = { ...results(), limits };
-
-    expect(found(judged, '100 ms more')).toMatchObject({ measured: 9, met: true });
-    expect(found(judged, 'random 429s')).toMatchObject({ measured: 1, met: false });
-    expect(found(judged, "API server's 429s")).toMatchObject({ measured: undefined });
   });
 
   test('neither meets nor misses a target that was not measured', () => {
@@ -75,15 +30,6 @@ describe('render', () => {
     expect(renderSections(results({ oneLinerMs: 2_000, gateMs: 1_000 })).targets).toContain(
       '| at least 50 times | 2 times | 2000 ms / 1000 ms | **missed** |',
     );
-  });
-
-  test('prints ratios to the gate, and omits values that were not measured', () => {
-    const markdown = renderMarkdown(results({ oneLinerMs: 50_000, gateMs: 1_000 }));
-
-    expect(markdown).toContain('| bare (31 types), 1 blocked object | the gate, `--now` |');
-    expect(markdown).toContain('| 50.0 s | 50 × |');
-    expect(markdown).toContain('| not measured | 1 |');
-    expect(markdown).not.toContain('## Growth');
   });
 });
 

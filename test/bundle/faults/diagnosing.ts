@@ -1,13 +1,5 @@
 import type { Fault } from '../../stub/fault-proxy.ts';
-import {
-  aggregator503,
-  blackHole,
-  edit,
-  failure,
-  internalError,
-  replyJson,
-  skewClock,
-} from '../../stub/faults.ts';
+import { blackHole, edit, failure, internalError, skewClock } from '../../stub/faults.ts';
 import { NAME } from '../bench.ts';
 import type { FaultRow } from './row.ts';
 
@@ -87,9 +79,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
     failure(403, 'Forbidden', 'cannot list resource "configmaps"'),
     /403|forbidden/i,
   ),
-  oneType('the aggregator is away', aggregator503, /503/, {
-    rootCauses: ['api-failing', 'owner-missing'],
-  }),
   {
     fault: 'everything fails once the timeout is over',
     phase: 'diagnosing',
@@ -100,17 +89,6 @@ export const DIAGNOSING: readonly FaultRow[] = [
     says: /preview-pr-42 is still there.*; the cause is unknown/,
     notInspected: /500/,
   },
-  discovery('is never answered', blackHole, { notInspected: /15 s/ }),
-  discovery(
-    'is empty',
-    replyJson({
-      kind: 'APIGroupDiscoveryList',
-      apiVersion: 'apidiscovery.k8s.io/v2',
-      metadata: {},
-      items: [],
-    }),
-    {},
-  ),
   discovery(
     'marks a group as stale',
     edit(() => undefined),
@@ -137,5 +115,4 @@ export const DIAGNOSING: readonly FaultRow[] = [
     },
   ),
   harmless('the server is a day ahead', /./, skewClock(DAY_MS)),
-  harmless('the version is never answered', /^GET \/version$/, blackHole),
 ];

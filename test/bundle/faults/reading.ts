@@ -1,16 +1,6 @@
 import type { Fault, FaultRule } from '../../stub/fault-proxy.ts';
-import {
-  blackHole,
-  edit,
-  failure,
-  html,
-  loseAnswer,
-  notFoundNamespace,
-  reply,
-  tooManyRequests,
-  unauthorized,
-} from '../../stub/faults.ts';
-import { NAME, NAMESPACE } from '../bench.ts';
+import { blackHole, edit, loseAnswer, reply, tooManyRequests } from '../../stub/faults.ts';
+import { NAMESPACE } from '../bench.ts';
 import type { FaultRow } from './row.ts';
 
 /** The first GET of the namespace, and the DELETE: without them there is nothing to guard. */
@@ -47,17 +37,6 @@ function active(times: number): FaultRule {
   };
 }
 
-function refused(fault: string, status: number, reason: string): FaultRow {
-  return {
-    fault,
-    phase: 'reading',
-    inputs: { delete: 'true' },
-    rules: [active(9), { request: DELETE, fault: failure(status, reason, 'no deletion today') }],
-    outcome: 'not-terminating',
-    says: new RegExp(`The namespace was not deleted: ${status} ${reason}`),
-  };
-}
-
 export const READING: readonly FaultRow[] = [
   always('the answer never comes', blackHole, /no answer within 15 s/),
   always(
@@ -65,12 +44,6 @@ export const READING: readonly FaultRow[] = [
     reply(200, `{"kind":"${'x'.repeat(66 * 1024 * 1024)}"}`, 'application/json'),
     /the answer is larger than 64 MiB/,
   ),
-  always('a login page comes with 200', html(200), /did not answer like .*\(200, text\/html\)/),
-  always('the token is refused', unauthorized, /401 Unauthorized/),
-  {
-    ...always('the name does not exist', notFoundNamespace(NAME), /preview-pr-42/),
-    outcome: 'not-found',
-  },
   {
     ...always(
       'the error repeats what was sent, the token too',
@@ -82,7 +55,6 @@ export const READING: readonly FaultRow[] = [
     ),
   },
   passing('the server is throttled for a second', tooManyRequests('1')),
-  refused('the deletion is forbidden', 403, 'Forbidden'),
   {
     fault: 'the answer to the deletion is lost',
     phase: 'reading',

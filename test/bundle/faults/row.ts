@@ -1,6 +1,5 @@
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Outcome } from '../../../src/model/outcome.ts';
-import { createAuthority, issue, type LeafOptions } from '../../adapter/servers/certificates.ts';
 import { type ApiServer, startApiServer } from '../../stub/api-server.ts';
 import { type FaultProxy, type FaultRule, startFaultProxy } from '../../stub/fault-proxy.ts';
 import type { Github } from '../../stub/github.ts';
@@ -13,12 +12,8 @@ import { type Bench, NAME } from '../bench.ts';
 export interface FaultRow {
   /** A clause: "the API server answers 429 without Retry-After". */
   fault: string;
-  phase: 'connecting' | 'reading' | 'waiting' | 'diagnosing';
+  phase: 'reading' | 'waiting' | 'diagnosing';
   rules?: readonly FaultRule[];
-  /** A TLS server in place of a plain one. */
-  tls?: LeafOptions & { isTrusted?: boolean; protocols?: string[] };
-  /** Another address than the fault proxy's. */
-  server?: (url: string) => string | Promise<string>;
   inputs?: Readonly<Record<string, string>>;
   /** What happens in the cluster while the gate runs. */
   during?: (running: Running) => Promise<void>;
@@ -57,39 +52,22 @@ let pulls = 100;
  */
 export async function runRow(row: FaultRow, bench: Bench, github: Github): Promise<Done> {
   const token = plantedSecret();
-  const admin = { username: 'admin', groups: ['system:masters'] };
   const server = await startApiServer({
     recording: readRecording('S4'),
-    tokens: { [token]: admin },
+    token,
   });
   const { url: target } = server;
   const rules = row.rules ?? [];
   const pull = ++pulls;
   let proxy: FaultProxy | undefined;
   try {
-    let ca: string | undefined;
-    if (row.tls === undefined) {
-      proxy = await startFaultProxy({ target, rules });
-    } else {
-      const { isTrusted = true, protocols, ...leaf } = row.tls;
-      const authority = await createAuthority('cluster');
-      const pair = await issue(authority, leaf);
-      const tls = protocols === undefined ? pair : { ...pair, ALPNProtocols: protocols };
-      proxy = await startFaultProxy({ target, rules, tls });
-      ca = isTrusted ? authority.cert : (await createAuthority('another')).cert;
-    }
+    proxy = await startFaultProxy({ target, rules });
     const step = await startStep({
       inputs: {
         namespace: NAME,
         timeout: '2s',
         comment: 'always',
-        kubeconfig: bench.kubeconfig({
-          server: (await row.server?.(proxy.url)) ?? proxy.url,
-          user: { token },
-          ...(ca === undefined
-            ? {}
-            : { cluster: { 'certificate-authority-data': Buffer.from(ca).toString('base64') } }),
-        }),
+        kubeconfig: bench.kubeconfig({ server: proxy.url, user: { token } }),
         ...row.inputs,
       },
       event: { name: 'pull_request', payload: { pull_request: { number: pull } } },

@@ -1,14 +1,5 @@
 import type { Fault } from '../../stub/fault-proxy.ts';
-import {
-  blackHole,
-  edit,
-  failure,
-  forbiddenNamespace,
-  html,
-  unauthorized,
-  watchIsSilent,
-  watchSends,
-} from '../../stub/faults.ts';
+import { forbiddenNamespace, unauthorized, watchIsSilent, watchSends } from '../../stub/faults.ts';
 import { NAME, NAMESPACE } from '../bench.ts';
 import type { FaultRow } from './row.ts';
 
@@ -45,46 +36,8 @@ function watching(fault: string, what: Fault, more: Partial<FaultRow> = {}): Fau
   };
 }
 
-const METADATA = { name: NAME, resourceVersion: '9', creationTimestamp: '2026-11-21T11:00:00Z' };
-
 export const WAITING: readonly FaultRow[] = [
   unreadable('the RoleBinding died with the namespace', forbiddenNamespace(NAME), /403 Forbidden/),
-  unreadable('a login page comes', html(200), /did not answer like/),
-  unreadable(
-    'a gateway says that the cluster is not found',
-    failure(404, 'NotFound', 'clusters "c-1" not found', {
-      details: { name: 'c-1', kind: 'clusters' },
-    }),
-    /404 Not Found/,
-  ),
-  {
-    fault: 'the namespace goes, and may not be looked at any more',
-    phase: 'waiting',
-    rules: [{ request: GET, from: 2, fault: forbiddenNamespace(NAME) }],
-    during: async ({ server, step }) => {
-      await step.says(/waiting up to/);
-      server.mutate((cluster) => cluster.removeNamespace(NAME));
-    },
-    outcome: 'inconclusive',
-    says: /does not mean that it was deleted: 403 Forbidden/,
-    notInspected: /^namespace preview-pr-42: 403 Forbidden/,
-    rootCauses: [],
-  },
-  {
-    fault: 'nothing answers any more',
-    phase: 'waiting',
-    rules: [{ request: GET, from: 2, fault: blackHole }],
-    outcome: 'inconclusive',
-    says: /does not mean that it was deleted/,
-  },
-  {
-    fault: 'the token expires before the first look',
-    phase: 'waiting',
-    rules: [{ request: /./, from: 8, fault: unauthorized }],
-    inputs: { timeout: '10s' },
-    outcome: 'inconclusive',
-    says: /was not examined: its credentials ended.*401 Unauthorized/,
-  },
   {
     fault: 'the token expires after the first look',
     phase: 'waiting',
@@ -103,21 +56,6 @@ export const WAITING: readonly FaultRow[] = [
         text.includes('cleanup') && (at > 1 || /401 Unauthorized/.test(text)) ? [] : [text],
       ),
   },
-  {
-    fault: 'another namespace has the name',
-    phase: 'waiting',
-    rules: [
-      {
-        request: GET,
-        from: 2,
-        fault: edit((namespace) => {
-          (namespace['metadata'] as Record<string, unknown>)['uid'] = 'another';
-        }),
-      },
-    ],
-    outcome: 'recreated',
-    says: /preview-pr-42/,
-  },
   watching('the watch is silent while the namespace goes', watchIsSilent, {
     outcome: 'deleted',
     says: /preview-pr-42 was deleted/,
@@ -128,8 +66,4 @@ export const WAITING: readonly FaultRow[] = [
     },
   }),
   watching('the watch sends a line without end', watchSends('x'.repeat(20 * 1024 * 1024))),
-  watching(
-    'the watch claims that the namespace is gone',
-    watchSends([{ type: 'DELETED', object: { kind: 'Namespace', metadata: METADATA } }]),
-  ),
 ];

@@ -1,15 +1,12 @@
 import type { JsonObject } from '../../../src/base/json.ts';
-import type { KubeObject, Ref } from '../client.ts';
+import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { customObject, podSpec, workload } from '../objects.ts';
+import { customObject } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
-import { createDeadNode } from '../servers/stand-in.ts';
-import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import { install, type Operator, type OperatorOptions, operatorOf, start } from './operator.ts';
-import { nodeRef, settledOverdue } from './pods-and-nodes.ts';
 import {
   GUARDED,
   guardedRef,
@@ -23,64 +20,6 @@ import {
 } from './situation.ts';
 
 /** Controllers that only wait for something else in the namespace, and what they wait for. */
-
-const nodeOf = (world: World): Ref => nodeRef(world, 'node-dead');
-
-const lostNode = (world: World): Link => ({
-  code: 'pod-node-unavailable',
-  subject: nodeOf(world),
-});
-
-/** The controller says nothing and waits until the namespace has no pod of this name any more. */
-const waitsForPods: OperatorBehaviour = {
-  tells: false,
-  cleanUp: async ({ metadata }, client) => {
-    const pods = await client.list('v1', 'Pod', metadata.namespace).catch((): KubeObject[] => []);
-    return pods.length > 0 ? 'waits for its pods' : undefined;
-  },
-};
-
-/** A ReplicaSet with one pod on a node that died; `owned`: the held object owns the ReplicaSet. */
-const withPod =
-  (isOwned: boolean): NonNullable<Situation['afterwards']> =>
-  async (world, operator) => {
-    const node = world.name('node-dead');
-    await createDeadNode(world, node);
-    const { apiVersion, kind, metadata } = await world.client.get(guardedRef(world, operator));
-    const template = { ...podSpec(), nodeName: node, terminationGracePeriodSeconds: 1 };
-    const replicaSet = workload('ReplicaSet', world.namespace, 'db', { podSpec: template });
-    const reference = { apiVersion, kind, name: metadata.name, uid: metadata['uid'] ?? null };
-    const ownerReferences = isOwned ? [{ ...reference, controller: true }] : [];
-    await world.create({
-      ...replicaSet,
-      metadata: { ...(replicaSet['metadata'] as JsonObject), ownerReferences },
-    });
-    await waitUntil('a pod of the ReplicaSet', async () => {
-      const pods = await world.client.list('v1', 'Pod', world.namespace);
-      return pods.length > 0;
-    });
-    await world.client.delete(guardedRef(world, operator));
-  };
-
-const pods: Situation = {
-  id: 'chain-pods',
-  title: 'a controller waits for a pod, two owner references away, on a node that died',
-  versions: ['1.36.3'], // the older controller deletes the ReplicaSet at the same time
-  operator: (world) => ({
-    rules: [
-      { apiGroups: [world.domain('example.com')], resources: ['*'], verbs: ['*'] },
-      { apiGroups: [''], resources: ['pods'], verbs: ['list'] },
-    ],
-  }),
-  behaviour: waitsForPods,
-  afterwards: withPod(true),
-  settle: settledOverdue,
-  expect: (world, operator) => ({
-    chains: [[heldBy(world, operator), lostNode(world)], [lostNode(world)]],
-  }),
-  cure: (world) => world.client.delete(nodeOf(world)),
-  mayChange: () => [{ kind: 'Pod' }],
-};
 
 export const parts = (world: World): OperatorOptions => ({
   group: 'parts.example.org',
@@ -261,4 +200,4 @@ const long: Situation = {
   beyondCommands: 'the controllers between hang',
 };
 
-export const chains: readonly Scenario[] = [pods, sibling, circle, long].map(situation);
+export const chains: readonly Scenario[] = [sibling, circle, long].map(situation);

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { configMap, customObject, customType, typeRef } from '../objects.ts';
+import { configMap } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
 import {
   configMapRef,
   FINALIZERS,
   objectFinalizer,
-  ownerMissing,
   ownerUnknown,
   REMAINING,
-  ref,
   resourceType,
   stuck,
 } from './links.ts';
@@ -83,40 +81,8 @@ const s43: Scenario = {
   }),
 };
 
-export const seed1c: Scenario = {
-  id: 'SEED-1c',
-  title: 'a Kiali object with kiali.io/finalizer, its operator uninstalled',
-  namespace: 'istio-system',
-  own: true, // the real API group: there can be one of it
-  setUp: async (world) => {
-    await world.createNamespace();
-    await world.createType(
-      customType({ group: 'kiali.io', kind: 'Kiali', versions: ['v1alpha1'] }),
-    );
-    await world.create(
-      customObject('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali', {
-        finalizers: ['kiali.io/finalizer'],
-      }),
-      { fieldManager: 'OpenAPI-Generator' }, // as the Kiali operator, written in Ansible, appears
-    );
-  },
-  settle: (world) =>
-    world.settled({
-      [REMAINING]: ['True', /kialis\.kiali\.io has 1 resource instances/],
-      [FINALIZERS]: ['True', /kiali\.io\/finalizer in 1 resource instances/],
-    }),
-  expect: (world) =>
-    stuck([
-      objectFinalizer(
-        ref('kiali.io/v1alpha1', 'Kiali', world.namespace, 'kiali'),
-        'kiali.io/finalizer',
-      ),
-      ownerMissing(typeRef('kiali.io', 'Kiali'), 'kiali.io/finalizer'),
-    ]),
-};
-
 function nthName(index: number): string {
   return `item-${String(index).padStart(3, '0')}`;
 }
 
-export const finalizers = [s1, seed5d, s43, seed1c];
+export const finalizers = [s1, seed5d, s43];

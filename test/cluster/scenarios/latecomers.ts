@@ -112,12 +112,6 @@ const admission: Scenario[] = [
     ({ finalizer }) => finalizer,
     /puts .* back/,
   ),
-  mutated(
-    'adds-another',
-    'a mutating policy adds another finalizer to what is updated, which the API server refuses',
-    () => 'company.example.net/keep',
-    /adds a finalizer/,
-  ),
 ];
 
 const claimRef = (world: World): Ref =>

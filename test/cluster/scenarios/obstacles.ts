@@ -1,17 +1,11 @@
-import {
-  byService,
-  createWebhook,
-  refusesDeletion,
-  refusesUpdate,
-  webhookRef,
-} from '../admission.ts';
+import { byService, createWebhook, refusesDeletion, webhookRef } from '../admission.ts';
 import type { Ref } from '../client.ts';
-import { customObject, customType, pluralOf } from '../objects.ts';
+import { customObject, customType } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { CONTENT_FAILURE, stuck } from './links.ts';
 import { install, type Operator, type OperatorOptions, operatorOf } from './operator.ts';
-import { GUARDED, guardedRef, heldBy, owner, situation } from './situation.ts';
+import { GUARDED, guardedRef } from './situation.ts';
 import { serveHook } from './traces.ts';
 
 const LEDGERS: OperatorOptions = { group: 'ledger.example.com', kind: 'Ledger' };
@@ -86,57 +80,4 @@ async function liveService(world: World) {
   return hook.clientConfig;
 }
 
-const leftWebhooks: Scenario[] = [
-  situation({
-    id: 'S74-asleep',
-    title: 'the operator has 0 replicas, and so has the webhook that it serves itself',
-    identity: 'teardown-force',
-    operator: { replicas: 0 },
-    // Its pods answer here: scaled up, it passes its own webhook.
-    before: async (world, operator) => {
-      await world.createNamespace(operator.namespace);
-      const { clientConfig } = await serveHook(world, operator, 'node-operator');
-      await createWebhook(world, {
-        operations: ['UPDATE'],
-        apiGroup: operator.group,
-        resource: pluralOf(operator.kind),
-        clientConfig,
-        timeoutSeconds: 2,
-        // Switched on when the finalizer has been set.
-        failurePolicy: 'Ignore',
-      });
-    },
-    unscheduled: true, // by the stand-in above
-    afterwards: async (world, operator) => {
-      const { webhooks } = await world.client.get(webhookRef(world));
-      const [webhook] = webhooks as [Record<string, string>];
-      await world.client.patch(webhookRef(world), {
-        webhooks: [{ ...webhook, failurePolicy: 'Fail' }],
-      });
-      await refusesUpdate(world, guardedRef(world, operator));
-    },
-    expect: (world, operator) => {
-      const held = heldBy(world, operator);
-      const asleep = owner(operator, 'owner-scaled-to-zero');
-      const webhook: Link = {
-        code: 'admission-webhook-failing',
-        subject: webhookRef(world),
-      };
-      return {
-        anyOf: [
-          { chains: [[held, asleep]] },
-          {
-            chains: [
-              [held, asleep],
-              [held, webhook, asleep],
-            ],
-          },
-          { chains: [[held, webhook, asleep]] },
-          { chains: [[held, asleep, webhook]], rootCauses: [asleep] },
-        ],
-      };
-    },
-  }),
-];
-
-export const obstacles = [...matching, ...leftWebhooks];
+export const obstacles = [...matching];

@@ -74,9 +74,6 @@ export const rule = (apiGroup: string, resources: string[], verbs: string[]) => 
   resources,
   verbs,
 });
-
-/** The cluster-wide right to do everything, as installs in a hurry have it. */
-export const ADMIN: OperatorOptions = { role: 'cluster-admin' };
 /** Writes as half of all operators do: that tells nobody apart. */
 export const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
 
@@ -97,20 +94,6 @@ export function operatorOf(world: World, options: OperatorOptions = {}): Operato
     finalizer: options.finalizer ?? `${pluralOf(kind)}.${group}/cleanup`,
   };
 }
-
-/** Argo CD as its manifests install it, in a namespace that people choose. */
-export const argo: OperatorOptions = {
-  group: 'argoproj.io',
-  ownGroup: false,
-  version: 'v1alpha1',
-  kind: 'Application',
-  name: 'argocd-application-controller',
-  namespace: 'gitops',
-  workload: 'StatefulSet',
-  finalizer: 'resources-finalizer.argocd.argoproj.io',
-  manager: 'kubectl-client-side-apply',
-  rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
-};
 
 /** Creates all of it; the namespace must exist. */
 export async function install(world: World, options: OperatorOptions = {}): Promise<Operator> {
@@ -160,10 +143,6 @@ export async function start(
   await runPods(world, operator);
   await startOperatorProcess(world, operator, behaviour);
 }
-
-/** Whatever becomes of it. */
-export const firstPod = (world: World, namespace: string): Promise<KubeObject> =>
-  waitUntil('a first pod', async () => (await world.client.list('v1', 'Pod', namespace))[0]);
 
 /** Its pods run, and nothing of what is in them shows. */
 export async function runPods(world: World, operator: Operator): Promise<void> {

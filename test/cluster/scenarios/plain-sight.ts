@@ -7,12 +7,10 @@ import type { World } from '../world.ts';
 import { objectFinalizer, ref } from './links.ts';
 import {
   createGuarded,
-  FULL,
   NAMELESS,
   type Operator,
   type OperatorOptions,
   operatorRules,
-  rule,
 } from './operator.ts';
 import {
   GUARDED,
@@ -76,10 +74,6 @@ const createSecret =
   (world) =>
     world.create(secret(world.namespace, name));
 
-/** Finalizers of another object of the namespace, written by this field manager. */
-const hold = ({ client }: World, held: Ref, finalizers: string[], fieldManager: string) =>
-  client.patch(held, { metadata: { finalizers } }, { fieldManager });
-
 /** These objects are freed besides the usual one. */
 const releasing =
   (...others: ((world: World, operator: Operator) => Ref)[]): Step =>
@@ -91,9 +85,6 @@ const releasing =
 const PULSAR = 'resource.streamnative.io';
 const topicRef = ({ namespace }: World) =>
   ref(`${PULSAR}/v1alpha1`, 'PulsarTopic', namespace, 'orders');
-
-const ORC = 'openstack.k-orc.cloud';
-const cloudsRef = ({ namespace }: World) => ref('v1', 'Secret', namespace, 'clouds');
 
 const reasons: Scenario[] = [
   inTheField({
@@ -140,33 +131,6 @@ const reasons: Scenario[] = [
       deadlock: true,
     }),
     cure: releasing(topicRef),
-  }),
-  inTheField({
-    id: 'awaits-what-it-names',
-    title:
-      'an object waits for the Secret that it names, which is held by a finalizer of its group',
-    operator: product(ORC, 'Subnet', {
-      ...{ name: 'orc-controller-manager', manager: 'orc-controller-manager' },
-      finalizer: `${ORC}/subnet`,
-      rules: [...operatorRules({ group: ORC, kind: 'Subnet' }), rule('', ['secrets'], FULL)],
-    }),
-    spec: { cloudCredentialsRef: { secretName: 'clouds' } },
-    before: createSecret('clouds'),
-    afterwards: (world) => hold(world, cloudsRef(world), [`${ORC}/copy`], 'orc-controller-manager'),
-    settle: later(
-      reports(() =>
-        condition('Ready', 'False', 'Deleting', 'waiting until Secret clouds is deleted'),
-      ),
-    ),
-    expect: (world, operator) => {
-      const copy = `${ORC}/copy`;
-      const clouds = [
-        objectFinalizer(cloudsRef(world), copy),
-        { ...owner(operator, 'owner-running'), finalizer: copy },
-      ];
-      return { chains: [clouds, [heldBy(world, operator), ...clouds]] };
-    },
-    cure: releasing(cloudsRef),
   }),
 ];
 

@@ -176,16 +176,6 @@ export function nobodyKnown(world: World, operator: Operator): Link {
   return ownerUnknown(guardedRef(world, operator), operator.finalizer);
 }
 
-/** Either of these chains behind the object. */
-export const either =
-  (...ends: ((world: World, operator: Operator) => Link)[]) =>
-  (world: World, operator: Operator): Partial<Expectation> => ({
-    anyOf: ends.map((end) => ({ chains: [[heldBy(world, operator), end(world, operator)]] })),
-  });
-
-/** Nobody was found: whether that proves that nobody is there is for the gate to weigh. */
-export const missingOrUnknown = either((_, operator) => nobodyLeft(operator), nobodyKnown);
-
 export function settledByFinalizer(world: World): Promise<unknown> {
   return world.settled({ [FINALIZERS]: ['True', / in \d+ resource instances/] });
 }

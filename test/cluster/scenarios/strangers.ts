@@ -1,13 +1,10 @@
-import { type JsonObject, stringAt } from '../../../src/base/json.ts';
 import { createPolicy, endIsRefused, refusesEnd } from '../admission.ts';
-import { refOf } from '../client.ts';
 import { service } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { ownerUnknown, ref, stuck } from './links.ts';
-import type { Operator } from './operator.ts';
-import { release, type Step, settledByFinalizer } from './situation.ts';
+import { release, settledByFinalizer } from './situation.ts';
 
 const BALANCER = 'service.kubernetes.io/load-balancer-cleanup';
 const webRef = (world: World) => ref('v1', 'Service', world.namespace, 'web');
@@ -57,18 +54,6 @@ const clouds: Scenario[] = [
     cure: (world) => release(world, webRef(world)),
   },
 ];
-
-const firstPod = (world: World, { namespace }: Operator) =>
-  waitUntil('the pod of the operator', async () => {
-    const pods = await world.client.list('v1', 'Pod', namespace);
-    return pods.find(({ status }) => stringAt(status ?? null, 'phase') !== 'Failed');
-  });
-
-/** What the kubelet says of the operator's pod. */
-export const reported =
-  (status: JsonObject): Step =>
-  async (world, operator) =>
-    world.client.patchStatus(refOf(await firstPod(world, operator)), status);
 
 const emptied = (world: World): Promise<unknown> =>
   waitUntil(

@@ -184,23 +184,7 @@ const events: Scenario[] = [
   }),
 ];
 
-/** The object names the class of one of several controllers of its type. */
-const ofClass =
-  (name: string): Step =>
-  async (world, operator) => {
-    const annotations = { [`${operator.group}/widget.class`]: name };
-    await world.client.patch(guardedRef(world, operator), { metadata: { annotations } });
-  };
-
-const classes: Scenario[] = [
-  situation({
-    id: 'class-in-name',
-    title: 'the object names a class, and so does the name of the only controller',
-    operator: { ...NAMELESS, name: 'net-blue' },
-    afterwards: ofClass('blue.widget.example.com'),
-    owner: 'owner-running',
-  }),
-];
+const classes: Scenario[] = [];
 
 export const whose = [
   ...classes,

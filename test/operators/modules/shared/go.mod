@@ -3,15 +3,12 @@ module operators/shared
 go 1.26.4
 
 tool (
-	github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
-	github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter
 	github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller
 	github.com/rabbitmq/cluster-operator/v2
 	sigs.k8s.io/metrics-server/cmd/metrics-server
 )
 
 require (
-	github.com/kubernetes-csi/external-provisioner/v6 v6.3.0
 	github.com/kubernetes-csi/external-snapshotter/client/v8 v8.7.0
 	github.com/kubernetes-csi/external-snapshotter/v8 v8.7.0
 	github.com/rabbitmq/cluster-operator/v2 v2.16.0
