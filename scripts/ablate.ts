@@ -260,7 +260,7 @@ async function replayer(): Promise<(recording: string) => () => string> {
   const { diagnose } = (await load('diagnose/diagnose.ts')) as Diagnose;
   const { wantedFor } = (await load('diagnose/wanted.ts')) as Wanted;
   const { foresee, predict } = (await load('forecast/predict.ts')) as Predict;
-  const { commandsFirst, orderOf } = (await load('forecast/order.ts')) as Order;
+  const { orderOf } = (await load('forecast/order.ts')) as Order;
   const { basisOf } = (await load('forecast/basis.ts')) as Basis;
   let turn = 0;
   const replayForecast = (now: Snapshot, isPodsFirst: boolean): (() => string) => {
@@ -270,7 +270,7 @@ async function replayer(): Promise<(recording: string) => () => string> {
       const foreseen = foresee(now, isPodsFirst);
       return JSON.stringify([
         [foreseen, foresee(blind, isPodsFirst)],
-        [basisOf(now, foreseen), orderOf(now), commandsFirst(now, foreseen)],
+        [basisOf(now, foreseen), orderOf(now)],
         rounds.map((round) => wantedFor(predict(round))),
       ]);
     };

@@ -46,7 +46,7 @@ export async function runAction(): Promise<number> {
       reportDir: inputs ? reportDir(inputs.reportDir) : '',
       comment: commentInputs(given, inputs),
     });
-  /** Sets outputs whose texts are redacted already. The JSON of `reset-password` looks like a password. */
+  /** Their texts are redacted already: the JSON of `reset-password` looks like a password. */
   const setOutputs = (outputs: Record<string, string>): void => {
     try {
       for (const [name, value] of Object.entries(outputs)) core.setOutput(name, value);
@@ -54,7 +54,7 @@ export async function runAction(): Promise<number> {
       log.warning(`could not set the outputs of this step: ${describeError(error)}`);
     }
   };
-  /** Sets the outputs before the requests to the host, which may take long. */
+  /** The outputs come first: requests to the host may take long. */
   const publish = async (ending: Ending): Promise<void> => {
     const view = 'run' in ending ? ending : undefined;
     setOutputs(outputsOf(view, await publisher.files(ending), elapsedMs()));
@@ -66,7 +66,6 @@ export async function runAction(): Promise<number> {
     await publish(view);
     return view.run.verdict === 'fail' ? 1 : 0;
   };
-  /** Reports that the gate could not work: one sentence, a hint, and all outputs. */
   const fail = async (error: unknown): Promise<number> => {
     const { message, hint, frames } = describeFailure(error);
     const restricted = run && restriction(run);
@@ -100,19 +99,14 @@ export async function runAction(): Promise<number> {
 
 function cancelledRun(elapsedMs: number): RunResult {
   return {
-    kind: 'teardown',
-    gateVersion: GATE_VERSION,
+    ...{ kind: 'teardown', gateVersion: GATE_VERSION, elapsedMs, timeoutMs: 0, namespaces: [] },
     finishedAt: new Date(systemClock.now()).toISOString(),
-    elapsedMs,
-    timeoutMs: 0,
     cluster: { server: '', version: 'unknown' },
-    outcome: 'cancelled',
-    verdict: 'fail',
-    namespaces: [],
+    ...{ outcome: 'cancelled', verdict: 'fail' },
   };
 }
 
-/** Returns the folder for reports. Each gate of a job gets its own, so that none overwrites the report of another. */
+/** Each gate of a job gets its own folder, so that none overwrites the report of another. */
 function reportDir(given: string): string {
   if (given !== '') return given;
   try {

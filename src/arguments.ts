@@ -12,7 +12,7 @@ import {
 
 const FORMATS = ['text', 'markdown', 'json'] as const;
 
-/** The request of the arguments, as a value; `cli.ts` runs it. */
+/** `cli.ts` runs it. */
 export type Command =
   /** Without any argument the help is printed as an error. */
   | { run: 'help'; isMistake: boolean }
@@ -21,7 +21,7 @@ export type Command =
 
 const IN_THE_TERMINAL = INPUT_ROWS.filter(([, row]) => !row.onlyInAction);
 
-/** What the options may be set to; any text if there is no list. Those with `true` are flags, which need no value. */
+/** The legal values; any text if there is no list. Those with `true` are flags, which need no value. */
 const OPTIONS = new Map<string, readonly string[] | undefined>([
   ...IN_THE_TERMINAL.map(([name, { legal }]) => [name, legal] as const),
   ['format', FORMATS],
@@ -54,10 +54,7 @@ export function parseArguments(args: readonly string[]): Command {
 /** The words for a boolean in YAML 1.1 and in other tools. */
 const BOOLEAN_WORD = /^(?:true|false|yes|no|on|off|y|n|1|0)$/i;
 
-/**
- * Reads `--name value`, `--name=value` and names. A flag alone is `true`. A word for a boolean behind it is its value,
- * legal or not: read as a namespace, `--delete no` would delete the namespace `no`.
- */
+/** A word for a boolean behind a flag is its value: read as a namespace, `--delete no` would delete the namespace `no`. */
 function parse(args: readonly string[]) {
   const values: Record<string, string | undefined> = {};
   const names: string[] = [];

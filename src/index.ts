@@ -2,11 +2,8 @@
 import './require-node.ts';
 import { describeInternalError } from './base/errors.ts';
 
-/**
- * Entry point of the process. A runner starts it without arguments and passes the inputs as INPUT_… variables; a
- * person starts it with arguments. Only the exit code is set: process.exit would hide what keeps the process
- * alive, and cut off output.
- */
+// A runner starts it without arguments and passes the inputs as INPUT_… variables; a person starts it with arguments.
+// Only the exit code is set: process.exit would hide what keeps the process alive, and cut off output.
 const args = process.argv.slice(2);
 const isAction = args.length === 0 && isInRunner();
 process.on('uncaughtException', endWithInternalError);
@@ -15,10 +12,7 @@ process.exitCode = isAction
   ? await (await import(/* webpackMode: "eager" */ './action.ts')).runAction()
   : await (await import(/* webpackMode: "eager" */ './cli.ts')).runTerminal(args);
 
-/**
- * Ends the process after an error that nothing caught, also after a rejected promise. Node would print the
- * message, which may quote a secret.
- */
+/** Also after a rejected promise. Node would print the message, which may quote a secret. */
 function endWithInternalError(error: unknown): never {
   const { message } = describeInternalError(error);
   if (isAction) process.stdout.write(`::error::${message}\n`);

@@ -25,15 +25,12 @@ export const OUTPUTS = {
 
 type OutputName = keyof typeof OUTPUTS;
 
-/** Limit for a list. All outputs of a job together are limited to 1 MB; report.json has the whole list. */
+/** All outputs of a job together are limited to 1 MB; report.json has the whole list. */
 const MAX_LIST_BYTES = 50_000;
 const MAX_CHARS = 1_000;
 const COULD_NOT_WORK = 'the teardown gate could not work; see the step log';
 
-/**
- * Returns every output of action.yml, always all of them, so that `steps.x.outputs.y` never depends on the path
- * taken. Without a result the gate could not work, and the outcome is `error`.
- */
+/** Always all of them, so that `steps.x.outputs.y` never depends on the path taken. */
 export function outputsOf(
   view: View | undefined,
   files: { reportJsonPath?: string; reportMarkdownPath?: string },
@@ -46,10 +43,9 @@ export function outputsOf(
   const object = subjects.find(
     ({ kind }) => !['APIService', 'APIResource', 'Namespace'].includes(kind),
   );
-  const leftBehind = (view?.leftBehind ?? []).map(({ namespace, apiVersion, kind, name, why }) => ({
-    ...{ namespace, apiVersion, kind, name },
-    why: shorten(why, MAX_CHARS),
-  }));
+  const leftBehind = (view?.leftBehind ?? []).map(({ namespace, apiVersion, kind, name, why }) => {
+    return { namespace, apiVersion, kind, name, why: shorten(why, MAX_CHARS) };
+  });
   return {
     outcome,
     // At most 1,000 entries, so less than 100 KB.
@@ -85,7 +81,7 @@ function blockersOf({ name, diagnosis }: NamespaceResult) {
   );
 }
 
-/** Returns JSON with as many whole entries as fit, so that the text remains valid. */
+/** Only whole entries, so that the JSON remains valid. */
 function boundedJson(entries: readonly object[]): string {
   const kept: string[] = [];
   let bytes = 2;

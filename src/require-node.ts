@@ -1,7 +1,4 @@
-/**
- * Checks the version of Node before any other import: on an older Node the libraries fail during their import,
- * with a stack trace that does not name the reason.
- */
+/** Before any other import: on an older Node the libraries fail with a stack trace that does not name the reason. */
 const OLDEST_NODE = [22, 19] as const;
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

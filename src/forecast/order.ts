@@ -22,7 +22,6 @@ import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { PROTECTION } from '../diagnose/waits.ts';
 import { typeName } from '../model/facts/metadata.ts';
-import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import type { OrderEntry } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
@@ -225,21 +224,6 @@ function inDeletionOrder(
     return Math.max(0, ...others.map((other) => placeOf(other, within) + 1));
   };
   return steps.map((step) => ({ ...step, place: placeOf(step) })).sort((a, b) => a.place - b.place);
-}
-
-/**
- * Returns the deletions of cluster-scoped objects that no order of the namespace's own objects replaces. They affect
- * the whole cluster, so a person decides.
- */
-export function commandsFirst(now: Snapshot, diagnosis: Diagnosis): OrderEntry[] {
-  const codes = ['apiservice-unavailable'];
-  // Objects that are deleted before the server of their webhook do not need it.
-  if (judgedSteps(now).steps.length === 0) codes.push('admission-webhook-failing');
-  const entries = findingsOf(diagnosis, diagnosis.rootCauses)
-    .filter(({ code }) => codes.includes(code))
-    .flatMap(({ remedies }) => remedies.slice(0, 1))
-    .flatMap(({ command, risk, text }) => (command ? [{ why: `${text}: ${risk}`, command }] : []));
-  return [...new Map(entries.map((entry) => [entry.command, entry])).values()];
 }
 
 /** Returns the command by which a person deletes the objects of a step. */

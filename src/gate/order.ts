@@ -1,5 +1,5 @@
 import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
-import { commandsElsewhere, commandsFirst, type OrderStep, orderOf } from '../forecast/order.ts';
+import { commandsElsewhere, type OrderStep, orderOf } from '../forecast/order.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, objectFacts, typeName } from '../model/facts/metadata.ts';
@@ -29,9 +29,10 @@ export async function deleteInOrder(targets: readonly Existing[], run: Run): Pro
     clock.now() + inputs.orderTimeoutMs,
     startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
   );
-  return inParallel([...targets.entries()], ([index, target]) =>
-    new OrderedDeletion(target, deadline, run).perform(seen[index] as Examination),
-  );
+  return inParallel([...targets.entries()], ([index, target]) => {
+    const one = { target, deadline, run, deletions: new Map(), timeline: [] };
+    return perform(one, seen[index] as Examination);
+  });
 }
 
 interface Listed {
@@ -39,131 +40,126 @@ interface Listed {
   object: ObjectFacts;
 }
 
-class OrderedDeletion {
-  private readonly deletions = new Map<string, Deletion>();
-  private readonly timeline: TimelineEntry[] = [];
-  private readonly target: Existing;
-  private readonly deadline: number;
-  private readonly run: Run;
+interface Ordered {
+  target: Existing;
+  deadline: number;
+  run: Run;
+  deletions: Map<string, Deletion>;
+  timeline: TimelineEntry[];
+}
 
-  constructor(target: Existing, deadline: number, run: Run) {
-    this.target = target;
-    this.deadline = deadline;
-    this.run = run;
+async function perform(one: Ordered, { snapshot }: Examination): Promise<Target> {
+  const { deletions, target, timeline } = one;
+  const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
+  if (mistake !== undefined) {
+    const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
+    return { ...target, refusal };
   }
+  for (const { command, why } of commandsElsewhere(snapshot))
+    note(one, `not done, because it may reach beyond this namespace: ${command} (${why})`);
+  const steps = orderOf(snapshot);
+  if (steps.length === 0) note(one, 'no object in it has to be deleted first');
+  for (const group of Map.groupBy(steps, (step) => step.place).values())
+    if (!(await deleteGroup(one, group))) break;
+  return { ...target, timeline, deletions: [...deletions.values()] };
+}
 
-  async perform({ snapshot, diagnosis }: Examination): Promise<Target> {
-    const { target, timeline } = this;
-    const mistake = snapshot.unread.find(({ reason }) => reason.startsWith(MISTAKE));
-    if (mistake !== undefined) {
-      const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
-      return { ...target, refusal };
+function note(one: Ordered, event: string): void {
+  if (one.timeline.some((entry) => entry.event === event)) return;
+  one.run.log.line(`${one.target.name}: ${event}`);
+  one.timeline.push({ at: serverTimestamp(one.run), event });
+}
+
+const NOT_ALLOWED =
+  'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks';
+
+/** Reports whether the next group may follow. A refused request is repeated: a webhook may be restarting. */
+async function deleteGroup(one: Ordered, steps: readonly OrderStep[]): Promise<boolean> {
+  const { clock, signal } = one.run;
+  let pause = POLL_MS.first;
+  for (let hadAny = false; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
+    const now = await readNamespace(one.target.name, one.run);
+    // Objects of a new namespace with this name must not be deleted.
+    if (now.ok && now.value?.uid !== one.target.first.uid) {
+      note(one, 'the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
+      return false;
     }
-    for (const { command, why } of commandsFirst(snapshot, diagnosis))
-      this.note(`not done, because it is cluster-scoped: ${command} (${why})`);
-    for (const { command, why } of commandsElsewhere(snapshot))
-      this.note(`not done, because it may reach beyond this namespace: ${command} (${why})`);
-    const steps = orderOf(snapshot);
-    if (steps.length === 0) this.note('no object in it has to be deleted first');
-    for (const group of Map.groupBy(steps, (step) => step.place).values())
-      if (!(await this.deleteGroup(group))) break;
-    return { ...target, timeline, deletions: [...this.deletions.values()] };
-  }
-
-  private note(event: string): void {
-    if (this.timeline.some((entry) => entry.event === event)) return;
-    this.run.log.line(`${this.target.name}: ${event}`);
-    this.timeline.push({ at: serverTimestamp(this.run), event });
-  }
-
-  /** Reports whether the next group may follow. A refused request is repeated: a webhook may be restarting. */
-  private async deleteGroup(steps: readonly OrderStep[]): Promise<boolean> {
-    const { clock, signal } = this.run;
-    let pause = POLL_MS.first;
-    for (let hadAny = false; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
-      const now = await readNamespace(this.target.name, this.run);
-      // Objects of a new namespace with this name must not be deleted.
-      if (now.ok && now.value?.uid !== this.target.first.uid) {
-        this.note('the namespace was deleted or replaced meanwhile: nothing more is deleted in it');
-        return false;
-      }
-      const looks = await inParallel(steps, (step) => this.list(step));
-      const left = looks.flatMap((look) => look ?? []);
-      const isRead = now.ok && looks.every((look) => look !== undefined);
-      if (left.length === 0 && (isRead || !hadAny)) {
-        if (hadAny) this.note('they were deleted');
-        return true;
-      }
-      for (const [index, { type, why }] of steps.entries()) {
-        const many = looks[index]?.length ?? 0;
-        if (!hadAny && many > 0) this.note(`first ${many} ${typeName(type)}, because ${why}`);
-      }
-      hadAny ||= left.length > 0;
-      const timeLeft = signal.aborted ? 0 : Math.max(0, this.deadline - clock.now());
-      if (timeLeft === 0) {
-        await this.explainRemaining(left.map(({ object }) => object));
-        return false;
-      }
-      const asked = left.filter(({ object }) => now.ok && object.deletionTimestamp === undefined);
-      const forbidden = await inParallel(asked, (one) => this.requestDeletion(one));
-      if (left.length > 0 && forbidden.filter(Boolean).length === left.length) {
-        this.note(
-          'this identity is not allowed to delete any of them, so the gate does not wait for them; rbac/delete-ordered.yaml has the permission that it lacks',
-        );
-        return true;
-      }
-      await clock.sleep(Math.min(pause, timeLeft), signal);
+    const looks = await inParallel(steps, (step) => list(one, step));
+    const left = looks.flatMap((look) => look ?? []);
+    const isRead = now.ok && looks.every((look) => look !== undefined);
+    if (left.length === 0 && (isRead || !hadAny)) {
+      if (hadAny) note(one, 'they were deleted');
+      return true;
     }
-  }
-
-  /** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
-  private async list({ type, matches }: OrderStep): Promise<Listed[] | undefined> {
-    const { api, signal } = this.run;
-    const begin = collectItems((item) => objectFacts(item, type));
-    const path = collectionPath(type, this.target.name);
-    const listed = await api.list(path, begin, { signal, metadataOnly: true });
-    if (listed.ok) return listed.value.kept.filter(matches).map((object) => ({ type, object }));
-    if (!signal.aborted)
-      this.note(`${typeName(type)} could not be listed: ${listed.failure.message}`);
-    return undefined;
-  }
-
-  /** Reports whether this identity lacks the permission. */
-  private async requestDeletion({ type, object: { name, uid } }: Listed): Promise<boolean> {
-    const { api, log, signal } = this.run;
-    if (signal.aborted) return false;
-    const { kind } = type;
-    const answered = (result: string) =>
-      this.deletions.set(uid, { apiVersion: apiVersionOf(type), kind, name, uid, result });
-    // The log has the deletion before it is sent, because the run may end before the answer arrives.
-    log.line(`${this.target.name}: deleting ${kind} ${name} (UID ${uid})`);
-    answered('deletion requested, without an answer');
-    const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-    const path = objectPath(type, this.target.name, name);
-    // The next look repeats a deletion that failed.
-    const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
-    if (sent.ok) answered('deletion requested');
-    else if (isDeletedOrReplaced(sent.failure)) answered('deleted');
-    else if (!signal.aborted) {
-      const { kind: failure, message } = sent.failure;
-      answered(message);
-      this.note(`${kind} ${name} cannot be deleted: ${message}`);
-      // A webhook may accept a second request; a missing permission does not change.
-      return failure === 'forbidden' && !ADMISSION.test(message);
+    for (const [index, { type, why }] of steps.entries()) {
+      const many = looks[index]?.length ?? 0;
+      if (!hadAny && many > 0) note(one, `first ${many} ${typeName(type)}, because ${why}`);
     }
-    return false;
+    hadAny ||= left.length > 0;
+    const timeLeft = signal.aborted ? 0 : Math.max(0, one.deadline - clock.now());
+    if (timeLeft === 0) {
+      await explainRemaining(one, left);
+      return false;
+    }
+    const asked = left.filter(({ object }) => now.ok && object.deletionTimestamp === undefined);
+    const forbidden = await inParallel(asked, (object) => requestDeletion(one, object));
+    if (left.length > 0 && forbidden.filter(Boolean).length === left.length) {
+      note(one, NOT_ALLOWED);
+      return true;
+    }
+    await clock.sleep(Math.min(pause, timeLeft), signal);
   }
+}
 
-  /** Logs why objects remain, while their controller still runs and its log can be read. */
-  private async explainRemaining([first, ...others]: readonly ObjectFacts[]): Promise<void> {
-    if (this.run.signal.aborted) return;
-    const more = others.length > 0 ? ` and ${others.length} more` : '';
-    const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
-    // Its deletion was not requested yet. The diagnosis treats it as requested, because it is about the objects.
-    const namespace = { ...this.target.first, deletionTimestamp: serverTimestamp(this.run) };
-    const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, this.run);
-    const cause = seen && causeText(seen.diagnosis);
-    const why = cause === undefined ? '' : `: ${cause}`;
-    this.note(`${which} could not be deleted in time${why}; the teardown continues`);
+/** Lists the objects of a step; undefined if they could not be read, which does not mean that none is left. */
+async function list(one: Ordered, { type, matches }: OrderStep): Promise<Listed[] | undefined> {
+  const { api, signal } = one.run;
+  const begin = collectItems((item) => objectFacts(item, type));
+  const path = collectionPath(type, one.target.name);
+  const listed = await api.list(path, begin, { signal, metadataOnly: true });
+  if (listed.ok) return listed.value.kept.filter(matches).map((object) => ({ type, object }));
+  if (!signal.aborted)
+    note(one, `${typeName(type)} could not be listed: ${listed.failure.message}`);
+  return undefined;
+}
+
+/** Reports whether this identity lacks the permission. */
+async function requestDeletion(one: Ordered, { type, object }: Listed): Promise<boolean> {
+  const { api, log, signal } = one.run;
+  if (signal.aborted) return false;
+  const { kind } = type;
+  const { name, uid } = object;
+  const answered = (result: string) =>
+    one.deletions.set(uid, { apiVersion: apiVersionOf(type), kind, name, uid, result });
+  // The log has the deletion before it is sent, because the run may end before the answer arrives.
+  log.line(`${one.target.name}: deleting ${kind} ${name} (UID ${uid})`);
+  answered('deletion requested, without an answer');
+  const options = { preconditions: { uid }, propagationPolicy: 'Background' };
+  const path = objectPath(type, one.target.name, name);
+  // The next look repeats a deletion that failed.
+  const sent = await api.send(deleteRequest(path, options), { signal, retries: 0 });
+  if (sent.ok) answered('deletion requested');
+  else if (isDeletedOrReplaced(sent.failure)) answered('deleted');
+  else if (!signal.aborted) {
+    const { kind: failure, message } = sent.failure;
+    answered(message);
+    note(one, `${kind} ${name} cannot be deleted: ${message}`);
+    // A webhook may accept a second request; a missing permission does not change.
+    return failure === 'forbidden' && !ADMISSION.test(message);
   }
+  return false;
+}
+
+/** Logs why objects remain, while their controller still runs and its log can be read. */
+async function explainRemaining(one: Ordered, left: readonly Listed[]): Promise<void> {
+  if (one.run.signal.aborted) return;
+  const [first, ...others] = left.map(({ object }) => object);
+  const more = others.length > 0 ? ` and ${others.length} more` : '';
+  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+  // Its deletion was not requested yet. The diagnosis treats it as requested, because it is about the objects.
+  const namespace = { ...one.target.first, deletionTimestamp: serverTimestamp(one.run) };
+  const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, one.run);
+  const cause = seen && causeText(seen.diagnosis);
+  const why = cause === undefined ? '' : `: ${cause}`;
+  note(one, `${which} could not be deleted in time${why}; the teardown continues`);
 }

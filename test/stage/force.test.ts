@@ -291,14 +291,6 @@ test('mode plan writes nothing, and says what would be done', async () => {
   ]);
 });
 
-test('a pattern removes nothing, and the refusal names what to write instead', async () => {
-  const situation = held('db');
-  const { one, lines } = await force(situation, { 'force-finalizers': 'widgets.example.com/*' });
-  expect(situation.cluster.writes).toEqual([]);
-  expect(refusals(one)).toContain(`write instead: ${FINALIZER}`);
-  expect(lines.join('\n')).toContain(`write instead: ${FINALIZER}`);
-});
-
 test('mode namespace examines a second time before it removes `kubernetes`', async () => {
   const situation = new Situation();
   const inputs = { 'force-finalize': 'namespace', timeout: '0s' };
