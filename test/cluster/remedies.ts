@@ -278,7 +278,11 @@ async function work(
   const done: Done[] = [];
   let freed = false;
   let made = false;
-  const changes = commands.filter(({ role }) => role === 'now' || role === 'or');
+  const exceptionOf = ({ remedy }: Printed) =>
+    NOT_RUN.find((rule) => rule.command.test(remedy.command));
+  const changes = commands.filter(
+    (one) => (one.role === 'now' || one.role === 'or') && !exceptionOf(one),
+  );
   // What only looks is about the state that the report describes.
   const order = [...commands.filter((one) => !changes.includes(one)), ...changes];
   for (const one of order) {
@@ -287,7 +291,7 @@ async function work(
       const about = { scenario, role: one.role, command, happened };
       done.push(problem === undefined ? about : { ...about, problem });
     };
-    const exception = NOT_RUN.find((rule) => rule.command.test(command));
+    const exception = exceptionOf(one);
     if (one.role === 'next') {
       note('not run: for the next run');
     } else if (exception) {

@@ -56,8 +56,8 @@ interface State {
   isGone?: true;
   /** It lives in the namespace under test. */
   isInside?: true;
-  /** Its process works as soon as it can; or hangs until it is restarted. */
-  process?: 'works' | 'hangs';
+  /** Its process works as soon as it can, by patches or by updates; or hangs until it is restarted. */
+  process?: 'works' | 'updates' | 'hangs';
   /** What the object, or who sets it, needs of the namespace under test. */
   before?: (scene: Scene) => Promise<unknown>;
   /** What happens after the finalizer was set, before the namespace is deleted. */
@@ -139,7 +139,7 @@ const STATES = {
   'rights-lost': {
     title: 'may read its objects and write their status, and no longer change them',
     code: 'owner-failing',
-    process: 'works',
+    process: 'updates',
     afterwards: ({ world, install }) => {
       const { role, rules } = install;
       const [own, ...others] = rules;
@@ -360,7 +360,8 @@ async function setUp(scene: Scene, state: State): Promise<void> {
   await createObject(scene);
   await lead(scene, state);
   if (state.process !== undefined) {
-    await startOperatorProcess(world, operator, { hangs: state.process === 'hangs', tells: false });
+    const [hangs, updates] = [state.process === 'hangs', state.process === 'updates'];
+    await startOperatorProcess(world, operator, { hangs, updates, tells: false });
   } else if (state.isOutside && told.letsGo) {
     const cleanUp = (object: KubeObject) => (told.letsGo?.(object) ? undefined : DENIED);
     await startOperatorProcess(world, operator, { cleanUp, tells: false });

@@ -37,6 +37,8 @@ export interface OperatorBehaviour {
   isSlow?: boolean;
   /** The instance that runs when this starts does nothing for ever; a restarted one works. */
   hangs?: boolean;
+  /** It writes the whole object, as most controllers do, and needs another right than for a patch. */
+  updates?: boolean;
   /** False: it tells nobody what went wrong. */
   tells?: boolean;
   /** What it looks after besides its own type in the namespace under test; `{}`: in no namespace. */
@@ -127,7 +129,7 @@ async function reconcile(round: Round, client: Client): Promise<string> {
       if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
       if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
       const failed = await behaviour.cleanUp?.(object, client, operator);
-      const problem = failed ?? (await removeFinalizer(client, object, finalizer));
+      const problem = failed ?? (await removeFinalizer(client, object, finalizer, behaviour));
       const words = `${uidOf(object)} ${problem}`;
       if (problem === undefined || behaviour.tells === false || round.told.has(words)) continue;
       round.told.add(words);
@@ -146,14 +148,18 @@ async function removeFinalizer(
   client: Client,
   object: KubeObject,
   finalizer: string,
+  { updates }: OperatorBehaviour,
 ): Promise<string | undefined> {
   const finalizers = stringsAt(object, 'metadata', 'finalizers').filter((one) => one !== finalizer);
-  const answer = await client.call(
-    'PATCH',
-    await client.pathOf(refOf(object)),
-    { metadata: { finalizers } },
-    { 'content-type': 'application/merge-patch+json' },
-  );
+  const path = await client.pathOf(refOf(object));
+  const answer = updates
+    ? await client.call('PUT', path, { ...object, metadata: { ...object.metadata, finalizers } })
+    : await client.call(
+        'PATCH',
+        path,
+        { metadata: { finalizers } },
+        { 'content-type': 'application/merge-patch+json' },
+      );
   return answer.status < 300 || answer.status === 404
     ? undefined
     : (stringAt(answer.body, 'message') ?? answer.text);
