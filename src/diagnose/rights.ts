@@ -143,10 +143,10 @@ export function rightsOf(
       ...(canChange(rule)
         ? [
             ...(resources.some((name) => changed.includes(name)) ? ['change'] : []),
-            ...(isNamed && resources.includes('*') ? ['group'] : []),
-            ...(isNamed && has('') ? ['type'] : []),
-            ...(isNamed && has('/status') ? ['part', 'status'] : []),
-            ...(isNamed && has('/finalizers') ? ['part'] : []),
+            ...(resources.includes('*') ? ['group'] : []),
+            ...(has('') ? ['type'] : []),
+            ...(has('/status') ? ['part', 'status'] : []),
+            ...(has('/finalizers') ? ['part'] : []),
           ]
         : []),
     ];
@@ -338,31 +338,6 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
   return [
     ...new Set(subjects.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`)),
   ];
-}
-
-function may(context: Context, account: Account, verb: string, group: string, resource: string) {
-  return everyGrant(context).some(
-    (grant) =>
-      isFor(grant, account) &&
-      hasOne(grant.rule.apiGroups, group) &&
-      hasOne(grant.rule.resources, resource) &&
-      hasOne(grant.rule.verbs, verb),
-  );
-}
-
-/** Reports whether RBAC lets the account create Pods, or Jobs, which create them. */
-export function mayCreatePods(context: Context, account: Account): boolean {
-  return (
-    may(context, account, 'create', '', 'pods') || may(context, account, 'create', 'batch', 'jobs')
-  );
-}
-
-/** Reports whether RBAC lets the account act as ServiceAccounts: by their tokens, or by impersonation. */
-export function mayActAs(context: Context, account: Account): boolean {
-  return (
-    may(context, account, 'impersonate', '', 'serviceaccounts') ||
-    may(context, account, 'create', '', 'serviceaccounts/token')
-  );
 }
 
 /**

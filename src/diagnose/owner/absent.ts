@@ -1,4 +1,4 @@
-import { lowerFirst } from '../../base/text.ts';
+import { lowerFirst, shellQuote } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, isAlive, isEndingNamespace } from '../actors.ts';
@@ -34,6 +34,7 @@ import { reachesOut } from './reach.ts';
 import {
   installRemedy,
   knownRemedies,
+  logRemedies,
   orderRemedies,
   removalAsFirstStep,
   resumeRemedy,
@@ -89,7 +90,12 @@ export function missingOwner(
   const grant = binding
     ? `, with a ClusterRoleBinding: RoleBinding ${binding} was deleted, and a terminating namespace accepts no new one`
     : '';
-  const again = `${isEnding ? ' in another namespace' : ''}${grant}`;
+  const where = isEnding
+    ? ' in another namespace'
+    : known || place || isForecast
+      ? ''
+      : ' in a namespace that stays';
+  const again = `${where}${grant}`;
   const common: Omit<RuleResult, 'subject' | 'message'> = {
     code: 'owner-missing',
     finalizer,
@@ -160,18 +166,20 @@ export function unknownOwner(
     ),
   ];
   const unreadTexts = unread.length === 0 ? [] : [unreadText(unread)];
+  const byHand = isSetByHand(held)
+    ? `a person set it, with "${writerOf(held)?.manager}"`
+    : undefined;
   const nobody =
+    byHand ??
     unreadTexts[0] ??
-    (isSetByHand(held)
-      ? `a person set it, with "${writerOf(held)?.manager}"`
-      : known === undefined
-        ? (others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
-          'no clue points to a controller')
-        : `it belongs to ${productName(known) ?? known.owner}`);
+    (known === undefined
+      ? (others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
+        'no clue points to a controller')
+      : `it belongs to ${productName(known) ?? known.owner}`);
   const reason =
-    listed.length > 1
+    listed.length > 1 && !byHand
       ? `its controller is one of: ${listOf(listed)}`
-      : `its controller is not known${listed[0] ? `; it could be ${listed[0]}` : `: ${nobody}`}`;
+      : `its controller is not known${listed[0] && !byHand ? `; it could be ${listed[0]}` : `: ${nobody}`}`;
   const [status] = statusTexts(context, held);
   const [refusal] = refusalsFor(context, held);
   const source = status ? `${status.object.kind} ${status.object.name}` : refusal?.source;
@@ -179,9 +187,11 @@ export function unknownOwner(
   const quote = said && shortQuote(said);
   const told = quote === undefined ? reason : `${reason}; ${source} says: ${quote}`;
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
-  const find = isAway
-    ? installRemedy(context, held, undefined, '')
-    : { text: searchText(held, suspects) };
+  const find = byHand
+    ? removalAsFirstStep(removal)
+    : isAway
+      ? [installRemedy(context, held, undefined, '')]
+      : findRemedies(context, held, suspects);
   // Facts that the object itself shows do not depend on its owner.
   const restrictions = restrictionRemedies(context, held, restricted);
   const facing = [
@@ -222,20 +232,11 @@ export function unknownOwner(
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     remedies: [
       ...facing,
-      ...(isFound ? [] : [withRole(facing.length > 0 ? 'or' : 'now', find)]),
-      ...wakeRemedies(ownership),
+      ...(isFound ? [] : facing.length > 0 ? find.map((one) => withRole('or', one)) : find),
       ...knownRemedies(held),
-      ...removal,
+      ...(byHand && facing.length === 0 ? [] : removal),
     ],
   };
-}
-
-/** Returns the command that starts the only suspect, if it has no replicas. */
-function wakeRemedies({ suspects, unread }: Ownership): Remedy[] {
-  const [only, ...others] = suspects.filter(workloadExists);
-  if (others.length > 0 || unread.length > 0 || only?.actor?.wanted !== 0) return [];
-  const { text, ...wake } = scaleUpRemedy(only.actor, 'it then removes the finalizer');
-  return [{ ...wake, role: 'or', text: `If it is ${suspectText(only)}: ${lowerFirst(text)}` }];
 }
 
 /** Lists as many suspects as a sentence takes, at least one. Evidence has all of them. */
@@ -249,43 +250,45 @@ function listOf(listed: readonly string[]): string {
   return `${fitting.join(', ')}${more > 0 ? ` or ${more} more` : ''}`;
 }
 
-/** Says how to find the controller. Only a workload that runs has a log that would tell. */
-function searchText(held: Held, suspects: readonly Suspect[]): string {
+/** Returns how to find the controller: its state is the better lead; only a workload that runs has a log that would tell. */
+function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
   const known = knownFinalizer(held);
-  const what = `${held.subject.kind} ${held.subject.name}`;
-  const existing = suspects.filter(workloadExists);
-  const { running = [], stopped = [] } = Object.groupBy(existing, ({ actor }) =>
-    actor && isAlive(actor) ? 'running' : 'stopped',
-  );
-  const ways = [
-    ...(running.length > 0
-      ? [`look for ${what} in the log of ${listNames(running.map(suspectText))}`]
-      : []),
-    ...(stopped.length > 0
-      ? [`if it is ${listNames(stopped.map(suspectText))}, make it ready`]
-      : []),
-    ...(existing.length > 0
-      ? []
-      : known === undefined
-        ? [`look for ${what} in the logs of the controllers in this cluster`]
-        : [`see whether ${known.owner} is installed, or runs outside of this cluster`]),
-  ];
-  return `Find out which controller removes ${held.finalizer}: ${ways.join('; ')}`;
+  const { kind, name } = held.subject;
+  const actors = suspects.filter(workloadExists).flatMap(({ actor }) => actor ?? []);
+  const then = `it then removes ${held.finalizer}`;
+  const found = actors.slice(0, MAX_STEPS).map((actor): Remedy => {
+    const who = actorText(actor);
+    if (actor.wanted === 0) {
+      const wake = scaleUpRemedy(actor, then);
+      return { ...wake, text: `If it is ${who}: ${lowerFirst(wake.text)}` };
+    }
+    if (!isAlive(actor)) {
+      return { text: `If it is ${who}, make it ready (${stateText(context, actor)}); ${then}` };
+    }
+    const [log] = logRemedies(context, actor);
+    const command = log?.command?.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(name)}`);
+    const text = `Look for ${kind} ${name} in the log of ${who}`;
+    return { text, ...(command && { command }) };
+  });
+  const search =
+    known === undefined
+      ? `look for ${kind} ${name} in the logs of the controllers in this cluster`
+      : `see whether ${known.owner} is installed, or runs outside of this cluster`;
+  const text = `Find out which controller removes ${held.finalizer}: ${search}`;
+  return (found.length > 0 ? found : [{ text }]).map((one) => withRole('now', one));
 }
+
+/** The most suspects that the fix goes through. */
+const MAX_STEPS = 3;
 
 /** Returns how a controller to which clues point handles the object again, if its arguments leave it or its namespace out. */
 function restrictionRemedies(context: Context, held: Held, excluded: readonly Suspect[]): Remedy[] {
   const meant = excluded.filter((one) => one.restriction && isMoreThanAble(one));
   if (meant.length === 0) return [];
   const { kind, name } = held.subject;
-  const selectors = meant.flatMap(({ actor }) => actor?.selectors ?? []);
-  const labels = Object.entries(held.objects[0]?.labels ?? {})
-    .filter(([key]) => selectors.some((selector) => selector.includes(key)))
-    .map(([key, value]) => `${key}=${value}`);
-  const details = [
-    ...meant.flatMap(({ actor }) => (actor ? restrictionText(context, actor) : [])),
-    ...(labels.length === 0 ? [] : [`the object has ${listNames(labels)}`]),
-  ].join('; ');
+  const details = meant
+    .flatMap(({ actor }) => (actor ? restrictionText(context, actor) : []))
+    .join('; ');
   const text = `Let ${meant.map(suspectText).join(' or ')} handle ${kind} ${name}, if the object is its own: its arguments or environment leave the object out${details && ` (${details})`}`;
   return [withRole('now', { text })];
 }
@@ -309,13 +312,13 @@ function pauseRemedies(context: Context, held: Held): Remedy[] {
 export function evidenceFor({ clues, rights, actor }: Suspect): string[] {
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
-  const isMarked = clues.some(({ kind }) => kind === 'marks');
-  const isWriter = clues.some(({ kind }) => kind === 'writer');
+  const implied = [
+    ...(clues.some(({ kind }) => kind === 'marks') ? ['permission'] : []),
+    ...(clues.some(({ kind }) => kind === 'writer') ? ['namesake'] : []),
+  ];
   const present = actor === undefined || actor.isGone ? undefined : actor;
   return [
-    ...clues.flatMap(({ kind, text }) =>
-      (isMarked && kind === 'permission') || (isWriter && kind === 'namesake') ? [] : [text],
-    ),
+    ...clues.filter(({ kind }) => !implied.includes(kind)).map(({ text }) => text),
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(present ? [`${actorText(present)}: ${present.ready} of ${present.wanted} ready`] : []),
     ...(actor === undefined || actor.selectors.length === 0

@@ -1,6 +1,5 @@
 import {
   type CatalogueEntry,
-  domainOf,
   entriesOfWorkload,
   isExactWorkloadName,
   isWorkloadOf,
@@ -224,12 +223,11 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
   return all.filter((one) => !standsBack(one, all)).toSorted(compareSuspects);
 }
 
-/** A workload that is called a webhook stands back behind another one with its account: the owner, or one called so. */
+/** A webhook stands back behind a workload with its account that is called a controller. */
 function standsBack({ against, actor, account }: Suspect, all: readonly Suspect[]): boolean {
   return (
     against === undefined &&
-    actor !== undefined &&
-    WEBHOOK.test(actor.name) &&
+    WEBHOOK.test(actor?.name ?? '') &&
     all.some(
       (one) =>
         one.against === undefined &&
@@ -255,8 +253,7 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
   if (groupOf(apiVersion) === type.group && kind === type.kind) {
     return 'it is an operand: the workload belongs to an object of the type';
   }
-  const isDecisive = isDecided(suspect);
-  const isNamesake = hasClue(suspect, 'namesake');
+  const isNamesake = hasClue(suspect, 'namesake') && !isBuiltIn(type.group);
   const isAlike =
     identifiesProgram(writer) || isNamedAfterType(held, actor.name.replaceAll('-', ''));
   const mayAct =
@@ -264,14 +261,9 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     rights.impersonates ||
     !isRbacRead(context) ||
     hasClue(suspect, 'log', 'part', 'lease') ||
-    (isDecisive && actor.isGone) ||
     (rights.reachesGroup &&
-      (isDecisive ||
-        hasClue(suspect, 'status') ||
-        (isNamesake && !isBuiltIn(type.group) && isAlike))) ||
-    ((isDecisive || isNamesake) &&
-      !rights.worksElsewhere &&
-      hadRights(context, actor.account, type)) ||
+      (isDecided(suspect) || hasClue(suspect, 'status') || (isNamesake && isAlike))) ||
+    (!rights.worksElsewhere && hadRights(context, actor.account, type)) ||
     departedGrant(context, actor.account, type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';
 }
@@ -279,9 +271,7 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
   const { held, actors, program } = question;
-  const isHere =
-    found.some((one) => hasClue(one, 'writer')) ||
-    actors.some((actor) => isNamed(held, actor, program));
+  const isHere = actors.some((actor) => isNamed(held, actor, program));
   const isPart = !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake'));
   if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
   const [, { finds, ...writer }] = CLUES;
@@ -322,12 +312,7 @@ export function suspectText({ actor, account, program }: Suspect): string {
 
 /** General tools apply and restore what belongs to others. They are meant only where RBAC names the type for them. */
 function isOtherTool({ actor, rights }: Suspect): boolean {
-  return (
-    actor !== undefined &&
-    isGeneralTool(actor) &&
-    rights.change !== 'named' &&
-    rights.worksElsewhere
-  );
+  return actor !== undefined && isGeneralTool(actor) && rights.change !== 'named';
 }
 
 function namedInLog({ context, held }: OwnerQuestion) {
@@ -346,11 +331,8 @@ function isNamed(held: Held, actor: Actor, program: string): boolean {
 }
 
 function isWriter({ held, program }: OwnerQuestion) {
-  return (candidate: Suspect) => {
-    const { actor, account } = candidate;
-    const isIt = actor
-      ? isNamed(held, actor, program) && !isOtherTool(candidate)
-      : isSameName(account?.name ?? '', program);
+  return ({ actor, account }: Suspect) => {
+    const isIt = actor ? isNamed(held, actor, program) : isSameName(account?.name ?? '', program);
     return program !== '' && isIt ? `field manager "${program}"` : undefined;
   };
 }
@@ -367,17 +349,11 @@ function isKnown({ known, actors }: OwnerQuestion) {
 
 /**
  * Returns the types of which the marks name the owner: the object's own, where the finalizer's domain is that of its group,
- * none, or a framework's; those of another group whose domain it is. The domain of a company is above the groups of
- * several products.
+ * none, or a framework's; those of another group whose domain it is.
  */
 function typesToMark({ context, held, domain, isForeign }: OwnerQuestion): ResourceType[] {
-  const isAbove = (group: string): boolean =>
-    group !== held.type.group && group.endsWith(`.${domainOf(held.finalizer)}`);
-  return isForeign
-    ? []
-    : typesOfDomain(context, held, domain).filter(
-        ({ group }) => !isBuiltIn(group) && !isAbove(group),
-      );
+  const types = isForeign ? [] : typesOfDomain(context, held, domain);
+  return types.filter(({ group }) => !isBuiltIn(group));
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
@@ -488,7 +464,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion) {
     if (by !== undefined) return `ClusterServiceVersion ${by.namespace}/${by.name}`;
     const isAlike =
       labels.includes(actor.labels[NAME_LABEL] ?? 'none') ||
-      (releases.includes(releaseOf(actor) ?? '') && !isGeneralTool(actor));
+      releases.includes(releaseOf(actor) ?? '');
     return isAlike ? '' : undefined;
   };
 }
@@ -525,9 +501,8 @@ function isNamesake({ held, actors, known, writer }: OwnerQuestion) {
     held.objects.some(({ statusWriters }) =>
       statusWriters.some(({ manager }) => manager === writer),
     );
-  return (candidate: Suspect) => {
-    const { actor, rights } = candidate;
-    if (actor === undefined || isOtherTool(candidate)) return undefined;
+  return ({ actor, rights }: Suspect) => {
+    if (actor === undefined) return undefined;
     const runsIt =
       isFrameworkName(writer) &&
       actor.programs.includes(writer) &&

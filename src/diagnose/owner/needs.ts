@@ -31,7 +31,7 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import type { ContentError } from '../error-texts.ts';
-import { type Account, departedGrant, isRbacRead, mayActAs, mayCreatePods } from '../rights.ts';
+import { type Account, departedGrant } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
 import { namedByConvention } from './partners.ts';
@@ -191,19 +191,11 @@ function tiesOf(context: Context, held: Held): Named[] {
   return [...direct, ...behind].filter((one) => mayRead(context, held, one));
 }
 
-/**
- * Reports whether the owner may read the object: not the ConfigMap that Kubernetes creates in every namespace, and no
- * ServiceAccount where RBAC lets it neither act as one nor run pods.
- */
+/** Reports whether the owner may read the object: not what Kubernetes creates in every namespace. */
 function mayRead(context: Context, held: Held, one: Named): boolean {
-  const { name } = one;
-  const { kind } = one.type;
-  if (kind === 'ConfigMap' && name === 'kube-root-ca.crt') return false;
-  if (certaintyOf(context, held, one) === undefined) return false;
-  if (kind !== 'ServiceAccount') return true;
-  const { account } = findOwner(context, held).owner ?? {};
-  if (account === undefined || !isRbacRead(context)) return name !== 'default';
-  return mayActAs(context, account) || (name !== 'default' && mayCreatePods(context, account));
+  const isEverywhere =
+    ['kube-root-ca.crt', 'default'].includes(one.name) && PLAIN.includes(one.type.kind);
+  return !isEverywhere && certaintyOf(context, held, one) !== undefined;
 }
 
 /** Returns what the owner may read in this namespace. Whether a host was a Service, cannot be told once it is deleted. */
@@ -526,7 +518,8 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
     const isHere =
       ties.some((one) => `${name}-`.startsWith(`${one.name}-`)) ||
       [`${here}/${name}`, `${name}.${here}`].some((word) => hasWord(text, word)) ||
-      isInside.test(text);
+      isInside.test(text) ||
+      held.objects.some((one) => isNamedHere(context, one, name));
     return isHere ? what : undefined;
   }
   if (!['other', 'unavailable', 'timeout'].includes(kind)) return undefined;
@@ -547,4 +540,15 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
   const address = serviceAddresses(text).find((one) => one.endsWith(`.${here}`));
   const service = address?.split('.')[0];
   return service && `Service ${service}`;
+}
+
+/** Reports whether a field of the spec is this name, and no reference says that it is in another namespace. */
+function isNamedHere(context: Context, object: ObjectFacts, name: string): boolean {
+  const { names = [], references = [] } = detailOf(context, object) ?? {};
+  return (
+    names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
+    references.every(
+      (one) => one.name !== name || isInside(context, one.namespace ?? object.namespace),
+    )
+  );
 }

@@ -139,11 +139,10 @@ export function cureRemedies(
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error)) return [];
   if (refusesOtherChange(error)) return [changerRemedy(error.text)];
-  const quote = `"${shortQuote(error.text)}"`;
   const text =
     error.kind === 'not-found'
       ? `Create ${kindOfResource(owner.context, error)} ${error.name} again, which the controller needs${ELSEWHERE}`
-      : `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer: ${quote}`;
+      : `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer`;
   return [withRole('now', { text })];
 }
 
@@ -323,13 +322,17 @@ function specRemoval(context: Context, held: Held): Remedy {
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
 const GONE_OUTSIDE = /\b404\b|\w*NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]\w*/;
 
-/** Returns what is leaked when the finalizer is removed by hand; nothing, where its controller was told that it is gone. */
-function leakText(context: Context, held: Held): string {
-  const gone = refusalsFor(context, held).find(
+/** Reports whether its controller was told that what it would delete does not exist. */
+export function isGoneOutside(context: Context, held: Held): boolean {
+  return refusalsFor(context, held).some(
     ({ error: { kind, text } }) => kind === 'other' && GONE_OUTSIDE.test(text),
   );
-  if (gone !== undefined) {
-    return `if what its controller no longer finds is the external resource, nothing is leaked: "${shortQuote(gone.error.text)}"`;
+}
+
+/** Returns what is leaked when the finalizer is removed by hand. */
+function leakText(context: Context, held: Held): string {
+  if (isGoneOutside(context, held)) {
+    return 'if what its controller no longer finds is the external resource, nothing is leaked';
   }
   return withoutPeriod(
     knownFinalizer(held)?.leakIfRemoved ??

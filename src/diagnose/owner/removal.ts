@@ -40,7 +40,7 @@ export function judgeRemoval(
 }
 
 /** What a mutating webhook or policy does if the API server then refuses a change that the update does not make. */
-const CHANGES = 'changes a field when the object is updated, which the API server then refuses';
+const CHANGES = 'changes a field at every update, which the API server refuses';
 
 /**
  * Finds what refuses the update by what the objects, their Events or the log of the owner say: the gate may not try it

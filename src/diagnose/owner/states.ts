@@ -1,11 +1,11 @@
-import { lowerFirst, upperFirst } from '../../base/text.ts';
+import { lowerFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
 import type { EventFacts, Snapshot } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult } from '../admission/refusals.ts';
+import { admissionResult, refusesOtherChange } from '../admission/refusals.ts';
 import {
   kubectl,
   objectArgs,
@@ -27,14 +27,14 @@ import {
   shortQuote,
   typeName,
 } from '../context.ts';
-import { classifyErrorText, FAILURE, isAdmissionError } from '../error-texts.ts';
+import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import { isMoreThanAble, type Suspect } from './clues.ts';
 import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
 import { hasLeader, isHolder, isRenewed, lostLease } from './leases.ts';
-import { isLogRead, logLinesAbout } from './logs.ts';
+import { currentLogLines, isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import {
   absentObjects,
@@ -50,6 +50,7 @@ import {
   cureRemedies,
   escapeRemedies,
   installRemedy,
+  isGoneOutside,
   logRemedies,
   orderRemedies,
   removalAsFirstStep,
@@ -260,12 +261,8 @@ function scaledToZeroText({ kind, nodeSelector }: Actor): string {
 
 /** Explains why none of its pods is ready, and what that waits for in turn. */
 function notReady(owner: Signs): Found | undefined {
-  const { actor, context, held, removal } = owner;
-  // Readiness decides about traffic; a controller that is not ready may reconcile, and says so in its log.
-  const lines = logLinesAbout(context, held, actor);
-  if (actor.ready > 0 || lines.some(({ isError, at }) => isError && at >= held.since)) {
-    return undefined;
-  }
+  const { actor, context, removal } = owner;
+  if (actor.ready > 0) return undefined;
   const { isLost, next, waitsForNamespace } = asleep(owner);
   if (isLost) {
     const says = 'is being deleted itself and has no pods, and no new ones can be created here';
@@ -355,6 +352,8 @@ function failing(owner: Signs): Found {
   const isHopeless = lost !== undefined && !lost.isGrantable;
   const isTold = causes.length > 0 && (first === undefined || isAdmissionError(first.error));
   const quote = first && shortQuote(first.error.text);
+  // What changes the request has a finding of its own, with its remedy.
+  const isNamed = causes.length > 0 && first !== undefined && refusesOtherChange(first.error);
   const escapes = escapeRemedies(held);
   // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
   const isOutside = first?.error.kind === 'other' || first?.error.kind === 'not-found';
@@ -380,9 +379,13 @@ function failing(owner: Signs): Found {
           ? `runs, but ${fails}: ${quote}`
           : `runs, but ${lack ?? 'the removal is refused, at least to this gate'}`,
     remedies: [
-      ...(isHopeless
+      ...(isHopeless || isGoneOutside(context, held)
         ? removalAsFirstStep([...removal, ...escapes])
-        : [...cureRemedies(owner, first?.error, lack !== undefined), ...escapes, ...byHand]),
+        : [
+            ...(isNamed ? [] : cureRemedies(owner, first?.error, lack !== undefined)),
+            ...escapes,
+            ...byHand,
+          ]),
       ...(lost === undefined
         ? []
         : orderRemedies(context, held, 'the objects that their controller needs')),
@@ -428,18 +431,18 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
   return installRemedy(context, held, actorText(actor), isElsewhere ? ' in another namespace' : '');
 }
 
-/** Finds an owner without the lead; a status that it wrote after the Lease had expired shows that it leads by another one. */
+/** Finds an owner without the lead. */
 function doesNotLead({ actor, context, held }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
   const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
   const end = Date.parse(renewTime ?? '') + 1_000 * durationSeconds;
   const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  if (
-    writes.some((one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end)
-  ) {
-    return undefined;
-  }
+  // It leads by another Lease.
+  const hasWritten = writes.some(
+    (one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end,
+  );
+  if (hasWritten) return undefined;
   const what = `Lease ${namespace}/${name}`;
   const isHung = isHolder(actor, lease);
   const isLed = isRenewed(context, lease);
@@ -475,11 +478,6 @@ export function lostAgent(context: Context, held: Held, { kind, pods }: Actor) {
     .flatMap((object) => (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })))
     .map((one) => ({ ...one, own: pods.filter(({ nodeName }) => nodeName === one.node) }))
     .find(({ own }) => own.every(({ ready }) => !ready));
-}
-
-/** Reports whether a workload has no ready pod, or none on the node that a held object names. */
-export function isDownFor(context: Context, held: Held, actor: Actor): boolean {
-  return (actor.ready === 0 && actor.wanted > 0) || lostAgent(context, held, actor) !== undefined;
 }
 
 function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found | undefined {
@@ -612,8 +610,20 @@ function showsNoReason(owner: Signs): Found {
   const what = `${held.subject.kind} ${held.subject.name}`;
   const [said] = statements;
   const last = said ? undefined : lastComplaint(context, held, actor);
-  const quoted = said ?? (last?.isOfOthers ? undefined : last);
-  const quote = quoted && shortQuote(quoted.text || quoted.words);
+  const [line] = currentLogLines(context, held, actor);
+  const [poor] = held.objects.flatMap((object) => poorHealth(context, object));
+  const quoted = said
+    ? { by: what, says: 'says', text: said.text || said.words }
+    : line
+      ? { by: 'Its log', says: 'says', text: line.text }
+      : last && !last.isOfOthers
+        ? {
+            by: last.by === 'status' ? what : last.source,
+            says: `said ${earlierText(last.at, held.since)}before the deletion`,
+            text: last.text || last.words,
+          }
+        : poor && { by: what, says: 'says', text: poor };
+  const quote = quoted && shortQuote(quoted.text);
   const protections = said ? [] : protectionsOf(context, held);
   const failed = failedInputs(context, held).map(
     ({ what: input, by, failure }) =>
@@ -626,13 +636,11 @@ function showsNoReason(owner: Signs): Found {
   const isQuoted = !isPart && (said !== undefined || (doubt === undefined && quoted !== undefined));
   const says = isPart
     ? `runs, but only ${actor.ready} of ${actor.wanted} pods are ready: the one for ${what} may not be`
-    : said
-      ? `runs. ${what} says: ${quote}`
-      : doubt !== undefined
-        ? `runs; ${limits[0] ?? doubt.replace(/: .*/s, '')}`
-        : quoted
-          ? `runs. ${upperFirst(quoted.source.replace(/^status condition .* of /, 'the status of '))}, ${ageText(quoted)}, says: ${quote}`
-          : 'runs, but nothing that was read shows why';
+    : doubt !== undefined && said === undefined
+      ? `runs; ${limits[0] ?? doubt.replace(/: .*/s, '')}`
+      : quoted
+        ? `runs. ${quoted.by} ${quoted.says}: ${quote}`
+        : 'runs, but nothing that was read shows why';
   const log = logRemedies(context, actor);
   const fix = isPart
     ? [...podRemedies(actor, `Pod ${listNames(down)} of ${who}`, REMOVES), ...owner.removal]
@@ -652,7 +660,9 @@ function showsNoReason(owner: Signs): Found {
     : '; its log was not read';
   return {
     says,
-    remedies: fix ? [...log, ...fix] : [...log.map((one) => withRole('now', one)), time],
+    remedies: fix
+      ? [...log, ...fix]
+      : [...log.map((one) => withRole('now', one)), ...escapeRemedies(held), time],
     more: {
       evidence: [
         ...(said ? [`${said.source}: ${said.text}`] : []),
@@ -666,6 +676,12 @@ function showsNoReason(owner: Signs): Found {
       scope: protections.length > 0 ? 'namespace' : common.scope,
     },
   };
+}
+
+/** Returns "5m " for a text of five minutes before the deletion; nothing where it has no date. */
+function earlierText(at: string, since: string): string {
+  const age = Date.parse(since) - Date.parse(at);
+  return age >= 0 ? `${formatDuration(age)} ` : '';
 }
 
 /** Says for how long the owner has written nothing about the objects. */
@@ -682,7 +698,7 @@ function silenceText({ actor, context, held }: Signs): string {
 
 /** Reports whether a text only says that the work goes on: nothing in it can be resolved. */
 function goesOn(text: string): boolean {
-  return PROGRESS.test(text) || (ONGOING.test(text) && !FAILURE.test(text));
+  return PROGRESS.test(text) || ONGOING.test(text);
 }
 
 const ONGOING = /\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b/i;

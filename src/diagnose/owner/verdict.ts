@@ -3,13 +3,7 @@ import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
-import {
-  departedGrant,
-  hadRights,
-  isRbacRead,
-  unboundRoles,
-  writersOutsideCluster,
-} from '../rights.ts';
+import { departedGrant, hadRights, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
   isDecided,
@@ -32,7 +26,6 @@ import {
   isProviderManaged,
   lateWrites,
   statusManagers,
-  writerOf,
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
@@ -93,11 +86,10 @@ function judge(question: OwnerQuestion): Ownership {
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
-    !excluded.some((one) => one !== best && isDecided(one)) &&
-    !tied.some((one) => one !== best && (isDecided(one) || hasClue(one, 'status')));
+    ![...tied, ...excluded].some((one) => one !== best && isDecided(one));
   if (best !== undefined && workloadExists(best)) {
     const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
-    const isSure = isOnly && isWhole && !isNamedByImage(question, best);
+    const isSure = isOnly && isWhole && !isPowerless(question, best);
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
@@ -125,17 +117,17 @@ function judge(question: OwnerQuestion): Ownership {
 }
 
 /**
- * Reports whether a name of its containers alone points to one that may not change the object, and nothing shows that it
- * could: a dashboard may run the image of the operator.
+ * Reports whether a workload of another name may not change the object, and nothing shows that it ever could: a dashboard
+ * may run the image of the operator.
  */
-function isNamedByImage({ context, held, program }: OwnerQuestion, suspect: Suspect): boolean {
-  const { actor, clues } = suspect;
+function isPowerless({ context, held, program }: OwnerQuestion, suspect: Suspect): boolean {
+  const { actor } = suspect;
   return (
     actor !== undefined &&
-    clues.every(({ kind, weight }) => weight !== 'decides' || kind === 'writer') &&
+    !actor.isGone &&
     !mayChange(suspect) &&
+    !hasClue(suspect, 'catalogue', 'log') &&
     !hasWorkloadName(actor, program) &&
-    !isSameName(actor.account.name, program) &&
     !hadRights(context, actor.account, held.type)
   );
 }
@@ -145,8 +137,8 @@ function mayChange({ rights }: Suspect): boolean {
 }
 
 /**
- * Returns the one that leads: of those with the strongest kind of clue, the one with the most. Who has a clue that
- * decides and may not change the object stands back behind those who may.
+ * Returns the one that leads: of those with a clue that decides, or else of all, the one with the most clues, if something
+ * beside a permission ties it to the finalizer.
  */
 function leading(
   question: OwnerQuestion,
@@ -154,26 +146,20 @@ function leading(
   able: readonly Suspect[],
   excluded: readonly Suspect[],
 ): Suspect | undefined {
-  const { context, isForeign, writer } = question;
-  const kinds: ((one: Suspect) => boolean)[] = [
-    isDecided,
-    (one) => hasClue(one, 'marks') && !isKnownForAnother(question, one),
-    (one) => hasClue(one, 'permission') && !isKnownForAnother(question, one),
-    // Who has lost its right is known by what it has written; the only one that may change everything by a framework's name.
-    (one) =>
-      (isRbacRead(context) && !one.rights.change) ||
-      (hasClue(one, 'namesake') &&
-        isFrameworkName(writer) &&
-        able.every(({ actor }) => actor === one.actor)),
-  ];
-  const pool = kinds.map((isOf) => tied.filter(isOf)).find((found) => found.length > 0) ?? [];
+  const decided = tied.filter(isDecided);
+  const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(question, one));
   const points = pool.map((one) => pointsOf(question, one));
-  const [best, ...more] = pool.filter((_, at) => points[at] === Math.max(...points));
+  const most = Math.max(...points);
+  const [best, ...more] = pool.filter((_, at) => points[at] === most);
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(question, best, tied) ? undefined : best;
+  // Who may change everything has a right on any type, and restores what others have written: only an operator that was made
+  // cluster-admin writes under the name of its framework.
+  const isAnybody = !isFrameworkName(question.writer) || !hasClue(best, 'namesake');
+  if (best.rights.change === 'everything' && isAnybody) return undefined;
   // What is about the type alone names none of the controllers that share it.
-  const isShared = isForeign && !hasClue(best, 'namesake');
-  return isShared || isContradicted(question, best, able, excluded) ? undefined : best;
+  if (question.isForeign && !hasClue(best, 'namesake')) return undefined;
+  return isContradicted(question, best, able, excluded) ? undefined : best;
 }
 
 /** One more clue of a kind outweighs all of the kinds below. */
@@ -200,11 +186,11 @@ function hasRival(question: OwnerQuestion, best: Suspect, tied: readonly Suspect
   const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
   const isActive = ({ actor }: Suspect): boolean =>
     lateWrites(question.held).some(({ manager }) => actor && hasProgramName(actor, manager));
-  const isPart = workloadExists(best) && isNamedByImage(question, best);
+  const isPart = isPowerless(question, best);
   const shares = sharesOf(best);
   return tied.some((one) => {
-    if (one === best || !(isDecided(one) || hasClue(one, 'marks'))) return false;
-    const isAlike = isDecided(one) || sharesOf(one).some((share) => shares.includes(share));
+    const isShared = sharesOf(one).some((share) => shares.includes(share));
+    const isAlike = isDecided(one) || (isShared && hasClue(one, 'marks'));
     return (
       (isPart && hasClue(one, 'marks')) ||
       (best.actor?.ready === 0 && isActive(one)) ||
@@ -229,9 +215,7 @@ function isContradicted(
     );
   });
   const isRuledOut = excluded.some(
-    (one) =>
-      one.restriction === undefined &&
-      (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
+    (one) => one.restriction === undefined && hasClue(one, 'installation'),
   );
   const isOneDown = (best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0);
   return isOfAnother || isRuledOut || isOneDown;
@@ -264,18 +248,10 @@ function sharesOf({ actor }: Suspect): string[] {
   return (actor?.selectors ?? []).flatMap((one) => SHARE.exec(one)?.[0] ?? []);
 }
 
-/**
- * Reports whether a permission alone makes it one that may act. Many may change built-in types, or everything: general
- * tools remove no finalizer of others.
- */
-function isAble({ held, known, program }: OwnerQuestion, suspect: Suspect): boolean {
-  const { actor, rights } = suspect;
-  const { change } = rights;
+/** Reports whether a permission alone makes it one that may act: many may change built-in types, and general tools everything. */
+function isAble({ held }: OwnerQuestion, { actor, rights: { change } }: Suspect): boolean {
   if (change === undefined || actor === undefined || actor.isGone) return false;
-  if (change === 'named' && !isBuiltIn(held.type.group)) return true;
-  // Somebody else is named.
-  const isNamed = (known?.workload.length ?? 0) > 0 || program !== '';
-  return !isGeneralTool(actor) && !(isNamed && change === 'named');
+  return change === 'named' ? !isBuiltIn(held.type.group) : !isGeneralTool(actor);
 }
 
 /**
@@ -298,16 +274,14 @@ function othersAlive(
     (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
   );
   // Many run a container with the name of the writer, and may do nothing outside of their own namespace.
-  const isAlike = ({ actor }: Suspect): boolean =>
-    FRAMEWORKS.test(question.writer) ||
-    (actor !== undefined &&
-      isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', '')));
+  const isAlike = ({ actor, rights }: Suspect): boolean =>
+    rights.isBare &&
+    actor !== undefined &&
+    isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', ''));
   const isSigned = (one: Suspect): boolean =>
     isDecided(one) ||
     hasClue(one, 'marks', 'status', 'installation') ||
-    (hasClue(one, 'namesake') &&
-      (identifiesProgram(question.writer) || (one.rights.isBare && isAlike(one)))) ||
-    (one.rights.change !== undefined && !isBuiltIn(held.type.group));
+    (hasClue(one, 'namesake') && (identifiesProgram(question.writer) || isAlike(one)));
   const ruledOut = excluded
     .filter((one) => workloadExists(one) && isSigned(one))
     .map((one) => `${suspectText(one)} exists, but ${one.against}`);
@@ -345,7 +319,6 @@ function outsidePrograms(question: OwnerQuestion): string[] {
   const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) &&
-      !(isFrameworkName(manager) && idle.length > 0) &&
       !(isCommon(manager) && mayBeHere) &&
       workloadsOfProgram(actors, manager).length === 0,
   );
@@ -393,14 +366,9 @@ function cloudProvider({ now }: Context, held: Held): string[] {
 function wasSeenDeleted(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
   const { context, held, actors, known } = question;
   if (actor === undefined || (known && isProviderManaged(known))) return false;
-  const { time = '' } = writerOf(held) ?? {};
-  const isCopy =
-    (actor.uid !== undefined && actor.wanted === 0) ||
-    (time !== '' && (actor.creationTimestamp ?? '') > time);
   const beside = actors.filter(({ namespace }) => namespace === actor.namespace);
   return (
     isEndingNamespace(context, actor.namespace) &&
-    !isCopy &&
     !beside.some(({ pods }) => pods.some(({ phase }) => phase === 'Running')) &&
     (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );

@@ -26,7 +26,7 @@ type Words = [deny: string] | [patch: JsonObject];
 function refusedUpdate(id: string, title: string, ...[words]: Words): Scenario {
   const isDenied = typeof words === 'string';
   const verdict = isDenied ? { deny: words } : { patch: [words] };
-  const says = isDenied ? [new RegExp(words)] : [/changes a field when the object is updated/];
+  const says = isDenied ? [new RegExp(words)] : [/changes a field at every update/];
   const kind = isDenied ? 'ValidatingWebhookConfiguration' : 'MutatingWebhookConfiguration';
   const guard = (world: World): Ref => webhookRef(world, kind);
   return {
