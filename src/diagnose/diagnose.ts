@@ -24,7 +24,7 @@ import {
   unexplainedHang,
   unprocessedNamespace,
 } from './rules/controller.ts';
-import { podGracePeriod, podLongGrace, podOverdue, volumeInUse } from './rules/pods.ts';
+import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
 /**
@@ -61,7 +61,6 @@ function interpret(now: Snapshot, before: Snapshot | undefined): Context[] {
 const RULES: readonly Rule[] = [
   failingApis,
   podGracePeriod,
-  podLongGrace,
   podOverdue,
   failingTypes,
   namespaceControllerInactive,

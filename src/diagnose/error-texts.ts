@@ -35,8 +35,6 @@ type ErrorDetail =
   | { kind: 'unexpected-items'; group: string; resource: string }
   | {
       kind: 'storage';
-      /** `initializing`: the API server cannot fill its cache of the type, and does not say why. */
-      problem: 'unreadable' | 'initializing';
       group: string | undefined;
       resource: string | undefined;
       name: string | undefined;
@@ -79,7 +77,7 @@ function splitErrors(text: string, stated: number): string[] {
 const NEXT_ERROR = new RegExp(
   `, (?=${[
     'Internal error occurred: |failed calling webhook |(?:admission|conversion) webhook (?:for )?',
-    'storage is \\(re\\)initializing|illegal base64 data at input byte |unable to transform ',
+    'illegal base64 data at input byte |unable to transform ',
     'unexpected items still remain in namespace: |forbidden: |the server |an error on the server \\(',
     'error trying to reach service|request did not complete within |context deadline exceeded',
     'Operation cannot be fulfilled on |Too many requests|Unauthorized|Get "|Delete "',
@@ -88,9 +86,6 @@ const NEXT_ERROR = new RegExp(
     '[A-Za-z0-9-]{1,63}(?:\\.[A-Za-z0-9.-]{1,253})? (?:\\\\?"[^"\\\\]{0,253}\\\\?" )?(?:is forbidden: |is invalid|not found|already exists)',
   ].join('|')})`,
 );
-
-/** A webhook known only from the text of a condition. */
-const UNNAMED_WEBHOOK = 'unnamed';
 
 /** What is named before the text: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. */
 type Target = { resource?: string; group?: string; name?: string | undefined };
@@ -104,7 +99,6 @@ type Row = [
 
 const rest = (message: string) => ({ message });
 const unreadable = {
-  problem: 'unreadable',
   group: undefined,
   resource: undefined,
   name: undefined,
@@ -128,18 +122,6 @@ const WRAPPING: readonly Row[] = [
     'webhook-denied',
     /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
     rest,
-  ],
-  // A mutating webhook that answers a DELETE with a patch (apiserver, webhook/mutating/dispatcher.go).
-  [
-    'webhook-denied',
-    /(?=admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" attempted to modify the object)/,
-    rest,
-  ],
-  // A match condition of a webhook that errs: the answer does not name it (apiserver, webhook/generic/webhook.go).
-  [
-    'webhook-denied',
-    /forbidden: (?=expression '.{1,4096}?' resulted in error: )/s,
-    (message) => ({ webhook: UNNAMED_WEBHOOK, message }),
   ],
   // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'".
   [
@@ -181,8 +163,6 @@ const OTHERS: readonly Row[] = [
     /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
     () => unreadable,
   ],
-  // apiserver pkg/storage/cacher/ready.go.
-  ['storage', /storage is \(re\)initializing/, () => ({ ...unreadable, problem: 'initializing' })],
   // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
   [
     'forbidden',

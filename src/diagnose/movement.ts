@@ -1,6 +1,6 @@
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
-import type { NodeFacts, ObjectGroup, PodFacts, Snapshot, TypeContent } from '../model/snapshot.ts';
+import type { ObjectGroup, PodFacts, Snapshot, TypeContent } from '../model/snapshot.ts';
 import { type Context, countsOf, isContentRead, itemsIn, typeName, valueIn } from './context.ts';
 
 /**
@@ -88,11 +88,6 @@ export function finalizerSet(finalizers: readonly string[]): string {
 export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && !['True', 'False'].includes(node.ready ?? '');
-}
-
-/** Reports whether the kubelet itself says that it is not ready; of a silent one others write `Unknown`. */
-export function isKubeletReporting({ ready }: NodeFacts): boolean {
-  return ready === 'False';
 }
 
 /** Types whose objects expire and are renewed independently of the namespace. */

@@ -1,5 +1,4 @@
 import { escapeForRegExp, isKindNamed } from '../base/text.ts';
-import { domainOf } from '../model/catalogue.ts';
 import type { Read } from '../model/read.ts';
 import {
   type NamespaceFacts,
@@ -17,8 +16,6 @@ import {
   groupOf,
   groupsOf,
   idsOfHeld,
-  isBuiltIn,
-  isInside,
   isKind,
   otherTerminating,
   resultId,
@@ -27,44 +24,22 @@ import {
 } from './context.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
-import { isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
-  /**
-   * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
-   * only outside of the namespace, and if its own spec names the held object.
-   */
-  named: (context, held, to) => {
-    const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
-    return held.objects.some(
-      (from) =>
-        hasUidInStatus(context, from, to) ||
-        referencesTo(context, from, to).some(
-          ({ field }) => field.startsWith('status.') || isMutual,
-        ),
-    );
-  },
+  /** Its status names it. What its spec names was made from it, or is shared by many and then waits for them. */
+  named: (context, { objects }, to) =>
+    objects.some((from) =>
+      referencesTo(context, from, to).some(({ field }) => field.startsWith('status.')),
+    ),
   /** It owns it. */
   owned: (_, { objects }, part) =>
     part.ownerReferences.some(({ uid }) => objects.some((one) => one.uid === uid)),
-  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
-  part: (_, held, part) => isLabelled(held, part),
-  /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
-  used: (context, held, user) => {
-    const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
-    return (
-      (PROTECTION.test(held.finalizer) || isShared) &&
-      isInSpecOf(context, user, held) &&
-      detailOf(context, user)?.endedAt === undefined
-    );
-  },
   /** Its status, or the log of its controller, says so. */
-  told: (context, held, other, texts) =>
-    texts.some((text) => isAwaited(context, held, text, other)),
+  told: (_, __, other, texts) => texts.some((text) => isAwaited(text, other)),
 } satisfies Record<
   string,
   (context: Context, held: Held, to: ObjectFacts, texts: readonly string[]) => boolean
@@ -77,7 +52,7 @@ export const PROTECTION = /protect|in-?use|usage/i;
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
@@ -133,7 +108,7 @@ function readByName({ partners }: Context['now']): ObjectFacts[] {
 }
 
 /** Returns the references in the spec and the status of an object to another one. */
-export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
+function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
   const own = groupOf(to.apiVersion);
   return (detailOf(context, from)?.references ?? []).filter(
     ({ group = own, kind, namespace = from.namespace, name }) =>
@@ -142,19 +117,6 @@ export function referencesTo(context: Context, from: ObjectFacts, to: ObjectFact
       group === own &&
       [namespace, ''].includes(to.namespace),
   );
-}
-
-/** Reports whether the status of an object has the UID of another one. */
-export function hasUidInStatus(context: Context, from: ObjectFacts, to: ObjectFacts): boolean {
-  const { names = [] } = detailOf(context, from) ?? {};
-  return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
-}
-
-/** Reports whether the spec of an object names one of the held objects. */
-export function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
-  return objects
-    .flatMap((to) => referencesTo(context, from, to))
-    .some(({ field }) => field.startsWith('spec.'));
 }
 
 /** Returns the texts of the status that say what is waited for. */
@@ -171,24 +133,19 @@ const AWAITS =
 const STAYS =
   '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
 
-/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or its kind with its name or a reference. */
-function isAwaited(context: Context, held: Held, text: string, object: ObjectFacts): boolean {
+/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or with its kind. */
+function isAwaited(text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
-  const named = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
-  const isTied = held.objects.some(
-    (one) =>
-      referencesTo(context, one, object).length + referencesTo(context, object, one).length > 0,
-  );
+  const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
     .some(
-      (clause) =>
-        named.test(clause) || (isKindNamed(clause, object.kind) && (isTied || whole.test(clause))),
+      (clause) => awaited.test(clause) || (isKindNamed(clause, object.kind) && whole.test(clause)),
     );
 }
 
@@ -203,17 +160,19 @@ function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] 
   });
 }
 
-/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
+/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it made them. */
 export function namespacesAwaited(
   context: Context,
   held: Held,
   texts: readonly string[] = waitTexts(context, held),
 ): NamespaceFacts[] {
+  const made = held.objects
+    .flatMap((object) => detailOf(context, object)?.references ?? [])
+    .filter((one) => one.isMade || one.field.startsWith('status.'));
   return otherTerminating(context).filter(
-    (namespace) =>
-      texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
-      isLabelled(held, namespace) ||
-      held.objects.some((object) => standsFor(context, object, namespace)),
+    ({ name }) =>
+      texts.some((text) => isNamespaceNamed(text, name)) ||
+      made.some((one) => one.kind === 'Namespace' && one.name === name),
   );
 }
 
@@ -221,42 +180,6 @@ export function namespacesAwaited(
 function isNamespaceNamed(text: string, name: string): boolean {
   const before = '(?<!\\b(?:in|into|from|to|of) (?:the )?)namespaces?[\\s:/]+["\'`]?';
   return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
-}
-
-/** Reports whether an object stands for a namespace: by a manifest, or by its status. */
-function standsFor(context: Context, object: ObjectFacts, { name }: NamespaceFacts): boolean {
-  const { references = [], settings = [] } = detailOf(context, object) ?? {};
-  return (
-    !settings.includes('spec.deletionPolicy=Orphan') &&
-    references.some(
-      (one) =>
-        one.kind === 'Namespace' &&
-        one.name === name &&
-        (one.isMade || one.field.startsWith('status.')),
-    )
-  );
-}
-
-/** Reports whether a label or annotation of the held object's project names it. */
-function isLabelled(
-  { finalizer, type, objects }: Held,
-  other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
-): boolean {
-  const projects = [domainOf(finalizer), type.group];
-  return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
-    const [domain = '', ...rest] = key.split('/');
-    const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
-    const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
-    return (
-      isOwn &&
-      objects.some(
-        ({ uid, namespace, name }) =>
-          [uid, name, `${namespace}/${name}`].includes(value) ||
-          // A SubnamespaceAnchor has the name of its namespace, which names the parent.
-          (name === other.name && value === namespace),
-      )
-    );
-  });
 }
 
 /** Returns the ids of the findings about terminating pods that the held object owns, directly or through others. */

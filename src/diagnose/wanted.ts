@@ -3,7 +3,6 @@ import {
   FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
-  NODE_TYPE,
   POD_TYPE,
 } from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
@@ -17,7 +16,7 @@ import type {
   Wanted,
 } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { collectSamples } from './admission/foreseen.ts';
+import { foreseenDeletions } from './admission/foreseen.ts';
 import { ADMISSION_SOURCES, closedWebhooks, guardsAsked, matchesRule } from './admission/guards.ts';
 import {
   type Context,
@@ -53,7 +52,6 @@ import { ableAccounts } from './rights.ts';
 import { type GroupVersion, isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
-import { isInitializing } from './rules/types.ts';
 import { namedOutside, namespacesAwaited } from './waits.ts';
 
 /** What one question needs. */
@@ -100,11 +98,9 @@ function forOverduePods(context: Context): Part[] {
     .filter((pod) => isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > 60)
     .flatMap(({ nodeName }) => nodeName ?? []);
   if (nodes.length === 0) return [];
-  const terminating = nodes.filter((name) => valueIn(now.nodes[name])?.deletionTimestamp);
   return [
     { nodes, places: [{ namespace: now.namespace.name, sources: ['events'] }] },
     wantedNodeAgents(context),
-    { partners: terminating.map((name) => ({ type: NODE_TYPE, namespace: undefined, name })) },
   ];
 }
 
@@ -116,7 +112,7 @@ const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 function forForecast(context: Context, { present }: Forecast, held: readonly Held[]): Part[] {
   const { now } = context;
   const own = now.namespace.name;
-  const samples = collectSamples(context);
+  const samples = foreseenDeletions(context);
   const isServedHere = now.cluster.apiServices?.ok === true;
   return [
     { cluster: [...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION_SOURCES] },
@@ -131,7 +127,7 @@ function forForecast(context: Context, { present }: Forecast, held: readonly Hel
           ? []
           : wantedInputs(context, held, type),
     })),
-    ...samples.map(({ type, object, key }) => {
+    ...samples.map(({ type, object }) => {
       const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
       // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
       const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
@@ -139,7 +135,7 @@ function forForecast(context: Context, { present }: Forecast, held: readonly Hel
       const isTried = isServedHere && !isAggregated(context, type) && (isAsked || isKept);
       return {
         places: serversAsked(context, 'DELETE', type, object),
-        deletions: isTried ? [{ type, object, key }] : [],
+        deletions: isTried ? [{ type, object, key: typeName(type) }] : [],
       };
     }),
   ];
@@ -186,8 +182,6 @@ function forApis(context: Context): Part[] {
   if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return [];
   const isOfApi = failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind));
   const isRefused = errors.some(isAdmissionError);
-  // Any CRD may be the cause: its metadata does not say whether a webhook converts it.
-  const converted = errors.some(isInitializing) ? itemsIn(now.cluster.definitions) : undefined;
   const unlisted = now.content.filter(({ type, read }) => !read.ok && !isBuiltIn(type.group));
   return [
     { cluster: [...BASIS, ...(isOfApi ? (['apiServices'] as const) : [])] },
@@ -206,9 +200,6 @@ function forApis(context: Context): Part[] {
           })),
         ]
       : []),
-    converted === undefined
-      ? {}
-      : { cluster: ['definitions'], definitions: converted.map(({ name }) => name) },
     { definitions: unlisted.map(({ type }) => typeName(type)) },
     forBackends(context, errors, failing),
   ];

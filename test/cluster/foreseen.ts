@@ -463,7 +463,7 @@ export const TEMPORARY: Record<string, [build: Build, says: RegExp]> = {
       });
       await refusesDeletion(world, account);
     },
-    /names leases, which would be deleted as well/,
+    /names what would be deleted as well/,
   ],
 };
 

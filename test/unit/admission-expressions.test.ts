@@ -21,10 +21,8 @@ const DELETE: AdmissionRequest = {
   },
   namespaceLabels: { ephemeral: 'true' },
   requester: { username: CONTROLLER, groups: ['system:serviceaccounts', 'system:authenticated'] },
-  ...{ isDryRun: false, isTerminating: false, isNamespaceTerminating: true },
 };
-const UPDATE: AdmissionRequest = { ...DELETE, operation: 'UPDATE', isTerminating: true };
-const TRIED: AdmissionRequest = { ...DELETE, isDryRun: true, isNamespaceTerminating: false };
+const UPDATE: AdmissionRequest = { ...DELETE, operation: 'UPDATE' };
 const SOMEBODY: AdmissionRequest = { ...DELETE, requester: 'unnamed' };
 const UNKNOWN: AdmissionRequest = { ...DELETE, requester: undefined };
 const NAMESPACE: AdmissionRequest = {
@@ -76,11 +74,8 @@ describe('evaluateCondition', () => {
     // A dry run, and its options.
     [`request.?dryRun.orValue(false)`, DELETE, false],
     [`has(request.dryRun) && request.dryRun == true`, DELETE, false],
-    [`request.dryRun == true`, TRIED, true],
     [`has(request.options.dryRun)`, DELETE, false],
-    [`has(request.options.dryRun)`, TRIED, true],
     [`has(request.options.preconditions)`, DELETE, false],
-    [`has(request.options.preconditions)`, TRIED, undefined],
     [`has(request.options.dryRun)`, NAMESPACE, undefined],
     // Whether something is being deleted.
     [`has(oldObject.metadata.deletionTimestamp)`, DELETE, false],
@@ -89,9 +84,7 @@ describe('evaluateCondition', () => {
     [`object.metadata.?deletionTimestamp.orValue('') == ''`, UPDATE, false],
     [`object.metadata.deletionTimestamp == oldObject.metadata.deletionTimestamp`, UPDATE, true],
     [`has(namespaceObject.metadata.deletionTimestamp)`, DELETE, true],
-    [`has(namespaceObject.metadata.deletionTimestamp)`, TRIED, false],
     [`namespaceObject.status.phase == 'Terminating'`, DELETE, true],
-    [`namespaceObject.status.phase == 'Terminating'`, TRIED, false],
     [`namespaceObject == null`, NAMESPACE, true],
     [`namespaceObject.metadata.name.startsWith('preview-')`, DELETE, true],
     // The object and its namespace.

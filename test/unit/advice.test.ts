@@ -39,7 +39,6 @@ const crowd = (count: number, others: number) => (now: Snapshot) => {
 
 test.each<[string, number, number, RegExp]>([
   ['a few', 2, 0, /^kubectl delete pod web-0 web-1 -n \S+ --grace-period=0 --force$/],
-  ['all of a node', 30, 0, /^kubectl delete pods --field-selector spec.nodeName=node-ready -n /],
   ['many of a node', 30, 1, /^kubectl delete pod web-0 (?:web-\d+ ){28}web-29 -n /],
 ])('the command for pods, %s, reaches each of them and no other', (_, count, others, command) => {
   const { remedies } = rootOf('SEED-5a', crowd(count, others));

@@ -117,7 +117,7 @@ test.each<[string, string, string, string]>([
   [
     'a volume with the name of its driver',
     'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") pod "7f1" (UID: "7f1") : kubernetes.io/csi: Unmounter.TearDownAt failed: rpc error: code = Internal desc = device is busy',
-    'CSI driver ebs.csi.aws.com on node node-ready, which DaemonSet kube-system/ebs-csi-node runs (2 of 3 ready): it does not unmount volume data',
+    "CSI driver ebs.csi.aws.com on node node-ready, which DaemonSet kube-system/ebs-csi-node runs (2 of 3 ready): it does not unmount the pod's volume",
     'device is busy',
   ],
   [
@@ -147,7 +147,7 @@ test.each<[string, string, string, string]>([
   [
     'a claim',
     'unprepare dynamic resources: NodeUnprepareResources failed for ResourceClaim gpu-0: device is busy',
-    'the DRA driver on node node-ready: it does not release claim gpu-0',
+    "the DRA driver on node node-ready: it does not release the pod's devices",
     'device is busy',
   ],
 ])('a kubelet waits for %s', (_, text, fix, end) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
-import { idsInText, objectsAwaited } from '../../src/diagnose/waits.ts';
+import { idsInText } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
 import { readFailed } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
@@ -41,28 +41,6 @@ describe('a status text', () => {
     if (held === undefined) throw new Error('the recording has no Widget');
     expect(idsInText(context, held, text)).toHaveLength(links);
   });
-});
-
-test.each([
-  ['example.com/widget-name', 'db', 1],
-  ['parts.example.com/owned-by', 'NAMESPACE/db', 1],
-  // Another object, another project, and labels that any chart sets.
-  ['example.com/widget-name', 'db-2', 0],
-  ['example.net/widget-name', 'db', 0],
-  ['app.kubernetes.io/instance', 'db', 0],
-  ['instance', 'db', 0],
-])('a label %s=%s makes an object a part of what it names: %i', (key, value, count) => {
-  const { now } = readRecordedLook('chain-sibling');
-  const { name } = now.namespace;
-  for (const { read } of now.content) {
-    for (const { examples } of read.ok ? read.value.terminating : []) {
-      for (const object of examples) object.labels = { [key]: value.replace('NAMESPACE', name) };
-    }
-  }
-  const context = contextOf(now);
-  const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
-  if (held === undefined) throw new Error('the recording has no Widget');
-  expect(objectsAwaited(context, held, ['part'])).toHaveLength(count);
 });
 
 describe('a status text about a namespace', () => {
@@ -120,29 +98,6 @@ describe('a webhook whose configuration could not be read', () => {
       .filter(({ code }) => code === 'admission-webhook-failing')
       .map(({ subject }) => subject.kind);
     expect(subjects).toEqual(['Webhook']);
-  });
-});
-
-describe('a status text that names only a kind', () => {
-  const { now } = readRecordedLook('chain-sibling');
-  const text = 'Part is marked for deletion';
-  const linksFrom = (kind: string): number => {
-    const reference = { group: undefined, kind, namespace: undefined, name: 'db-data' };
-    const details = Object.fromEntries(
-      Object.entries(now.details).map(([uid, read]) => [
-        uid,
-        read.ok
-          ? { ...read, value: { ...read.value, references: [{ ...reference, field: 'spec.ref' }] } }
-          : read,
-      ]),
-    );
-    const context = contextOf({ ...now, details });
-    const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
-    return held === undefined ? -1 : idsInText(context, held, text).length;
-  };
-
-  test('means the object of this kind to which the held one refers', () => {
-    expect([linksFrom('Part'), linksFrom('Widget')]).toEqual([1, 0]);
   });
 });
 

@@ -5,31 +5,20 @@ import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 // (https://kubernetes.io/docs/reference/using-api/cel/). A value that is not known throws when it is read: CEL's `&&`
 // and `||` absorb an error if their other side decides. Every other error is unknown as well.
 
-/** The user that sends a request, with all groups that its authenticator adds. */
-export interface Requester {
-  username: string;
-  groups: readonly string[];
-}
+type Labels = Readonly<Record<string, string>>;
 
-/** The known parts of a request to the admission chain. */
+/** The known parts of a request of a deletion that is under way: its namespace is terminating. What is undefined is not known. */
 export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
-  /** What is undefined is not known. */
   object: Pick<ObjectFacts, 'namespace'> & {
     name?: string;
-    labels?: Readonly<Record<string, string>> | undefined;
-    annotations?: Readonly<Record<string, string>> | undefined;
+    labels?: Labels | undefined;
+    annotations?: Labels | undefined;
   };
-  /** Labels of the object's namespace; undefined if they are not known. */
-  namespaceLabels?: Readonly<Record<string, string>> | undefined;
-  /** `unnamed`: some user whom no policy mentions by name. Undefined: not known at all. */
-  requester: Requester | 'unnamed' | undefined;
-  isDryRun: boolean;
-  /** Whether the object is being deleted when the request is sent. */
-  isTerminating: boolean;
-  /** Whether its namespace is being deleted then. */
-  isNamespaceTerminating: boolean;
+  namespaceLabels?: Labels | undefined;
+  /** `unnamed`: some user whom no policy mentions by name. */
+  requester: { username: string; groups: readonly string[] } | 'unnamed' | undefined;
 }
 
 /** Optional fields catch the library's own errors, and not this one. */
@@ -102,14 +91,8 @@ export function evaluateCondition(
 const partial = (fields: object): Partial => new Partial(Object.entries(fields));
 const complete = (fields: object): unknown => new Map(Object.entries(fields));
 
-/**
- * Returns the metadata of an object; undefined fields are not known. A text or map is absent if it is empty: the API server
- * stores no empty maps.
- */
-function metadata(
-  fields: Record<string, string | Readonly<Record<string, string>> | undefined>,
-  isTerminating: boolean,
-): Partial {
+/** Returns metadata. A text or map is absent if it is empty: the API server stores no empty maps. */
+function metadata(fields: Record<string, string | Labels | undefined>, isTerminating: boolean) {
   const known = Object.entries(fields).flatMap(([key, value]) => {
     if (value === undefined) return [];
     const stored = typeof value === 'string' ? value : complete(value);
@@ -119,36 +102,39 @@ function metadata(
   return partial({ ...Object.fromEntries(known), deletionTimestamp });
 }
 
-function scopeOf(request: AdmissionRequest): Record<string, unknown> {
-  const { operation, type, object, namespaceLabels: labels, requester, isDryRun } = request;
-  const [resource = '', subResource] = type.resource.split('/');
-  const { group, version, kind } = type;
-  const stored = partial({ metadata: metadata({ ...object }, request.isTerminating) });
+function scopeOf({
+  operation,
+  type,
+  object,
+  namespaceLabels: labels,
+  requester,
+}: AdmissionRequest) {
+  const { group, version, kind, namespaced } = type;
   const { name, namespace } = object;
-  const isEnding = request.isNamespaceTerminating;
+  const [resource = '', subResource] = type.resource.split('/');
+  // Finalizers are removed from terminating objects.
+  const stored = partial({ metadata: metadata({ ...object }, operation === 'UPDATE') });
   const place = partial({
-    metadata: metadata({ name: namespace, labels }, isEnding),
-    status: partial({ phase: isEnding ? 'Terminating' : 'Active' }),
+    metadata: metadata({ name: namespace, labels }, true),
+    status: partial({ phase: 'Terminating' }),
   });
   // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection), which has no name
   // (apiserver, rest.AdmissionToValidateObjectDeleteFunc), and no preconditions.
-  const dryRun = isDryRun ? ['All'] : undefined;
-  const options = partial(isDryRun ? { dryRun } : { dryRun, preconditions: undefined });
+  const isOfMany = operation === 'DELETE' && namespaced;
+  const options = partial({ dryRun: undefined, preconditions: undefined });
   return {
     request: partial({
       // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
       namespace: resource === 'namespaces' ? name : namespace,
-      operation,
+      ...{ operation, dryRun: false, subResource },
       userInfo: partial(requester === 'unnamed' ? { username: new Unnamed() } : { ...requester }),
-      dryRun: isDryRun,
-      subResource,
       kind: complete({ group, version, kind }),
       resource: complete({ group, version, resource }),
-      ...(operation === 'DELETE' && type.namespaced ? { options } : { name }),
+      ...(isOfMany ? { options } : { name }),
     }),
     object: operation === 'DELETE' ? new Nothing() : stored,
     oldObject: operation === 'CREATE' ? new Nothing() : stored,
     // A cluster-scoped object has none (apiserver, policy/generic/policy_dispatcher.go).
-    namespaceObject: type.namespaced ? place : new Nothing(),
+    namespaceObject: namespaced ? place : new Nothing(),
   };
 }

@@ -1,4 +1,4 @@
-import { FINALIZE, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
+import { FINALIZE, NAMESPACE_TYPE, typeName } from '../../model/facts/metadata.ts';
 import type {
   Candidate,
   LabelRequirement,
@@ -8,9 +8,9 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
-import { type Context, itemsIn, typeName, webhooksOf, withService } from '../context.ts';
+import { type Context, itemsIn, webhooksOf, withService } from '../context.ts';
 import type { Account } from '../rights.ts';
-import { type AdmissionRequest, evaluateCondition, type Requester } from './expressions.ts';
+import { type AdmissionRequest, evaluateCondition } from './expressions.ts';
 
 // Which webhooks and policies the API server asks about a request (apiserver pkg/admission/plugin).
 
@@ -23,15 +23,9 @@ export const ADMISSION_SOURCES = [
   'mutatingPolicyBindings',
 ] as const;
 
-export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
-  return [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
-}
+export type Operation = AdmissionRequest['operation'];
 
-export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
-  return [...itemsIn(cluster.validatingPolicyBindings), ...itemsIn(cluster.mutatingPolicyBindings)];
-}
-
-/** A webhook, or a policy with one of its bindings, whose rules and namespace selectors match a request. */
+/** A webhook, or a policy with one of its bindings, whose rules and selectors match a request. */
 export interface Guard {
   /** "policy keep, bound by keep". */
   text: string;
@@ -48,27 +42,31 @@ export interface Guard {
   looksAt: readonly string[];
 }
 
-export type Operation = AdmissionRequest['operation'];
+export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
+  return [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
+}
+
+export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
+  return [...itemsIn(cluster.validatingPolicyBindings), ...itemsIn(cluster.mutatingPolicyBindings)];
+}
 
 /** Lists the guards that the API server may apply to requests for the type; a policy's exclusions are not evaluated. */
 export function guardsFor(
   context: Context,
   operation: Operation,
   type: ResourceType,
-  labels = context.now.namespace.labels,
+  place = context.now.namespace.labels,
 ): Guard[] {
-  const { forecast } = context.now;
   const isHere = ({ namespaceSelector }: WebhookFacts | PolicyFacts | PolicyBindingFacts) =>
-    matchesPlace(labels, namespaceSelector, type);
-  const common = ({ matchConditions = [], ...owner }: WebhookFacts | PolicyFacts) => ({
-    matchConditions,
-    looksAt: [
-      ...(owner.dependsOnUser ? ['who asks'] : []),
-      ...(owner.dependsOnDryRun ? ['whether it is a dry run'] : []),
-      // During a deletion, a dry run sees what the real request sees.
-      ...(owner.dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
-    ],
-  });
+    matchesPlace(place, namespaceSelector, type);
+  const looksAt = (owner: WebhookFacts | PolicyFacts): string[] => [
+    ...(owner.dependsOnUser ? ['who asks'] : []),
+    ...(owner.dependsOnDryRun ? ['whether it is a dry run'] : []),
+    // During a deletion, a dry run sees what the real request sees.
+    ...(owner.dependsOnDeletion && context.now.forecast
+      ? ['whether something is being deleted']
+      : []),
+  ];
   const webhooks = webhooksOf(context)
     .filter(isHere)
     .filter(({ matchPolicy, rules }) =>
@@ -77,32 +75,30 @@ export function guardsFor(
     .map((webhook): Guard => {
       const { kind, name } = webhook.configuration;
       return {
-        ...common(webhook),
         text: `webhook ${webhook.name} of ${kind} ${name}`,
-        webhook,
+        ...{ webhook, looksAt: looksAt(webhook), matchConditions: webhook.matchConditions },
         isMutating: kind === 'MutatingWebhookConfiguration',
         mayDeny: true,
         objectSelector: webhook.objectSelector,
       };
     });
-  const policies = policiesOf(context).filter(
-    (policy) => isHere(policy) && policy.rules.some((rule) => matchesRule(rule, operation, type)),
-  );
-  const bound = policies.flatMap((policy) =>
-    bindingsOf(context)
-      .filter((binding) => isHere(binding) && binding.policy === policy.name)
-      .map(
-        (binding): Guard => ({
-          ...common(policy),
-          text: `policy ${policy.name}, bound by ${binding.name}`,
-          policy,
-          binding,
-          isMutating: policy.kind === 'MutatingAdmissionPolicy',
-          mayDeny: binding.actions.includes('Deny'),
-          objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
-        }),
-      ),
-  );
+  const bound = policiesOf(context)
+    .filter(isHere)
+    .filter(({ rules }) => rules.some((rule) => matchesRule(rule, operation, type)))
+    .flatMap((policy) =>
+      bindingsOf(context)
+        .filter((binding) => isHere(binding) && binding.policy === policy.name)
+        .map(
+          (binding): Guard => ({
+            text: `policy ${policy.name}, bound by ${binding.name}`,
+            ...{ policy, binding, looksAt: looksAt(policy) },
+            matchConditions: policy.matchConditions ?? [],
+            isMutating: policy.kind === 'MutatingAdmissionPolicy',
+            mayDeny: binding.actions.includes('Deny'),
+            objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
+          }),
+        ),
+    );
   return [...webhooks, ...bound];
 }
 
@@ -112,10 +108,9 @@ export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean |
   const { name, labels } = request.object;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
   const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
-  const isNamed = (names: readonly string[]): boolean =>
-    names.length === 0 || (!isOfMany && (name === undefined || names.includes(name)));
-  const isMeant = ({ resourceNames, ...rule }: MatchRule): boolean =>
-    matchesRule(rule, operation, type) && isNamed(resourceNames);
+  const isMeant = ({ resourceNames: names, ...rule }: MatchRule): boolean =>
+    matchesRule(rule, operation, type) &&
+    (names.length === 0 || (!isOfMany && (name === undefined || names.includes(name))));
   if (guard.policy?.rules.some(isMeant) === false) return false;
   if (labels && !matchesLabels(guard.objectSelector, labels)) return false;
   // One condition that is false is enough, whatever the others are (KEP-3716).
@@ -136,16 +131,7 @@ export function denialOf(
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 
-/** Reports whether the guard is asked about the request and may refuse it. */
-export function mayRefuse(guard: Guard, request: AdmissionRequest): boolean {
-  return isGuardAsked(guard, request) === true && denialOf(guard, request) !== 'none';
-}
-
-/**
- * Returns the webhooks and bound policies that the API server applies to such a request, in a fixed order. Undefined if
- * that is not known: a list was not read, conditions of a webhook cannot be evaluated, the object is in a namespace
- * whose labels were not read.
- */
+/** Returns the guards of a request for an object; undefined if they were not read, or the labels of its namespace. */
 export function guardsAsked(
   context: Context,
   operation: Operation,
@@ -154,45 +140,37 @@ export function guardsAsked(
 ): Guard[] | undefined {
   const { cluster, namespace } = context.now;
   const isElsewhere = type.namespaced && object.namespace !== namespace.name;
-  if (isElsewhere || ADMISSION_SOURCES.some((key) => cluster[key]?.ok !== true)) return undefined;
+  const isRead = ADMISSION_SOURCES.every((key) => cluster[key]?.ok === true);
+  if (!isRead || isElsewhere) return undefined;
   const request = realRequest(context, operation, type, object);
-  const guards = guardsFor(context, operation, type).map((guard) => ({
-    guard,
-    asked: isGuardAsked(guard, request),
-  }));
-  if (guards.some(({ guard, asked }) => guard.webhook && asked === undefined)) return undefined;
-  return guards
-    .flatMap(({ guard, asked }) => (asked === false ? [] : [guard]))
-    .sort((a, b) => (a.text < b.text ? -1 : 1));
+  return guardsFor(context, operation, type).filter((one) => isGuardAsked(one, request) !== false);
 }
 
-/** Returns a workload's account as the API server sees it. */
-export function requesterOf({ namespace, name }: Account): Requester {
-  if (namespace === undefined) return { username: name, groups: ['system:authenticated'] };
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
-  const username = `system:serviceaccount:${namespace}:${name}`;
-  return { username, groups: [...groups, 'system:authenticated'] };
-}
-
-const NAMESPACE_CONTROLLER: Account = { namespace: 'kube-system', name: 'namespace-controller' };
-
-/** Returns the request that will be sent: anyone deletes a Namespace, and any controller removes a finalizer. */
+/** Returns the request as it will be sent: by the account of an owner, the namespace controller, or anyone. */
 export function realRequest(
   { now: { namespace } }: Context,
   operation: Operation,
   type: ResourceType,
   // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
   { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
+  owner?: Account,
 ): AdmissionRequest {
   const isOfController = operation === 'DELETE' || typeName(type) === typeName(FINALIZE);
-  const controller = isOfController ? requesterOf(NAMESPACE_CONTROLLER) : undefined;
+  const account = isOfController ? NAMESPACE_CONTROLLER : owner;
   return {
     ...{ operation, type, object: { name, namespace: place, labels, annotations } },
     namespaceLabels: namespace.labels,
-    requester: type === NAMESPACE_TYPE ? 'unnamed' : controller,
-    // Finalizers are removed from terminating objects, whose namespace is terminating then.
-    ...{ isDryRun: false, isTerminating: operation === 'UPDATE', isNamespaceTerminating: true },
+    requester: type === NAMESPACE_TYPE ? 'unnamed' : account && requesterOf(account),
   };
+}
+
+const NAMESPACE_CONTROLLER: Account = { namespace: 'kube-system', name: 'namespace-controller' };
+
+function requesterOf({ namespace, name }: Account) {
+  const all = 'system:authenticated';
+  if (namespace === undefined) return { username: name, groups: [all] };
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, all];
+  return { username: `system:serviceaccount:${namespace}:${name}`, groups };
 }
 
 /** Returns the webhooks that fail closed and whose Service such a request needs. */

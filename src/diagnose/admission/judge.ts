@@ -3,7 +3,6 @@ import type { ResourceType, Trial } from '../../model/snapshot.ts';
 import {
   type Context,
   countsOf,
-  listNames,
   listWords,
   type RuleResult,
   resultId,
@@ -35,37 +34,31 @@ export function judgeAdmission(
   trial: Trial | undefined,
 ): Judgement {
   const { operation, type } = request;
-  const guards = guardsFor(context, operation, type).filter(({ mayDeny }) => mayDeny);
+  const does = `${operation} of ${typeName(type)}`;
+  // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
+  const place = typeName(type) === 'namespaces' ? undefined : request.object.namespace;
   const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
   const refusals = errors.filter(isAdmissionError);
+  const guards = guardsFor(context, operation, type).filter(({ mayDeny }) => mayDeny);
   const ofNone = refusals.filter((one) => !guards.some((guard) => isErrorOf(context, one, guard)));
   const verdicts = guards.map((guard) => {
     const refusal = refusals.find((one) => isErrorOf(context, one, guard));
-    return { guard, verdict: verdictOf(context, guard, request, who, refusal) };
+    const verdict = verdictOf(context, guard, request, who, refusal);
+    return typeof verdict === 'string' ? `${guard.text} ${verdict}` : verdict;
   });
-  const does = `${operation} of ${typeName(type)}`;
-  // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
-  const isNamespace = type.group === '' && type.kind === 'Namespace';
-  const place = isNamespace ? undefined : request.object.namespace;
-  const results = [
-    ...ofNone.map((error) => admissionResult(context, error, does, place)),
-    ...verdicts.flatMap(({ guard: { webhook }, verdict }) => {
-      if (verdict === 'dead') return (webhook && deadWebhook(context, webhook, does)) ?? [];
-      return typeof verdict === 'object' ? admissionResult(context, verdict, does, place) : [];
-    }),
-  ];
+  const results = [...ofNone, ...verdicts].flatMap((verdict) => {
+    if (verdict === undefined || typeof verdict === 'string') return [];
+    return 'subject' in verdict ? verdict : admissionResult(context, verdict, does, place);
+  });
   return {
     results: [...new Map(results.map((one) => [resultId(one), one])).values()],
-    questions: verdicts.flatMap(({ guard, verdict }) =>
-      typeof verdict === 'string' && verdict !== 'dead' ? `${guard.text} ${verdict}` : [],
-    ),
+    questions: verdicts.filter((verdict) => typeof verdict === 'string'),
   };
 }
 
 /**
  * Judges one guard. `refusal`: its answer to the gate.
- * @returns the error of the real request; `dead`: it cannot be called; undefined: it lets the request pass; or why that
- * is not known
+ * @returns the finding or the error of the real request; undefined: it lets the request pass; or why that is not known
  */
 function verdictOf(
   context: Context,
@@ -73,57 +66,41 @@ function verdictOf(
   request: AdmissionRequest,
   who: string,
   refusal: AdmissionError | undefined,
-): AdmissionError | string | undefined {
+): RuleResult | AdmissionError | string | undefined {
   const { binding, looksAt, policy, webhook } = guard;
+  const { operation, type } = request;
   const asked = isGuardAsked(guard, request);
   const differs = `looks at ${listWords(looksAt)}`;
   const toGate = refusal && `refused it to this gate: ${refusal.text}`;
   // Whoever removes a finalizer later gets the same answer; a deletion may be refused until others are deleted.
-  const isDeletion = request.operation === 'DELETE';
-  const doubt = isDeletion && refusal && doubtAboutRefusal(context, refusal, request.type);
-  if (doubt) return `refuses it now, ${doubt}: ${refusal?.text}`;
+  const doubt =
+    operation === 'DELETE' && refusal ? doubtAboutRefusal(context, refusal, type) : undefined;
+  if (doubt) return `refuses it now, and ${doubt}: ${refusal?.text}`;
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
   if (asked === false) return looksAt.length === 0 ? toGate : undefined;
-  if (webhook !== undefined && deadWebhook(context, webhook, '') !== undefined) {
-    return asked ? 'dead' : 'does not answer, and its match conditions could not be evaluated';
-  }
+  const dead = webhook && deadWebhook(context, webhook, `${operation} of ${typeName(type)}`);
+  if (dead && asked) return dead;
+  if (dead) return 'does not answer, and its match conditions could not be evaluated';
   if (looksAt.length === 0) return refusal;
   if (policy === undefined) {
-    if (refusal !== undefined) return asked ? refusal : `${differs}, and ${toGate}`;
-    const isSeen = isGuardAsked(guard, asTried(context, request)) === true;
-    return isSeen ? undefined : `${differs}, and was not asked about the dry run of this gate`;
+    return asked && refusal ? refusal : refusal ? `${differs}, and ${toGate}` : differs;
   }
   const denial = denialOf(guard, request);
   if (denial === 'none') return undefined;
-  if (asked === undefined || denial === undefined) {
-    return `${differs}, and its expressions could not be evaluated`;
-  }
+  if (!asked || !denial) return `${differs}, and its expressions could not be evaluated`;
+  const message = denial.message || `expression ${denial.expression} is false for ${who}`;
+  const text = `ValidatingAdmissionPolicy '${policy.name}': its expressions were evaluated for ${who}`;
   return {
-    kind: 'policy-denied',
-    policy: policy.name,
-    binding: binding?.name,
-    message: denial.message || `expression ${denial.expression} is false for ${who}`,
-    text: `its expressions were evaluated for ${who}`,
+    ...{ kind: 'policy-denied', policy: policy.name, binding: binding?.name, message, text },
   };
 }
 
-/** Returns the same request as the gate has sent it, as a dry run. */
-function asTried({ now: { forecast } }: Context, request: AdmissionRequest): AdmissionRequest {
-  const isUnderWay = forecast === undefined;
-  const isTerminating = request.isTerminating && isUnderWay;
-  const tried = { isDryRun: true, isTerminating, isNamespaceTerminating: isUnderWay };
-  return { ...request, requester: 'unnamed', ...tried };
-}
-
-/** Words of a refusal that is about who asks. */
+/** Words of a refusal that is about who asks, or about a deletion of the whole namespace. */
 const ABOUT_USERS =
   /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:/i;
 const DELETED_WITH_NAMESPACE = /\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
 
-/**
- * Says why the refusal of a webhook in a forecast may not hold for the real request: its code is not known, so its
- * message decides.
- */
+/** Says why the refusal of a webhook in a forecast may not hold for the real request: its message decides. */
 function doubtAboutRefusal(
   { now: { forecast } }: Context,
   error: AdmissionError,
@@ -131,13 +108,13 @@ function doubtAboutRefusal(
 ): string | undefined {
   if (forecast === undefined || error.kind !== 'webhook-denied') return undefined;
   const { message } = error;
-  if (type.namespaced && ABOUT_USERS.test(message)) return 'and its message is about who asks';
-  const others = countsOf(forecast.present)
-    .filter(({ total, type: { kind } }) => total > 0 && kind !== type.kind)
-    .filter(({ type: { kind } }) => isKindNamed(message, kind))
-    .map((one) => one.type.resource);
-  if (type.namespaced && DELETED_WITH_NAMESPACE.test(message)) others.push('the namespace');
-  return others.length === 0
-    ? undefined
-    : `and names ${listNames(others)}, which would be deleted as well`;
+  if (type.namespaced && ABOUT_USERS.test(message)) {
+    return 'its message is about who asks';
+  }
+  const isOfOthers = countsOf(forecast.present).some(
+    ({ total, type: { kind } }) => total > 0 && kind !== type.kind && isKindNamed(message, kind),
+  );
+  return isOfOthers || (type.namespaced && DELETED_WITH_NAMESPACE.test(message))
+    ? 'names what would be deleted as well'
+    : undefined;
 }

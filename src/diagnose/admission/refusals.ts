@@ -1,12 +1,5 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type {
-  Candidate,
-  LabelRequirement,
-  ObjectFacts,
-  PolicyBindingFacts,
-  ResourceType,
-  WebhookFacts,
-} from '../../model/snapshot.ts';
+import type { Candidate, ObjectFacts, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -35,7 +28,6 @@ import {
   matchesLabels,
   matchesRule,
   type Operation,
-  policiesOf,
   realRequest,
 } from './guards.ts';
 
@@ -68,11 +60,11 @@ function findWebhook(
 ): WebhookFacts | undefined {
   const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
-  const isCalled = ({ service }: WebhookFacts): boolean =>
-    service !== undefined && serviceText(service) === called;
-  const isHere = ({ namespaceSelector }: WebhookFacts): boolean =>
-    matchesLabels(namespaceSelector, context.now.namespace.labels);
-  return named.find(isCalled) ?? named.find(isHere) ?? named[0];
+  return (
+    named.find(({ service }) => service !== undefined && serviceText(service) === called) ??
+    named.find((one) => matchesLabels(one.namespaceSelector, context.now.namespace.labels)) ??
+    named[0]
+  );
 }
 
 /** Reports whether the error is a refusal by this webhook or policy. */
@@ -112,8 +104,7 @@ function unreachableWebhook(
 ): RuleResult {
   const subject = configurationSubject(webhook, name);
   const what = `${subject.kind} ${subject.name}`;
-  const place = `/webhooks/${webhook?.index}`;
-  const ignoring = { op: 'replace', path: `${place}/failurePolicy`, value: 'Ignore' };
+  const path = `/webhooks/${webhook?.index}/failurePolicy`;
   const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
   const quote = answer === undefined ? undefined : shortQuote(answer);
   const result = unansweredCall(context, {
@@ -128,7 +119,9 @@ function unreachableWebhook(
     or: [
       withRole('or', {
         text: `Let requests pass while webhook ${name} of ${what} cannot be called`,
-        ...(webhook && { command: patchWebhook(webhook, ignoring) }),
+        ...(webhook && {
+          command: patchWebhook(webhook, { op: 'replace', path, value: 'Ignore' }),
+        }),
         risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
       }),
     ],
@@ -179,26 +172,24 @@ function denied(
   request: string,
   isHere: boolean,
 ): RuleResult {
-  const webhook = error.kind === 'webhook-denied' ? findWebhook(context, error) : undefined;
-  const subject =
-    error.kind === 'webhook-denied'
-      ? configurationSubject(webhook, error.webhook)
-      : policySubject(context, error);
+  const isPolicy = error.kind === 'policy-denied';
+  const webhook = isPolicy ? undefined : findWebhook(context, error);
+  const binding = isPolicy && bindingsOf(context).find(({ name }) => name === error.binding);
+  const kind = `${/\bValidatingAdmissionPolicy '/.test(error.text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
+  const subject = isPolicy
+    ? { apiVersion: API, kind, name: error.policy }
+    : configurationSubject(webhook, error.webhook);
   const words = error.message || 'without explanation';
-  const by = error.kind === 'webhook-denied' ? ` by its webhook ${error.webhook}` : '';
+  const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
   const text = `Do what the message of ${who} asks for, or fix the error that it reports`;
-  const bound =
-    error.kind === 'policy-denied' &&
-    bindingsOf(context).find(({ name }) => name === error.binding);
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
     message: `denies ${request}${by}: ${words}`,
     evidence: [error.text],
     remedies: [
       withRole('now', { text }),
-      ...(webhook && isHere ? [exemption(context, webhook, request)] : []),
-      ...(bound && isHere ? [bindingExemption(context, subject.kind, bound)] : []),
+      ...exemptions(context, isHere, { kind, webhook, binding: binding || undefined }),
       subject.kind === 'Webhook'
         ? findConfiguration(subject.name)
         : showObjectRemedy(`See what ${who} asks for`, subject),
@@ -206,47 +197,43 @@ function denied(
   };
 }
 
-function policySubject(context: Context, { policy, text }: ErrorOf<'policy-denied'>): Subject {
-  const isValidating = /\bValidatingAdmissionPolicy '/.test(text);
-  const known = policiesOf(context).find(({ name }) => name === policy);
-  const kind = known?.kind ?? `${isValidating ? 'Validating' : 'Mutating'}AdmissionPolicy`;
-  return { apiVersion: API, kind, name: policy };
-}
-
-/** Adds an exemption of this namespace to a selector; matchLabels become expressions, so nothing is lost. */
-function withExemption({ now: { namespace } }: Context, selector: readonly LabelRequirement[]) {
-  const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] };
-  return [...selector, own].map(({ values, ...rest }) =>
-    values.length === 0 ? rest : { ...rest, values },
-  );
-}
-
-function bindingExemption(
-  context: Context,
-  policy: string,
-  { name, namespaceSelector: own }: PolicyBindingFacts,
-): Remedy {
-  const target = objectArgs({ kind: `${policy}Binding`, name });
+/** Returns the remedy to exempt this namespace, where the object is, from a webhook or from a policy of this kind. */
+function exemptions(
+  { now: { namespace } }: Context,
+  isHere: boolean,
+  {
+    kind,
+    webhook,
+    binding,
+  }: {
+    kind: string;
+    webhook?: Guard['webhook'] | undefined;
+    binding?: Guard['binding'] | undefined;
+  },
+): Remedy[] {
+  // matchLabels become expressions, so nothing is lost.
+  const matchExpressions = [
+    ...((webhook ?? binding)?.namespaceSelector ?? []),
+    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] },
+  ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
+  if (isHere && webhook !== undefined) {
+    const { configuration, index, name } = webhook;
+    const path = `/webhooks/${index}/namespaceSelector`;
+    const text = `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`;
+    const command = patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
+    const risk =
+      'the webhook no longer checks anything in this namespace: what it refused is carried out, deletions included';
+    return [withRole('or', { text, command, risk })];
+  }
+  if (!isHere || binding === undefined) return [];
+  const target = objectArgs({ kind: `${kind}Binding`, name: binding.name });
   // A merge patch keeps labels that are not named: expressions replace all of them.
-  const namespaceSelector = { matchLabels: null, matchExpressions: withExemption(context, own) };
-  const patch = { spec: { matchResources: { namespaceSelector } } };
-  return withRole('or', {
-    text: `Exempt this namespace from binding ${name}`,
-    command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
-    risk: 'the policy no longer checks or changes anything in this namespace',
-  });
-}
-
-function exemption(context: Context, webhook: WebhookFacts, request: string): Remedy {
-  const { configuration, index, name, namespaceSelector } = webhook;
-  const matchExpressions = withExemption(context, namespaceSelector);
-  const path = `/webhooks/${index}/namespaceSelector`;
-  const all = request.startsWith('DELETE') ? ', with all that it deletes' : '';
-  return withRole('or', {
-    text: `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`,
-    command: patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } }),
-    risk: `the webhook no longer checks anything in this namespace: the ${request} that it refused is carried out${all}`,
-  });
+  const namespaceSelector = { matchLabels: null, matchExpressions };
+  const patch = JSON.stringify({ spec: { matchResources: { namespaceSelector } } });
+  const text = `Exempt this namespace from binding ${binding.name}`;
+  const command = kubectl('patch', ...target, '--type=merge', '-p', patch);
+  const risk = 'the policy no longer checks or changes anything in this namespace';
+  return [withRole('or', { text, command, risk })];
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
@@ -277,27 +264,30 @@ export function mutatingResults(
   does: string,
 ): RuleResult[] {
   const request = realRequest(context, 'UPDATE', type, object);
-  const guards = guardsFor(context, 'UPDATE', type)
-    .filter(({ isMutating }) => isMutating)
-    .map((guard) => ({ guard, asked: isGuardAsked(guard, request) }))
-    .filter(({ asked }) => asked !== false);
-  return guards.flatMap(({ guard, asked }) => {
-    const { webhook, policy, binding, looksAt, text } = guard;
-    const { kind, name } = webhook?.configuration ?? policy ?? {};
-    if (kind === undefined || name === undefined) return [];
-    const isCertain = guards.length === 1 && asked === true && looksAt.length === 0;
-    const target = objectArgs({ kind, name });
-    const limits = limitsOf(guard, type);
-    const limit = {
+  const guards = guardsFor(context, 'UPDATE', type).filter(
+    (guard) => guard.isMutating && isGuardAsked(guard, request) !== false,
+  );
+  return guards.flatMap((guard) => {
+    const { webhook, policy, text } = guard;
+    const { kind, name } = webhook?.configuration ?? policy ?? { kind: '', name: '' };
+    const { rules = [] } = webhook ?? policy ?? {};
+    const isCertain = guards.length === 1 && isGuardAsked(guard, request) === true;
+    const place = webhook
+      ? `/webhooks/${webhook.index}/rules`
+      : '/spec/matchConstraints/resourceRules';
+    const limits = rules.flatMap((rule, index) =>
+      matchesRule(rule, 'UPDATE', type) && matchesRule(rule, 'CREATE', type)
+        ? { op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }
+        : [],
+    );
+    const limit = withRole('now', {
       text: `Limit ${webhook ? `webhook ${webhook.name} of ${kind}` : 'policy'} ${name} to CREATE`,
-      command: webhook ? patchWebhook(webhook, ...limits) : patchCommand(target, limits),
+      command: webhook
+        ? patchWebhook(webhook, ...limits)
+        : patchCommand(objectArgs({ kind, name }), limits),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
-    };
-    const isHere = isInside(context, object.namespace);
-    const exempt = [
-      ...(webhook && isHere ? [exemption(context, webhook, 'UPDATE')] : []),
-      ...(binding && isHere ? [bindingExemption(context, kind, binding)] : []),
-    ];
+    });
+    const others = exemptions(context, isInside(context, object.namespace), { kind, ...guard });
     return {
       code: 'admission-denied',
       subject: { apiVersion: API, kind, name },
@@ -305,25 +295,7 @@ export function mutatingResults(
       evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
       certainty: isCertain ? 'likely' : 'unknown',
       // A rule about updates alone has nothing to say about new objects.
-      remedies:
-        limits.length > 0
-          ? [withRole('now', limit), ...exempt]
-          : exempt.map((one) => withRole('now', one)),
+      remedies: limits.length > 0 ? [limit, ...others] : others.map((one) => withRole('now', one)),
     };
   });
-}
-
-/** Returns the patch that leaves rules about new and updated objects of the type those about new ones; empty if others match. */
-function limitsOf({ webhook, policy }: Guard, type: ResourceType): object[] {
-  const place = webhook
-    ? `/webhooks/${webhook.index}/rules`
-    : '/spec/matchConstraints/resourceRules';
-  const matching = ((webhook ?? policy)?.rules ?? []).flatMap((rule, index) =>
-    matchesRule(rule, 'UPDATE', type) ? [{ rule, index }] : [],
-  );
-  return matching.every(({ rule }) => matchesRule(rule, 'CREATE', type))
-    ? matching.map(({ index }) => ({
-        ...{ op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] },
-      }))
-    : [];
 }

@@ -10,7 +10,7 @@ import {
   subjectOf,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
-import { isClaimInUse, terminatingNodes } from '../rules/pods.ts';
+import { isClaimInUse } from '../rules/pods.ts';
 import { objectsAwaited, PROTECTION } from '../waits.ts';
 import { finalizersOfObject, type Held, writerOf } from './held.ts';
 import { ownerResults } from './owner.ts';
@@ -111,7 +111,6 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
     }
   };
   for (const held of inside) visit(held);
-  for (const object of terminatingNodes(context)) found.set(object.uid, object);
   return [...found.values()]
     .filter(({ namespace }) => !isInside(context, namespace))
     .flatMap((object) => finalizersOfObject(context, object));

@@ -1,6 +1,6 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
-import { realRequest, requesterOf } from '../admission/guards.ts';
+import { realRequest } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
 import { admissionResult, mutatingResults, refusesOtherChange } from '../admission/refusals.ts';
 import {
@@ -79,8 +79,7 @@ function judgeObject(
         ? 'adds a finalizer to the object, which the API server refuses'
         : errors.some(refusesOtherChange) && CHANGES;
   if (does) return { ...UNDECIDED, results: mutatingResults(context, type, object, does) };
-  const real = realRequest(context, 'UPDATE', type, object);
-  const requester = account && requesterOf(account);
+  const request = realRequest(context, 'UPDATE', type, object, account);
   const who = account === undefined ? 'its owner' : accountText(account);
-  return judgeAdmission(context, { ...real, requester }, who, trial);
+  return judgeAdmission(context, request, who, trial);
 }

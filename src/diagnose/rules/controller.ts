@@ -7,7 +7,6 @@ import {
   countsOf,
   isContentRead,
   itemsIn,
-  listNames,
   namespaceSubject,
   type RuleResult,
   totalCount,
@@ -24,26 +23,22 @@ const LEASE_SECONDS = 15;
 /** The time without a pass after which the controller counts as silent; a backlog alone may delay it by minutes. */
 const SILENCE_MS = 90_000;
 
-interface ControllerManager {
-  /** `unseen`: its Lease was not found, as in managed clusters. */
+/** Judges kube-controller-manager by its Lease, which managed clusters hide; never assumes that it runs. */
+export function controllerManager({ now, nowMs }: Context): {
   state: 'fresh' | 'stale' | 'unseen';
   evidence: string;
-}
-
-/** Judges kube-controller-manager by its Lease; never assumes that it runs. */
-export function controllerManager({ now, nowMs }: Context): ControllerManager {
+} {
   const { namespace, name } = MANAGER_LEASE;
-  const lease = itemsIn(now.cluster.leases).find(
-    (one) => one.namespace === namespace && one.name === name,
-  );
-  const { renewTime, durationSeconds = LEASE_SECONDS } = lease ?? {};
+  const { renewTime, durationSeconds = LEASE_SECONDS } =
+    itemsIn(now.cluster.leases).find((one) => one.namespace === namespace && one.name === name) ??
+    {};
   const ageMs = nowMs - Date.parse(renewTime ?? '');
   const where = `Lease ${namespace}/${name}`;
   if (Number.isNaN(ageMs)) {
     return { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` };
   }
-  const evidence = `${where} was last renewed at ${renewTime}`;
-  return { state: ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh', evidence };
+  const state = ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh';
+  return { state, evidence: `${where} was last renewed at ${renewTime}` };
 }
 
 /**
@@ -52,10 +47,8 @@ export function controllerManager({ now, nowMs }: Context): ControllerManager {
  */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
   const refused = isUnexplainedByContent(context) ? refusedLastRequest(context) : [];
-  if (refused.length > 0) return refused;
-  if (!isUnprocessed(context)) return [];
-  const { namespace } = context.now;
-  const sinceMs = context.nowMs - Date.parse(namespace.deletionTimestamp ?? '');
+  if (refused.length > 0 || !isUnprocessed(context)) return refused;
+  const sinceMs = context.nowMs - Date.parse(context.now.namespace.deletionTimestamp ?? '');
   const isStale = controllerManager(context).state === 'stale';
   return isStale || sinceMs >= SILENCE_MS ? [unprocessedNamespace(context)] : [];
 }
@@ -65,50 +58,16 @@ export function guardsOfLastRequest(context: Context) {
   return guardsAsked(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
 }
 
+function isWaitingForController({ now }: Context): boolean {
+  return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
+}
+
 /** Reports whether no content explains why the namespace still exists. */
 export function isUnexplainedByContent(context: Context): boolean {
   const { now } = context;
   if (now.forecast !== undefined) return false;
   const isEmpty = isContentRead(now) && totalCount(now) === 0;
   return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
-}
-
-/**
- * Returns the finding that the namespace was not processed, also before the time counts as silence. It also ends chains to
- * finalizers that only kube-controller-manager removes.
- */
-export function unprocessedNamespace(context: Context): RuleResult {
-  const { state, evidence } = controllerManager(context);
-  const { name, deletionTimestamp: since } = context.now.namespace;
-  const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
-  const start =
-    'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait';
-  return {
-    code: 'namespace-controller-inactive',
-    subject: namespaceSubject(name),
-    message:
-      state === 'stale'
-        ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
-        : `has not been processed${runs}: the namespace controller has not written a condition yet`,
-    evidence: [
-      ...(context.conditions.present ? [] : [`terminating since ${since}, without any condition`]),
-      evidence,
-    ],
-    since,
-    blocksNamespace: true,
-    remedies: [
-      ...(state === 'fresh' ? [] : [withRole('now', { text: start })]),
-      showObjectRemedy('See whether kube-controller-manager renews its Lease', {
-        ...{ kind: 'Lease', ...MANAGER_LEASE },
-      }),
-      LOG,
-      lookAgain(name),
-    ],
-  };
-}
-
-function isWaitingForController({ now }: Context): boolean {
-  return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 }
 
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
@@ -136,18 +95,51 @@ function lookAgain(namespace: string): Remedy {
   });
 }
 
+/**
+ * Returns the finding that the namespace was not processed, also before the time counts as silence. It also ends chains to
+ * finalizers that only kube-controller-manager removes.
+ */
+export function unprocessedNamespace(context: Context): RuleResult {
+  const { state, evidence } = controllerManager(context);
+  const { name, deletionTimestamp: since } = context.now.namespace;
+  const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
+  const start =
+    'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait';
+  const see = 'See whether kube-controller-manager renews its Lease';
+  return {
+    code: 'namespace-controller-inactive',
+    subject: namespaceSubject(name),
+    message:
+      state === 'stale'
+        ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
+        : `has not been processed${runs}: the namespace controller has not written a condition yet`,
+    evidence: [
+      ...(context.conditions.present ? [] : [`terminating since ${since}, without any condition`]),
+      evidence,
+    ],
+    ...{ since, blocksNamespace: true },
+    remedies: [
+      ...(state === 'fresh' ? [] : [withRole('now', { text: start })]),
+      showObjectRemedy(see, { kind: 'Lease', ...MANAGER_LEASE }),
+      LOG,
+      lookAgain(name),
+    ],
+  };
+}
+
 /** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
 export function unexplainedHang(context: Context): RuleResult {
   const { now } = context;
-  const asked = guardsOfLastRequest(context);
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
-    message: `is still there, and nothing that could be read explains why${asked.length === 0 ? '' : `, unless ${listNames(asked.map(({ text }) => text))} refuses the last step of its deletion`}`,
+    message: 'is still there, and nothing that could be read explains why',
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
       `finalizers of the namespace: ${[...now.namespace.finalizers, ...now.namespace.specFinalizers].join(', ')}`,
-      ...asked.map(({ text }) => `admission asks ${text} before the namespace can end`),
+      ...guardsOfLastRequest(context).map(
+        ({ text }) => `admission asks ${text} before the namespace can end`,
+      ),
       ...now.namespace.conditions.map(
         (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
       ),

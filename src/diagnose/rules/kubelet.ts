@@ -2,13 +2,12 @@ import type { Remedy } from '../../model/finding.ts';
 import type { PodFacts, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { kubectl, lookRemedy, withRole } from '../commands.ts';
-import { type Context, eventsAbout, listNames, shortQuote } from '../context.ts';
+import { type Context, eventsAbout, shortQuote } from '../context.ts';
 
 // What the kubelet of a ready node waits for before it confirms the end of a pod, by its Events. It reports a
 // sandbox or container that it cannot stop (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod); for an unmount or
 // devices that are not released, often only the mount or preparation that failed before.
 
-/** What a kubelet reports about pods that it does not end. */
 export interface KubeletTrouble {
   /** All its warnings, the most telling first. */
   said: string[];
@@ -19,14 +18,48 @@ export interface KubeletTrouble {
 
 /** A part of a node for which its kubelet waits. */
 interface NodePart {
-  /** "network plugin calico". */
+  /** "network plugin calico" does not "release the pod's network". */
   text: string;
+  does: string;
   /** The name of the plugin or driver; empty if the Event does not say it. */
   name: string;
-  /** "release the pod's network". */
-  does: string;
   /** A word in the names of workloads that run such parts. */
   word: string;
+}
+
+/** The name of a driver: in the name of a volume, or as the kubelet calls it. */
+const DRIVERS = [
+  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/([\w.-]{1,100})\^/,
+  /\b(?:driver|plugin)(?: name)? \\{0,3}"?([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
+];
+
+/** The parts: a text about each, where it says the part's name, and what the part does not do. */
+const PARTS = [
+  {
+    what: 'network plugin',
+    // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
+    text: /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
+    names: [/(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/],
+    ...{ does: "release the pod's network", word: '' },
+  },
+  {
+    what: 'DRA driver',
+    text: /dynamic resources|(?:Unp|P)repareResources/i,
+    ...{ names: DRIVERS, does: "release the pod's devices", word: 'dra' },
+  },
+  {
+    what: 'CSI driver',
+    text: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i,
+    ...{ names: DRIVERS, does: "unmount the pod's volume", word: 'csi' },
+  },
+];
+
+function partIn(event: string): NodePart | undefined {
+  const row = PARTS.find(({ text }) => text.test(event));
+  if (row === undefined) return undefined;
+  const { what, does, word } = row;
+  const name = row.names.flatMap((pattern) => pattern.exec(event)?.[1] ?? [])[0] ?? '';
+  return { text: name === '' ? `the ${what}` : `${what} ${name}`, does, name, word };
 }
 
 /** Warnings about pods that are shut down as they should be: failed probes, ConfigMaps that were deleted first. */
@@ -36,68 +69,21 @@ const ENDING = /^(?:FailedKillPod|ExceededGracePeriod|\w*unmount\w*|\w*unprepare
 
 /** Reads the warnings about pods since their deletion. */
 export function kubeletTrouble(context: Context, pods: readonly PodFacts[]): KubeletTrouble {
-  const since = Math.min(
-    ...pods.map(
-      ({ deletionTimestamp, deletionGracePeriodSeconds = 0 }) =>
-        Date.parse(deletionTimestamp ?? '') - 1_000 * deletionGracePeriodSeconds,
-    ),
+  const requested = pods.map(
+    ({ deletionTimestamp = '', deletionGracePeriodSeconds = 0 }) =>
+      Date.parse(deletionTimestamp) - 1_000 * deletionGracePeriodSeconds,
   );
   const warnings = eventsAbout(context, { objects: pods })
-    .filter(({ type, at = '' }) => type === 'Warning' && Date.parse(at) >= since)
-    .map(({ reason, message, at = '' }) => ({ at, text: `${reason}: ${message}` }))
-    .map((one) => ({ ...one, part: partIn(one.text) }))
-    .map((one) => ({
-      ...one,
-      rank: ORDINARY.test(one.text) ? 3 : ENDING.test(one.text) ? 0 : one.part ? 1 : 2,
-    }))
-    .toSorted((a, b) => a.rank - b.rank || (a.at < b.at ? 1 : -1));
-  const told = warnings.find(({ rank }) => rank < 3);
+    .filter(({ type, at = '' }) => type === 'Warning' && Date.parse(at) >= Math.min(...requested))
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
+    .map(({ reason, message }) => `${reason}: ${message}`);
+  const telling = warnings.filter((text) => !ORDINARY.test(text));
+  const told = telling.find((text) => ENDING.test(text)) ?? telling[0];
   return {
-    said: [...new Set(warnings.map(({ text }) => text))],
-    why: told && shortQuote(told.text),
-    part: told?.part,
+    said: [...new Set([...(told === undefined ? [] : [told]), ...warnings])],
+    why: told && shortQuote(told),
+    part: told === undefined ? undefined : partIn(told),
   };
-}
-
-/** A name as the runtime quotes it, once more inside of each other message. */
-const QUOTED = '\\\\{0,3}"(?<name>[\\w.-]{1,100})';
-/** containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration. */
-const NETWORK = [
-  new RegExp(`(?:plugin type=|failed to find plugin )${QUOTED}`),
-  /destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
-];
-const DEVICES = [/dynamic resources|UnprepareResources|PrepareResources/i];
-const VOLUME = [/\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"(?<name>[^"\\]{1,253})/i];
-const DRIVERS = [
-  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/(?<name>[\w.-]{1,100})\^/,
-  /\b(?:driver|plugin)(?: name)? \\{0,3}"?(?<name>[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
-];
-const CLAIM = [
-  /\b(?:Resource)?[Cc]laim (?!not\b|info\b)\\{0,3}"?(?<name>[\w.-]{1,253}(?:\/[\w.-]{1,253})?)/,
-];
-
-/** Returns the name that the first pattern which fits finds; empty if it finds none. */
-function nameBy(patterns: readonly RegExp[], text: string): string | undefined {
-  const found = patterns.map((pattern) => pattern.exec(text)).find((match) => match !== null);
-  return found && (found.groups?.['name'] ?? '');
-}
-
-function partIn(text: string): NodePart | undefined {
-  const part = (what: string, name: string, does: string, word: string): NodePart => ({
-    ...{ text: name === '' ? `the ${what}` : `${what} ${name}`, name, does, word },
-  });
-  const plugin = nameBy(NETWORK, text);
-  if (plugin !== undefined) return part('network plugin', plugin, "release the pod's network", '');
-  const driver = nameBy(DRIVERS, text) ?? '';
-  if (nameBy(DEVICES, text) !== undefined) {
-    const claim = nameBy(CLAIM, text);
-    const what = claim === undefined ? "the pod's devices" : `claim ${claim}`;
-    return part('DRA driver', driver, `release ${what}`, 'dra');
-  }
-  const volume = nameBy(VOLUME, text);
-  return volume === undefined
-    ? undefined
-    : part('CSI driver', driver, `unmount volume ${volume}`, 'csi');
 }
 
 /** Words that the names of many plugins and drivers have. */
@@ -107,17 +93,20 @@ const COMMON = /^(?:csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
 function agentOf(context: Context, { name, word }: NodePart): Actor | undefined {
   const words = name.split(/[.-]/).filter((one) => one.length > 1 && !COMMON.test(one));
   const fits = (text: string): boolean => words.every((one) => text.includes(one));
-  const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
-  const own = all.filter((one) => fits(one.name));
-  const wide = all.filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`));
-  const special = (own.length > 0 ? own : wide).filter((one) => one.name.includes(word));
-  const found = [special, own, wide].find((list) => list.length > 0) ?? [];
+  const rank = (one: Actor): number => (fits(one.name) ? 2 : 0) + (one.name.includes(word) ? 1 : 0);
+  const all = actorsOf(context)
+    .filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone)
+    .filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`))
+    .toSorted((a, b) => rank(b) - rank(a) || a.name.length - b.name.length);
+  const [first, ...others] = all;
+  if (first === undefined || words.length === 0) return undefined;
   // `calico-node` and `calico-node-windows`, `cilium` and `cilium-envoy`.
-  const [first, ...others] = found.toSorted((a, b) => a.name.length - b.name.length);
   const isOne = others.every(
-    (one) => one.namespace === first?.namespace && one.name.startsWith(`${first.name}-`),
+    (one) =>
+      rank(one) < rank(first) ||
+      (one.namespace === first.namespace && one.name.startsWith(`${first.name}-`)),
   );
-  return words.length > 0 && isOne ? first : undefined;
+  return isOne ? first : undefined;
 }
 
 /** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
@@ -146,22 +135,17 @@ export function kubeletRemedies(
   const text = `Repair ${part.text} on node ${node}${runs}: it does not ${part.does}`;
   const repair = withRole('now', { text });
   if (agent === undefined) return [repair];
-  const where = ['--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
-  return [
-    repair,
-    lookRemedy(
-      `See the pods of ${actorText(agent)} on node ${node}`,
-      kubectl('get', 'pods', '-n', agent.namespace, ...where),
-    ),
-  ];
+  const where = ['-n', agent.namespace, '--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
+  const see = `See the pods of ${actorText(agent)} on node ${node}`;
+  return [repair, lookRemedy(see, kubectl('get', 'pods', ...where))];
 }
 
 function agentText(context: Context, agent: Actor, node: string): string {
   const { namespace, pods, ready, wanted } = agent;
   const here = pods.filter(({ nodeName }) => nodeName === node);
-  const states = here.map((pod) => `Pod ${pod.name} there is ${pod.ready ? '' : 'not '}ready`);
   const isRead = context.now.places[namespace]?.pods?.ok === true;
+  const [other] = here.filter((pod) => !pod.ready);
   const none = isRead && here.length === 0 ? '; it has no pod there' : '';
-  const state = states.length === 0 ? none : `; ${listNames(states)}`;
+  const state = other === undefined ? none : `; Pod ${other.name} there is not ready`;
   return `${actorText(agent)} runs (${ready} of ${wanted} ready${state})`;
 }

@@ -1,14 +1,7 @@
-import { CLAIM_PROTECTION, NODE_TYPE } from '../../model/facts/metadata.ts';
-import { hasPodEnded, isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
+import { CLAIM_PROTECTION } from '../../model/facts/metadata.ts';
+import { isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
-import {
-  type NodeFacts,
-  type ObjectFacts,
-  type PodFacts,
-  partnerKey,
-  type Snapshot,
-  type Wanted,
-} from '../../model/snapshot.ts';
+import type { NodeFacts, ObjectFacts, PodFacts, Snapshot, Wanted } from '../../model/snapshot.ts';
 import { admissionResult } from '../admission/refusals.ts';
 import {
   kubectl,
@@ -34,7 +27,7 @@ import {
   valueIn,
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
-import { isKubeletReporting, isKubeletSilent } from '../movement.ts';
+import { isKubeletSilent } from '../movement.ts';
 import { kubeletRemedies, kubeletTrouble, wantedAgents } from './kubelet.ts';
 
 /** Returns the terminating pods. */
@@ -44,35 +37,8 @@ export function terminatingPods({ now }: Context): PodFacts[] {
 
 const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ name }) => name));
 
-/** Longer than a deletion is expected to take, in seconds. */
-const LONG_GRACE = 3_600;
-/** Longer than a job can wait: GitHub ends a job after 6 h. */
+/** Longer than a job can wait, in seconds: GitHub ends a job after 6 h. */
 const ENDLESS_GRACE = 6 * 3_600;
-
-/**
- * Finds pods of a forecast whose grace period is longer than a deletion should take. Most containers end at once, but
- * this is not known before.
- */
-export function podLongGrace({ now, nowMs }: Context): RuleResult[] {
-  const pods = itemsIn(now.forecast?.present.pods)
-    .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
-    .filter(({ graceSeconds = 0 }) => graceSeconds > LONG_GRACE)
-    .toSorted((a, b) => (b.graceSeconds ?? 0) - (a.graceSeconds ?? 0));
-  const [{ graceSeconds: seconds = 0 } = {}] = pods;
-  if (seconds === 0 || now.namespace.deletionTimestamp === undefined) return [];
-  const until = new Date(nowMs + 1_000 * seconds).toISOString().replace(/\.\d+/, '');
-  const lower = `Lower terminationGracePeriodSeconds in the template of Pod ${namesOf(pods)} before the deletion`;
-  return [
-    {
-      ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
-      ...foldSubjects(pods),
-      message: `may take until ${until} to shut down: its terminationGracePeriodSeconds is ${seconds}`,
-      evidence: [`terminationGracePeriodSeconds ${seconds}`],
-      certainty: 'unknown',
-      remedies: [withRole('now', { text: lower })],
-    },
-  ];
-}
 
 /**
  * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period, so its
@@ -86,12 +52,13 @@ export function podGracePeriod(context: Context): RuleResult[] {
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
   const [last] = pods;
   if (last === undefined) return [];
-  const { deletionTimestamp: until = '', deletionGracePeriodSeconds: seconds = 0 } = last;
+  const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
   const isEndless = seconds > ENDLESS_GRACE;
   const wait = `Give the pod more time: a timeout above the grace period of ${seconds} s`;
+  const lower = `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`;
   const shorten = {
     text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
-    command: deletePodsCommand(context, pods, '--grace-period=1', '--wait=false'),
+    command: deletePodsCommand(pods, '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   };
   return [
@@ -100,15 +67,11 @@ export function podGracePeriod(context: Context): RuleResult[] {
       ...foldSubjects(pods),
       message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
       evidence: [
-        `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${last.nodeName ?? ''}`,
-        ...(isNodeLost(now, last) ? [`node ${last.nodeName} is not ready`] : []),
+        `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${nodeName}`,
       ],
       remedies: [
-        isEndless ? withRole('now', shorten) : withRole('now', { text: wait }),
-        ...preventionRemedies(
-          context,
-          `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
-        ),
+        withRole('now', isEndless ? shorten : { text: wait }),
+        ...preventionRemedies(context, lower),
         ...(isEndless ? [] : [withRole('or', shorten)]),
       ],
     },
@@ -148,16 +111,6 @@ export function wantedNodeAgents(context: Context): Partial<Pick<Wanted, 'cluste
   return wantedAgents(context, [...overdueByNode(context).values()]);
 }
 
-/** Returns the Node objects of such pods that are being deleted themselves: a finalizer holds them. */
-export function terminatingNodes(context: Context): ObjectFacts[] {
-  return [...overdueByNode(context).keys()].flatMap((name) => nodeObject(context, name) ?? []);
-}
-
-function nodeObject({ now }: Context, name: string): ObjectFacts | undefined {
-  const found = valueIn(now.partners[partnerKey({ ...NODE_TYPE, namespace: undefined, name })]);
-  return found?.deletionTimestamp === undefined ? undefined : found;
-}
-
 /** Returns the finding, shared with other pods, that says why a terminating pod has not ended. */
 export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
   const { nodeName = '', uid } = pod;
@@ -172,34 +125,48 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
   const node = valueIn(read);
   const names = namesOf(pods);
   const end = pods[0]?.deletionTimestamp;
-  const until = now.forecast === undefined ? `; grace period until ${end}` : '';
   const trouble = kubeletTrouble(context, pods);
   const { part, why } = trouble;
+  const state =
+    read?.ok !== true
+      ? 'was not read'
+      : node === undefined
+        ? 'does not exist'
+        : `: Ready=${node.ready} (${shortQuote(node.readyReason ?? 'no reason')})`;
   const common = {
-    evidence: [`Pod ${names}${until}`, ...trouble.said.slice(0, 5), nodeEvidence(nodeName, read)],
+    evidence: [
+      `Pod ${names}${now.forecast === undefined ? `; grace period until ${end}` : ''}`,
+      ...trouble.said.slice(0, 5),
+      `Node ${nodeName} ${state}`.replace(' :', ':'),
+    ],
     blocksNamespace: true,
   };
+  const force = {
+    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
+    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
+  };
   if (read?.ok === true && node?.ready !== 'True') {
-    const heldNode = nodeObject(context, nodeName);
-    const state = node === undefined ? 'no longer exists' : 'is not ready';
-    const reason = node && isKubeletReporting(node) ? ` (${readyReason(node)})` : '';
+    const lost = node === undefined ? 'no longer exists' : 'is not ready';
+    const reason =
+      node?.ready === 'False' ? ` (${shortQuote(node.readyReason ?? 'no reason')})` : '';
+    const without = { text: 'Delete the pods without waiting for a kubelet', ...force };
     return {
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${state}${reason}, so no kubelet confirms the end of Pod ${names}`,
+      message: `${lost}${reason}, so no kubelet confirms the end of Pod ${names}`,
       ...common,
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
       certainty: now.forecast !== undefined && node?.ready === 'False' ? 'unknown' : undefined,
-      remedies: nodeRemedies(context, nodeName, node, pods),
-      waitsFor: heldNode === undefined ? [] : idsOfHeld(heldNode),
+      remedies: [...nodeRemedies(nodeName, node), withRole('or', without)],
     };
   }
   const waits =
     part === undefined
       ? `the kubelet of node ${nodeName} has not confirmed that it has ended`
       : `on node ${nodeName} ${part.text} does not ${part.does}`;
+  const see = `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`;
   const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
@@ -211,88 +178,41 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     scope: 'cluster',
     remedies: [
       ...kubeletRemedies(context, trouble, nodeName),
-      lookRemedy(
-        `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`,
-        kubectl('describe', ...objectArgs(pods[0] as PodFacts)),
-      ),
-      forceDelete(context, pods, `Delete Pod ${names} without waiting for the kubelet`),
+      lookRemedy(see, kubectl('describe', ...objectArgs(pods[0] as PodFacts))),
+      withRole('or', { text: `Delete Pod ${names} without waiting for the kubelet`, ...force }),
       withRole('or', { text: restart }),
     ],
   };
 }
 
-const readyReason = ({ readyReason: reason = 'no reason' }: NodeFacts): string =>
-  shortQuote(reason);
-
-function nodeEvidence(name: string, read: Snapshot['nodes'][string] | undefined): string {
-  if (read === undefined) return `node ${name} was not read`;
-  if (!read.ok) return `node ${name} could not be read: ${read.failure.message}`;
-  if (read.value === undefined) return `there is no Node ${name}`;
-  const { ready = 'never reported', taints } = read.value;
-  const more = taints.length === 0 ? '' : `; taints ${[...new Set(taints)].join(', ')}`;
-  return `Node ${name}: Ready=${ready} (${readyReason(read.value)})${more}`;
-}
-
-function nodeRemedies(
-  context: Context,
-  name: string,
-  node: NodeFacts | undefined,
-  pods: readonly PodFacts[],
-): Remedy[] {
-  const without = forceDelete(context, pods, 'Delete the pods without waiting for a kubelet');
+/** Returns what ends the pods of a node: one that no longer exists, that reports a fault itself, or that is silent. */
+function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
+  const target = nameArgs('node', name);
   if (node === undefined) {
     const text =
       'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
-    return [withRole('now', { text }), without];
+    return [withRole('now', { text })];
   }
-  const see = lookRemedy(
-    `See the state of node ${name}`,
-    kubectl('describe', ...nameArgs('node', name)),
-  );
-  const then = 'the kubelet then confirms that the pods have ended';
-  if (isKubeletReporting(node)) {
-    const text = `Fix what the kubelet of node ${name} reports: "${readyReason(node)}" (with containerd: systemctl restart containerd); ${then}`;
-    return [withRole('now', { text }), see, without];
-  }
-  // Its deletion was requested, and its machine will not return.
-  if (node.deletionTimestamp !== undefined) return [without, see];
+  const isReporting = node.ready === 'False';
+  const fix = isReporting
+    ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`
+    : `Start the machine or the kubelet of node ${name} again`;
+  const drop = withRole('or', {
+    text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+    command: kubectl('delete', ...target),
+    risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
+  });
   return [
-    withRole('now', { text: `Start the machine or the kubelet of node ${name} again; ${then}` }),
-    see,
-    withRole('or', {
-      text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
-      command: kubectl('delete', ...nameArgs('node', name)),
-      risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
-    }),
-    without,
+    withRole('now', { text: `${fix}; the kubelet then confirms that the pods have ended` }),
+    lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target)),
+    ...(isReporting ? [] : [drop]),
   ];
 }
 
-function forceDelete(context: Context, pods: readonly PodFacts[], text: string): Remedy {
-  return withRole('or', {
-    text,
-    command: deletePodsCommand(context, pods, '--grace-period=0', '--force'),
-    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
-  });
-}
-
-/** From this number of pods on, a command selects them by their node, if there are no others. */
-const MANY = 10;
-
 /** Returns the command that deletes all these pods. */
-function deletePodsCommand(
-  { now }: Context,
-  pods: readonly PodFacts[],
-  ...flags: string[]
-): string {
-  const [{ nodeName = '', namespace = '' } = {}] = pods;
-  const isThere = (pod: PodFacts): boolean => pod.nodeName === nodeName;
-  const isEach = pods.every(isThere) && itemsIn(now.pods).filter(isThere).length === pods.length;
-  const which =
-    pods.length > MANY && isEach
-      ? ['pods', '--field-selector', `spec.nodeName=${nodeName}`]
-      : nameArgs('pod', ...pods.map(({ name }) => name));
-  return kubectl('delete', ...which, ...namespaceArgs(namespace), ...flags);
+function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
+  const names = nameArgs('pod', ...pods.map(({ name }) => name));
+  return kubectl('delete', ...names, ...namespaceArgs(pods[0]?.namespace), ...flags);
 }
 
 /**
@@ -330,14 +250,14 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   if (pods.length === 0) return [];
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
+  const deletion = withRole('now', {
+    text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
+    command: deletePodsCommand(staying, '--wait=false'),
+  });
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
     .map((error) => resultId(admissionResult(context, error, 'DELETE of pods')));
-  const deletion = withRole('now', {
-    text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-    command: deletePodsCommand(context, staying, '--wait=false'),
-  });
   return [
     {
       code: 'volume-in-use',
@@ -347,21 +267,12 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
         `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
         ...staying.map(({ name }) => `Pod ${name} is not marked for deletion`),
       ],
-      since: claim.deletionTimestamp,
-      scope: 'namespace',
+      ...{ since: claim.deletionTimestamp, scope: 'namespace', blocksNamespace: true },
       remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
-      blocksNamespace: true,
-      waitsFor: [...refusals, ...pods.flatMap((pod) => podFindings(context, pod))],
+      waitsFor: [
+        ...refusals,
+        ...pods.flatMap((pod) => [...idsOfHeld(pod), ...findingsOfPod(context, pod).map(resultId)]),
+      ],
     },
   ];
-}
-
-/** Returns the ids of the findings about the pod, which also hold its claim. */
-function podFindings(context: Context, pod: PodFacts): string[] {
-  // The finding may stand for many pods under the name of the first.
-  const group = groupsOf(context.now).find(({ examples }) =>
-    examples.some(({ uid }) => uid === pod.uid),
-  );
-  const held = idsOfHeld(group?.examples[0] ?? pod);
-  return [...held, ...findingsOfPod(context, pod).map(resultId)];
 }

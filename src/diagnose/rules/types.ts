@@ -1,6 +1,6 @@
 import { FINALIZE } from '../../model/facts/metadata.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
-import { foreseenAdmission, judgeLastRequest } from '../admission/foreseen.ts';
+import { foreseenRefusals, refusalsOfLastRequest } from '../admission/foreseen.ts';
 import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import {
@@ -40,7 +40,6 @@ import {
 } from '../context.ts';
 import {
   type AdmissionError,
-  type CallFailure,
   type ContentError,
   callFailure,
   classifyErrorText,
@@ -51,8 +50,8 @@ import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
 
 /**
- * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, and types that the gate
- * could not list.
+ * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, types that the gate
+ * could not list, and those of which a forecast knows that their deletion fails.
  */
 export function failingTypes(context: Context): RuleResult[] {
   return [
@@ -69,7 +68,7 @@ export function failingTypes(context: Context): RuleResult[] {
 function foreseenFailures(context: Context): RuleResult[] {
   if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
   return [
-    ...foreseenAdmission(context).flatMap(({ results }) => results),
+    ...foreseenRefusals(context),
     ...foreseenConversions(context),
     ...context.now.content
       .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
@@ -80,13 +79,11 @@ function foreseenFailures(context: Context): RuleResult[] {
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const forbidden = mayController(context, FINALIZE, ['update'])
-    ? []
-    : [missingRule(context, FINALIZE, 'update')];
-  return [...forbidden, ...judgeLastRequest(context).results].map((result) => ({
-    ...result,
-    blocksNamespace: true,
-  }));
+  const isAllowed = mayController(context, FINALIZE, ['update']);
+  return [
+    ...(isAllowed ? [] : [missingRule(context, FINALIZE, 'update')]),
+    ...refusalsOfLastRequest(context),
+  ].map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -124,13 +121,13 @@ function findType(
   return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
-function errorResults(context: Context, error: ContentError): RuleResult[] {
+function errorResults(context: Context, error: ContentError, listed?: ResourceType): RuleResult[] {
   if (isAdmissionError(error)) return refusedDeletions(context, error);
   switch (error.kind) {
     case 'conversion-failed':
       return [conversionFailing(context, error)];
     case 'storage':
-      return storageResults(context, error);
+      return storageResults(context, error, listed);
     case 'unexpected-items':
       return [];
     case 'forbidden': {
@@ -160,9 +157,8 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
 }
 
 /**
- * Returns types that an error without a name can be about. The controller deletes every type it lists, so
- * it failed at a type that still has objects without a deletionTimestamp. An extension API comes first,
- * since its backend answers with texts of its own.
+ * Returns types that an error without a name can be about: those that still have objects without a deletionTimestamp. An
+ * extension API comes first, since its backend answers with texts of its own.
  */
 function suspectTypes(context: Context) {
   const left = countsOf(context.now).filter(({ queued }) => queued > 0);
@@ -183,11 +179,8 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
   const isSilent = kind === 'timeout' && context.conditions.contentFailure !== undefined;
   const isOfBackend = isAggregated(context, type) && (kind === 'unreadable' || isSilent);
   if (kind !== 'server-error' && !isOfBackend) return [];
-  for (const error of classifyErrorText(message)) {
-    if (error.kind === 'conversion-failed') return [conversionFailing(context, error)];
-    if (error.kind === 'storage') return storageResults(context, error, type);
-  }
-  return [apiFailing(context, type, message)];
+  const known = classifyErrorText(message).find(({ kind }) => /^(?:conversion|storage)/.test(kind));
+  return known ? errorResults(context, known, type) : [apiFailing(context, type, message)];
 }
 
 /** Finds an API that is Available although a request for this type fails or is refused. */
@@ -223,27 +216,18 @@ function foreseenConversions(context: Context): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const counts = countsOf(context.now.forecast?.present ?? context.now);
   return conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) => {
-    const count = counts.find(({ type }) => typeName(type) === crd.name);
-    if (count === undefined || backendOf(context, crd.service).isDead !== true) return [];
-    const { type, total } = count;
+    const { type, total } = counts.find((one) => typeName(one.type) === crd.name) ?? {};
     const isGone = willBeDeleted(context, crd.service.namespace);
-    const needsIt = crd.storedVersions.some((version) => version !== type.version);
-    if (!needsIt || (isGone && total === 0)) return [];
+    const others = crd.storedVersions.filter((version) => version !== type?.version);
+    if (type === undefined || others.length === 0 || (isGone && total === 0)) return [];
+    const { group, kind: objectKind, service } = crd;
+    const { isDead, failure: cause } = backendOf(context, service);
     const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-    const result = deadConversion(context, crd, 'service-not-found', text);
-    return [{ ...result, certainty: isGone ? undefined : ('unknown' as const) }];
+    const error = { group, objectKind, cause, service, url: undefined, text };
+    if (!isDead) return [];
+    const result = conversionFailing(context, { kind: 'conversion-failed', ...error });
+    return { ...result, certainty: isGone ? undefined : ('unknown' as const) };
   });
-}
-
-/** Returns the finding about the error that the API server would report. */
-function deadConversion(
-  context: Context,
-  { group, kind: objectKind, service }: ReturnType<typeof conversionsOf>[number],
-  cause: CallFailure,
-  text: string,
-): RuleResult {
-  const error = { group, objectKind, cause, service, url: undefined, text };
-  return conversionFailing(context, { kind: 'conversion-failed', ...error });
 }
 
 /**
@@ -272,41 +256,28 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   });
 }
 
-/** Recognizes "storage is (re)initializing", the text of Kubernetes <= 1.32 for a dead conversion, without the type. */
-export function isInitializing(error: ContentError): boolean {
-  return error.kind === 'storage' && error.problem === 'initializing';
-}
-
-/** Finds an object that cannot be read, or the CRD whose conversion cannot answer: the API server cannot fill its cache. */
+/** Finds an object that cannot be read. */
 function storageResults(
   context: Context,
   error: ErrorOf<'storage'>,
-  failing?: ResourceType,
+  listed?: ResourceType,
 ): RuleResult[] {
-  const all = isInitializing(error) ? conversionsOf(definitionsOf(context)) : [];
-  const dead = all.flatMap((crd) => {
-    const { isDead, failure } = backendOf(context, crd.service);
-    const text = `${error.text}; its conversion goes to ${serviceText(crd.service)}`;
-    return isDead ? [deadConversion(context, crd, failure, text)] : [];
-  });
-  if (dead.length > 0) return dead;
   const { group = '', name, resource } = error;
   const unlisted = context.now.content.find(
     ({ read }) => !read.ok && read.failure.kind === 'server-error',
   );
   const named = resource === undefined ? unlisted?.type : findType(context, { group, resource });
-  const type = failing ?? named;
+  const type = listed ?? named;
   const own = context.now.namespace.name;
   const restore =
-    'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration)';
-  const look = 'The log of kube-apiserver names the object that cannot be read';
+    'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
   return [
     {
       code: 'storage-unreadable',
       subject: type === undefined ? namespaceSubject(own) : typeSubject(type),
       message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
       evidence: [error.text],
-      remedies: [withRole('now', { text: restore }), withRole('look', { text: look })],
+      remedies: [withRole('now', { text: restore })],
     },
   ];
 }
