@@ -19,7 +19,7 @@ export async function explainThroughProxy(
       const kubeconfig = join(folder, 'kubeconfig');
       const { token = '' } = readKubeconfig(bench.kubeconfig);
       const connection = { server: proxy.url, ca: undefined, token };
-      await writeFile(kubeconfig, writeKubeconfigText('through-proxy', IDENTITY, connection), {
+      await writeFile(kubeconfig, writeKubeconfigText(IDENTITY, connection), {
         mode: 0o600,
       });
       const args = [namespace, '--now', '--format', 'json'];

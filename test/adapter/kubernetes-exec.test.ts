@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
 import {
   connectTo,
   failureIn,
@@ -13,7 +14,6 @@ import {
   writeFile,
 } from './connect-to.ts';
 import { failure, json, namespace } from './servers/answers.ts';
-import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
 import { type Answer, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';

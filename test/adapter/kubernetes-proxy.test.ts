@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
 import { connectTo, failureIn, type To, valueIn } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
-import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
 import { startConnectProxy } from './servers/connect-proxy.ts';
 import { type FakeServer, startServer } from './servers/http-server.ts';
 import { closedPort } from './servers/raw-server.ts';

@@ -1,5 +1,6 @@
 import { createServer } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
 import {
   connectTo,
   failureIn,
@@ -9,7 +10,6 @@ import {
   writeFile,
 } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
-import { base64, createAuthority, issue, type KeyPair } from './servers/certificates.ts';
 import { endServer, listen, startServer, trackSockets } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonObject } from '../../src/base/json.ts';
 import { OUTPUTS } from '../../src/outputs.ts';
 import type { ApiServer } from '../stub/api-server.ts';
 import type { Github } from '../stub/github.ts';
+import { type Access, kubeconfigText } from '../stub/kubeconfig-text.ts';
 import { leaksIn, withoutMasks } from '../stub/planted.ts';
 import type { StepRun } from '../stub/runner.ts';
 import { parseLog } from '../stub/step-log.ts';
@@ -14,25 +14,6 @@ import { parseLog } from '../stub/step-log.ts';
 
 export const NAME = 'preview-pr-42';
 export const NAMESPACE = `/api/v1/namespaces/${NAME}`;
-
-export interface Access {
-  server: string;
-  /** More of the cluster entry. */
-  cluster?: JsonObject;
-  user?: JsonObject;
-}
-
-/** JSON is YAML. */
-export function kubeconfigText({ server, cluster = {}, user = {} }: Access): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'recorded',
-    clusters: [{ name: 'recorded', cluster: { server, ...cluster } }],
-    users: [{ name: 'recorded', user }],
-    contexts: [{ name: 'recorded', context: { cluster: 'recorded', user: 'recorded' } }],
-  });
-}
 
 /** A folder that goes with the process. */
 export class Bench {

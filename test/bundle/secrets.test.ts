@@ -1,8 +1,8 @@
 import { chmodSync } from 'node:fs';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { base64, createAuthority, issue } from '../adapter/servers/certificates.ts';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';
+import { base64, createAuthority, issue } from '../stub/certificates.ts';
 import { type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';
 import { reply } from '../stub/faults.ts';
 import { startGithub } from '../stub/github.ts';

@@ -181,7 +181,7 @@ async function foreignCluster(path: string): Promise<Cluster> {
     const token = await requestToken(client, identity);
     const file = join(folder, `${identity}.kubeconfig`);
     const { server, ca } = client.connection;
-    await writeFile(file, writeKubeconfigText('foreign', identity, { server, ca, token }), {
+    await writeFile(file, writeKubeconfigText(identity, { server, ca, token }), {
       mode: 0o600,
     });
     return file;

@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAuthority, issueClient, issueServer } from './certificates.ts';
+import { createAuthority, issue } from '../stub/certificates.ts';
 import { IDENTITIES, PERSON } from './identities.ts';
 import { type Connection, writeKubeconfigText } from './kubeconfig.ts';
 import { freePorts } from './processes.ts';
@@ -31,8 +31,8 @@ export async function prepareDataDir(): Promise<Prepared> {
     createAuthority('front-proxy-ca'),
   ]);
   const [serving, frontProxy] = await Promise.all([
-    issueServer(ca, ['127.0.0.1', 'localhost', 'kubernetes.default.svc']),
-    issueClient(frontProxyCa, 'front-proxy-client'),
+    issue(ca, { hosts: ['127.0.0.1', 'localhost', 'kubernetes.default.svc'] }),
+    issue(frontProxyCa, { commonName: 'front-proxy-client' }),
   ]);
   const serviceAccounts = generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -63,7 +63,7 @@ export async function prepareDataDir(): Promise<Prepared> {
   for (const { name, token } of users) {
     const connection: Connection = { server, ca: ca.cert, token };
     const file = name === CONTROLLER_MANAGER ? 'controller-manager' : name;
-    files[`${file}.kubeconfig`] = writeKubeconfigText('control-plane', name, connection);
+    files[`${file}.kubeconfig`] = writeKubeconfigText(name, connection);
   }
   await Promise.all(
     Object.entries(files).map(([name, text]) =>

@@ -85,7 +85,7 @@ export async function connectAs(plane: ControlPlane, account: string): Promise<K
   const token = (answer.body as { status: { token: string } }).status.token;
   const { server, ca } = plane.admin.connection;
   const file = join(plane.dataDir, `gate-${account}.kubeconfig`);
-  await writeFile(file, writeKubeconfigText('gate', account, { server, ca, token }), {
+  await writeFile(file, writeKubeconfigText(account, { server, ca, token }), {
     mode: 0o600,
   });
   return connect({

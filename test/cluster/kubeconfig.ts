@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
+import { base64 } from '../stub/certificates.ts';
+import { kubeconfigText } from '../stub/kubeconfig-text.ts';
 
 /** Where an API server is and who we are to it. */
 export interface Connection {
@@ -37,34 +39,15 @@ export function readKubeconfig(path: string): Connection {
   };
 }
 
-/** A kubeconfig with one context, for `kubectl` as well as for the gate. */
+/** Of the holder of the token. */
 export function writeKubeconfigText(
-  context: string,
-  user: string,
-  connection: Connection,
+  name: string,
+  { server, ca = '', token }: Connection,
   namespace = 'default',
 ): string {
-  if (connection.token === undefined)
-    throw new Error('only token users are written to kubeconfigs');
-  return `apiVersion: v1
-kind: Config
-current-context: ${context}
-clusters:
-- name: ${context}
-  cluster:
-    server: ${connection.server}
-    certificate-authority-data: ${Buffer.from(connection.ca ?? '').toString('base64')}
-users:
-- name: ${user}
-  user:
-    token: ${connection.token}
-contexts:
-- name: ${context}
-  context:
-    cluster: ${context}
-    user: ${user}
-    namespace: ${namespace}
-`;
+  if (token === undefined) throw new Error('only token users are written to kubeconfigs');
+  const cluster = { 'certificate-authority-data': base64(ca) };
+  return kubeconfigText({ server, cluster, user: { token }, name, namespace });
 }
 
 function pem(data: string | undefined, file: string | undefined): string | undefined {

@@ -135,7 +135,7 @@ async function attemptCopy(
   const expected = await scenario.expect(world);
   const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
   if (namespace === undefined) throw new Error(`there is no report\n${run.stdout}${run.stderr}`);
-  const printed = commandsOf(namespace, run.reportMarkdown);
+  const printed = commandsOf(namespace, run.reportMarkdown ?? '');
   const { outcome } = expected;
   const isToEnd = outcome === 'progressing' && printed.some(({ role }) => role === 'now');
   if (outcome !== 'stuck' && !isToEnd) return `the outcome is ${outcome}`;

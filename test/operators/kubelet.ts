@@ -314,7 +314,7 @@ class PodRun {
     const token = stringAt(answer.body, 'status', 'token');
     if (token === undefined) throw new Error(`no token of ${namespace}/${account}: ${answer.text}`);
     const { server, ca } = this.#client.connection;
-    return writeKubeconfigText('in-cluster', account, { server, ca, token }, namespace);
+    return writeKubeconfigText('in-cluster', { server, ca, token }, namespace);
   }
 
   /** Secrets and ConfigMaps follow what the cluster has, as they do in a real pod. */

@@ -8,8 +8,9 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { generate } from 'selfsigned';
 import type { Json, JsonObject } from '../../src/base/json.ts';
+import { base64, createAuthority, issue } from './certificates.ts';
+import { kubeconfigText } from './kubeconfig-text.ts';
 import { NotSupported, RecordedCluster, type Route, selection } from './recorded-cluster.ts';
 import type { Recording } from './recording.ts';
 import { statusObject } from './status-object.ts';
@@ -56,8 +57,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const startedAt = Date.now();
   const recordedAt = Date.parse(recording.recordedAt);
   const requests: RecordedRequest[] = [];
-  const certificate = options.tls === true ? await createCertificate() : undefined;
-  const server = certificate === undefined ? createHttpServer() : createHttpsServer(certificate);
+  const authority = options.tls === true ? await createAuthority('cluster') : undefined;
+  const server = authority ? createHttpsServer(await issue(authority)) : createHttpServer();
   server.on('request', async (request: IncomingMessage, response: ServerResponse) => {
     const { method = 'GET', url = '/', headers } = request;
     const record: RecordedRequest = { method, path: url };
@@ -84,13 +85,17 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   });
   await listen(server);
 
-  const scheme = certificate === undefined ? 'http' : 'https';
+  const scheme = authority === undefined ? 'http' : 'https';
   const url = `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
     requests,
     kubeconfig: async (path) => {
-      await writeFile(path, kubeconfigText(url, certificate?.cert, token));
+      const trusted = authority && { 'certificate-authority-data': base64(authority.cert) };
+      await writeFile(
+        path,
+        kubeconfigText({ server: url, cluster: trusted ?? {}, user: { token } }),
+      );
       return path;
     },
     mutate: (change) => change(cluster),
@@ -191,42 +196,9 @@ function listed(
   };
 }
 
-async function createCertificate(): Promise<{ cert: string; key: string }> {
-  const altNames = [{ type: 7 as const, ip: '127.0.0.1' }];
-  const { cert, private: key } = await generate([{ name: 'commonName', value: 'kube-apiserver' }], {
-    algorithm: 'sha256',
-    extensions: [{ name: 'subjectAltName', altNames }],
-  });
-  return { cert, key };
-}
-
 function listen(server: Server): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', resolve);
   });
-}
-
-function kubeconfigText(server: string, ca: string | undefined, token: string): string {
-  const authority =
-    ca === undefined
-      ? ''
-      : `\n    certificate-authority-data: ${Buffer.from(ca).toString('base64')}`;
-  return `apiVersion: v1
-kind: Config
-current-context: recorded
-clusters:
-- name: recorded
-  cluster:
-    server: ${server}${authority}
-users:
-- name: recorded
-  user:
-    token: ${token}
-contexts:
-- name: recorded
-  context:
-    cluster: recorded
-    user: recorded
-`;
 }

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { kubeconfigText } from '../bench.ts';
+import { kubeconfigText } from '../../stub/kubeconfig-text.ts';
 import type { ActionCase } from './case.ts';
 
 const SERVER = 'http://127.0.0.1:9';

@@ -7,6 +7,7 @@ import { runPodsIn } from '../servers/stand-in.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, objectFinalizer, podRef, ref, specFinalizer } from './links.ts';
+import { addSpecFinalizers, hasLostKubernetes } from './namespace-finalizers.ts';
 import {
   FULL,
   install,
@@ -203,14 +204,6 @@ const claims: Scenario[] = [
   },
 ];
 
-/** The namespace controller has dropped its own entry; others are left. */
-const controllerIsDone = (world: World): Promise<unknown> =>
-  world.client.waitFor(
-    world.namespaceRef,
-    'has lost "kubernetes"',
-    (found) => !JSON.stringify(found?.['spec']).includes('"kubernetes"'),
-  );
-
 const tenancy = (name: string, group: string, kind: string): OperatorOptions => ({
   ...NAMELESS,
   group,
@@ -240,15 +233,9 @@ const namespaces: Scenario[] = [
       await install(world, { ...tenants, replicas: 0 });
       const projects = tenancy('project-operator', 'projects.example.org', 'Project');
       await runPods(world, await install(world, projects));
-      const path = await world.client.pathOf(world.namespaceRef, 'finalize');
-      const finalizers = ['kubernetes', 'tenancy.example.com/tenant'];
-      const found = await world.client.get(world.namespaceRef);
-      await world.client.call('PUT', `${path}?fieldManager=manager`, {
-        ...found,
-        spec: { finalizers },
-      });
+      await addSpecFinalizers(world, ['tenancy.example.com/tenant'], 'manager');
     },
-    settle: controllerIsDone,
+    settle: hasLostKubernetes,
     expect: (world) => ({
       outcome: 'stuck',
       chains: [

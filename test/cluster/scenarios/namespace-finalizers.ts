@@ -41,11 +41,7 @@ function extraSpecFinalizer(id: string, title: string, finalizer: string): Scena
       await world.createNamespace();
       await addSpecFinalizers(world, [finalizer]);
     },
-    settle: (world) =>
-      world.namespaceIs('has lost "kubernetes"', (namespace) => {
-        const left = stringsAt(namespace, 'spec', 'finalizers');
-        return left.length > 0 && !left.includes('kubernetes');
-      }),
+    settle: hasLostKubernetes,
     expect: (world) =>
       stuck([
         specFinalizer(world.namespaceRef, finalizer),
@@ -65,12 +61,27 @@ export async function createKubeSphereNamespace(world: World): Promise<void> {
 }
 
 /** Only /finalize can write this list, and only an Active namespace can get new entries. */
-export async function addSpecFinalizers(world: World, more: readonly string[]): Promise<void> {
+export async function addSpecFinalizers(
+  world: World,
+  more: readonly string[],
+  manager = 'kubectl',
+): Promise<void> {
   const namespace = await world.client.get(world.namespaceRef);
   const path = await world.client.pathOf(world.namespaceRef, 'finalize');
   const finalizers = [...stringsAt(namespace, 'spec', 'finalizers'), ...more];
-  const answer = await world.client.call('PUT', path, { ...namespace, spec: { finalizers } });
+  const answer = await world.client.call('PUT', `${path}?fieldManager=${manager}`, {
+    ...namespace,
+    spec: { finalizers },
+  });
   if (answer.status !== 200) throw new ApiError('PUT /finalize', answer);
+}
+
+/** Its controller has dropped its own entry; others are left. */
+export function hasLostKubernetes(world: World): Promise<unknown> {
+  return world.namespaceIs('has lost "kubernetes"', (namespace) => {
+    const left = stringsAt(namespace, 'spec', 'finalizers');
+    return left.length > 0 && !left.includes('kubernetes');
+  });
 }
 
 /** Its part is done when it has taken "kubernetes" out: the conditions are green by then. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import { networkInterfaces } from 'node:os';
-import { createAuthority, issueServer } from '../certificates.ts';
+import { createAuthority, issue } from '../../stub/certificates.ts';
 import type { World } from '../world.ts';
 
 export interface HttpsServer {
@@ -21,7 +21,9 @@ export async function startHttpsServer(
 ): Promise<HttpsServer> {
   const address = machineAddress();
   const authority = await createAuthority('test-server-ca');
-  const certificate = await issueServer(authority, [...names, 'localhost', '127.0.0.1', address]);
+  const certificate = await issue(authority, {
+    hosts: [...names, 'localhost', '127.0.0.1', address],
+  });
   const server = createServer({ cert: certificate.cert, key: certificate.key }, onRequest).listen(
     0,
     '0.0.0.0',

@@ -33,9 +33,10 @@ export async function issue(authority: KeyPair, options: LeafOptions = {}): Prom
     ...EC,
     ca: authority,
     notBeforeDate: new Date(Date.now() - DAY_MS),
-    notAfterDate: new Date(Date.now() + (options.isExpired ? -DAY_MS / 2 : DAY_MS)),
+    notAfterDate: new Date(Date.now() + (options.isExpired ? -DAY_MS / 2 : 30 * DAY_MS)),
     extensions: [
       { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
       { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
       {
         name: 'subjectAltName',
