@@ -50,8 +50,6 @@ export class Publisher {
   readonly #context: RenderContext;
   /** Before this run. A second report replaces the first one. */
   #summaryStart: number | undefined;
-  /** The file of the job summary may be full, or not writable. */
-  #isInSummary = false;
 
   constructor(deps: PublisherDeps) {
     const { run } = deps;
@@ -84,7 +82,6 @@ export class Publisher {
 
   async #writeSummary(ending: Ending): Promise<void> {
     const { log, summaryFile } = this.#deps;
-    this.#isInSummary = false;
     if (summaryFile === undefined || summaryFile === '') return;
     try {
       if (this.#summaryStart !== undefined) await truncate(summaryFile, this.#summaryStart);
@@ -98,7 +95,6 @@ export class Publisher {
         return;
       }
       await appendFile(summaryFile, `${lead}${text}`);
-      this.#isInSummary = true;
     } catch (error) {
       log.warning(`could not write the job summary: ${describeError(error)}`);
     }
@@ -155,8 +151,7 @@ export class Publisher {
         }
         if (signal.aborted && !limit.aborted) return '';
         const restricted = restriction(run);
-        const place = `the ${this.#isInSummary ? 'job summary' : 'step log'} has the report`;
-        const advice = upperFirst(adviceFor(failure, restricted, place));
+        const advice = upperFirst(adviceFor(failure, restricted));
         const trouble = `could not ${tried}: ${failure.message.replace(/\.$/, '')}. ${advice}.`;
         log[restricted === undefined ? 'warning' : 'notice'](trouble);
         return '';

@@ -44,14 +44,16 @@ function isOurs({ author, authorType }: Comment, viewer: string | undefined): bo
 /** The words of GitHub for a permission that the token lacks. */
 const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
 
-/** `restricted`: why the token of this run cannot write; `place`: where the report can be read instead. */
-export function adviceFor(failure: HostFailure, restricted: string | undefined, place: string) {
+const ELSEWHERE = 'the step log has the report';
+
+/** `restricted`: why the token of this run cannot write. */
+export function adviceFor(failure: HostFailure, restricted: string | undefined): string {
   const { status, message, isRateLimit = false } = failure;
   if (status === 401) return 'the input "github-token" is no valid token, or it has expired';
   if (isRateLimit) return 'the rate limit is used up; the next run writes the comment';
   // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a
   // locked conversation, single sign-on, the address of the runner, a proxy.
-  if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return place;
-  if (restricted !== undefined) return `${restricted}, and its token can only read; ${place}`;
+  if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return ELSEWHERE;
+  if (restricted !== undefined) return `${restricted}, and its token can only read; ${ELSEWHERE}`;
   return 'add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")';
 }

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { readComment } from '../../src/report/comment.ts';
 import { type Failure, viewOf } from '../../src/report/view.ts';
@@ -261,18 +260,6 @@ describe('a failure is one sentence, and never more', () => {
       expect(commentUrl).toBe('');
       return said;
     }));
-
-  test('that names the step log if the summary could not be written', async () => {
-    const github = await serveGithub();
-    github.fail({ request: /commits/, answer: { status: 500, body: { message: 'oops' } } });
-    const event = { name: 'push', payload: { after: 'a'.repeat(40) } };
-    const failed = 'warning: could not find the pull request: 500 oops.';
-    const { said } = await report(github, RED, { event });
-    expect(said).toEqual([`${failed} The job summary has the report.`]);
-    // A folder cannot be written, as a full summary.
-    const other = await report(github, RED, { event, summaryFile: tmpdir() });
-    expect(other.said.at(-1)).toBe(`${failed} The step log has the report.`);
-  });
 
   test('about an event without a pull request, which costs no request', async () => {
     const github = await serveGithub();

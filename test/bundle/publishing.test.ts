@@ -152,7 +152,7 @@ describe.concurrent('a host that does not answer', () => {
     const run = await step({ githubApiUrl: silent.url });
     expect(run.outputs['outcome']).toBe('stuck');
     expect(annotations(run, 'warning')).toEqual([
-      expect.stringMatching(/no answer.*The job summary has the report\.$/),
+      expect.stringMatching(/no answer.*The step log has the report\.$/),
     ]);
     await silent.close();
   });
