@@ -10,7 +10,6 @@ import {
   selector,
   shape,
   text,
-  textIfAny,
   textOfEach,
   texts,
 } from './shape.ts';
@@ -78,7 +77,6 @@ const policy = shape({
   validations: newer(each('spec.validations', validation)),
   /** Named expressions that its validations read. */
   variables: newer(each('spec.variables', variable)),
-  paramKind: ifAny('spec.paramKind', shape({ apiVersion: text('apiVersion'), kind: text('kind') })),
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
@@ -95,12 +93,4 @@ export const policyBindingFacts = shape({
   actions: texts('spec.validationActions'),
   namespaceSelector: selector('spec.matchResources.namespaceSelector'),
   objectSelector: newer(selector('spec.matchResources.objectSelector')),
-  paramRef: ifAny(
-    'spec.paramRef',
-    shape({
-      name: textIfAny('name'),
-      namespace: textIfAny('namespace'),
-      parameterNotFoundAction: textIfAny('parameterNotFoundAction'),
-    }),
-  ),
 });

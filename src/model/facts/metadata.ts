@@ -194,7 +194,6 @@ export const KUBERNETES_FINALIZER = 'kubernetes';
 export const POD_TYPE = coreType('Pod', true);
 /** The finalizer of a claim that a pod may still use. */
 export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
-export const NODE_TYPE = coreType('Node', false);
 export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
