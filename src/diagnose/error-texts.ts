@@ -178,7 +178,7 @@ const OTHERS: readonly Row[] = [
   // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted".
   [
     'not-found',
-    / not found(?!, (?:assum|ignor|skip|so |treat|nothing))/,
+    / not found(?!, (?:assum|ignor|skip|so |treat|nothing to ))/,
     (_, { resource = '', group = '', name: path }) => {
       const [name, namespace] = path?.split('/').reverse() ?? [];
       const place = namespace === undefined ? {} : { namespace };
@@ -277,4 +277,4 @@ export function isAdmissionError(error: ContentError): error is AdmissionError {
  * is deleted" are none.
  */
 export const FAILURE =
-  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing))/i;
+  /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing to ))/i;

@@ -141,11 +141,15 @@ function isAwaited(text: string, object: ObjectFacts): boolean {
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
   const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
+  // An ordinary word needs its kind.
+  const isDistinct = /[\d.-]/.test(object.name);
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
     .some(
-      (clause) => awaited.test(clause) || (isKindNamed(clause, object.kind) && whole.test(clause)),
+      (clause) =>
+        awaited.test(clause) ||
+        ((isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause)),
     );
 }
 

@@ -160,13 +160,18 @@ export function attributionOf([{ namespace, finding }]: Cause, run: RunResult): 
   const { certainty = 'proven', code, id, scope } = finding;
   if (BLAMELESS.includes(code)) return '';
   const likely = certainty === 'proven' ? '' : 'most likely ';
-  if (namespace.diagnosis?.deadlocks.some((circle) => circle.includes(id))) {
+  // Two objects that wait for each other would do so in any order.
+  const isOfOrder = code !== 'object-finalizer';
+  if (isOfOrder && namespace.diagnosis?.deadlocks.some((circle) => circle.includes(id))) {
     const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
     return `${bold(`You can ${likely}${can} this:`)} the teardown ${does} things in the wrong order.`;
   }
   if (scope === 'cluster') {
-    return code === 'owner-running'
-      ? `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`
+    if (code === 'owner-running') {
+      return `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`;
+    }
+    return code === 'owner-missing' && certainty !== 'proven'
+      ? `${bold('Ask your platform team,')} unless the controller ran in this namespace: it was then deleted too early.`
       : `${bold('Ask your platform team.')} The cause lies outside of the namespace.`;
   }
   // The finding itself says that the owner is unknown.
@@ -212,7 +217,9 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     progressing: ['is still being deleted', `: ${still}`],
     'not-terminating': [`is not terminating: the deletion was ${why}`],
     inconclusive: [
-      isForecast ? `may hang: ${openQuestion(namespace)}` : `is ${still}; the cause is unknown`,
+      isForecast
+        ? `may hang: ${openQuestion(namespace, run)}`
+        : `is ${still}; the cause is unknown`,
     ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],
@@ -220,12 +227,14 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   return states[namespace.outcome];
 }
 
-function openQuestion({ diagnosis, name: home }: NamespaceResult): Words {
+function openQuestion({ diagnosis, name: home }: NamespaceResult, run: RunResult): Words {
   if (diagnosis === undefined) return 'it was not examined';
   const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
   if (first === undefined) return 'not everything that it depends on is known';
   const subject = subjectWords(first.subject, home);
-  if (first.finalizer === undefined) return `${subject} is an open question`;
+  if (first.finalizer === undefined) {
+    return `${subject} ${messageWords(first, { home, now: run.finishedAt })}`;
+  }
   const who = first.code === 'owner-unknown' ? 'who' : `whether ${subject}`;
   return `it is open ${who} removes finalizer ${literal(first.finalizer)}`;
 }

@@ -48,7 +48,7 @@ const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows': `
-    S61-alive other-classes`,
+    S61-alive blocked-without-date other-classes`,
   'the cloud provider runs its owner, and its status shows that it does': `
     cloud-nodes`,
   'only one replica is down, and nothing shows which objects it handles': `

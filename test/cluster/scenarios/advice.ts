@@ -44,7 +44,7 @@ const texts: Scenario[] = [
     afterwards: early(writesStatus(failed('LicenseExpired', EXPIRED, LONG_AGO), 'widget-operator')),
     owner: {
       code: 'owner-running',
-      says: [/before the deletion, says: .*the licence has expired/],
+      says: [/before the deletion/i, /the licence has expired/],
       advises: [/^Read the log of/],
     },
   }),
@@ -55,8 +55,8 @@ const texts: Scenario[] = [
     behaviour: HANGS,
     afterwards: early(writesStatus(failed('LeasesActive', LEASES, LONG_AGO), 'widget-operator')),
     owner: {
-      code: 'owner-failing',
-      says: [/ says: .{1,300}deletion blocked: 2 leases are active$/],
+      code: 'owner-running',
+      says: [/ … .{1,200}deletion blocked: 2 leases are active/],
     },
   }),
   situation({
