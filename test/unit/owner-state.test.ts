@@ -337,6 +337,7 @@ test.each<[string, unknown, boolean]>([
   ['disableApiTermination', true, true],
   ['termination-lock', 'enabled', true],
   ['maintenanceMode', 'on', true],
+  ['terminationPolicy', 'DoNotTerminate', true],
   ['example.com/allow-delete', 'false', true],
   ['allowVolumeDeletion', false, true],
   ['allowDeleteProtection', false, false],

@@ -138,6 +138,8 @@ const PERMITS_DELETION =
 /** Reports whether a field or annotation, by its name and its value, forbids a deletion. */
 export function forbidsDeletion(key: string, value: string): boolean {
   const name = key.slice(key.indexOf('/') + 1).replace(/[^a-z]/gi, '');
+  // KubeBlocks writes `terminationPolicy: DoNotTerminate`.
+  if (/^do-?not-?(?:terminate|delete|destroy|remove)$/i.test(value)) return true;
   return /^(?:true|yes|on|enabled?)$/i.test(value)
     ? FORBIDS_DELETION.test(name)
     : /^(?:false|no|off|disabled?)$/i.test(value) && PERMITS_DELETION.test(name);
