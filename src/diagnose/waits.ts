@@ -1,4 +1,5 @@
 import { escapeForRegExp, isKindNamed } from '../base/text.ts';
+import { domainOf } from '../model/catalogue.ts';
 import type { Read } from '../model/read.ts';
 import {
   type NamespaceFacts,
@@ -16,6 +17,8 @@ import {
   groupOf,
   groupsOf,
   idsOfHeld,
+  isBuiltIn,
+  isInside,
   isKind,
   otherTerminating,
   resultId,
@@ -24,20 +27,41 @@ import {
 } from './context.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
+import { isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
-  /** Its status names it. What its spec names was made from it, or is shared by many and then waits for them. */
-  named: (context, { objects }, to) =>
-    objects.some((from) =>
-      referencesTo(context, from, to).some(({ field }) => field.startsWith('status.')),
-    ),
+  /**
+   * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
+   * only outside of the namespace, and if its own spec names the held object.
+   */
+  named: (context, held, to) => {
+    const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
+    return held.objects.some(
+      (from) =>
+        hasUidInStatus(context, from, to) ||
+        referencesTo(context, from, to).some(
+          ({ field }) => field.startsWith('status.') || isMutual,
+        ),
+    );
+  },
   /** It owns it. */
   owned: (_, { objects }, part) =>
     part.ownerReferences.some(({ uid }) => objects.some((one) => one.uid === uid)),
+  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
+  part: (_, held, part) => isLabelled(held, part),
+  /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
+  used: (context, held, user) => {
+    const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
+    return (
+      (PROTECTION.test(held.finalizer) || isShared) &&
+      isInSpecOf(context, user, held) &&
+      detailOf(context, user)?.endedAt === undefined
+    );
+  },
   /** Its status, or the log of its controller, says so. */
   told: (_, __, other, texts) => texts.some((text) => isAwaited(text, other)),
 } satisfies Record<
@@ -52,7 +76,7 @@ export const PROTECTION = /protect|in-?use|usage/i;
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'told'],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
@@ -119,6 +143,19 @@ function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Ref
   );
 }
 
+/** Reports whether the status of an object has the UID of another one. */
+function hasUidInStatus(context: Context, from: ObjectFacts, to: ObjectFacts): boolean {
+  const { names = [] } = detailOf(context, from) ?? {};
+  return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
+}
+
+/** Reports whether the spec of an object names one of the held objects. */
+function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
+  return objects
+    .flatMap((to) => referencesTo(context, from, to))
+    .some(({ field }) => field.startsWith('spec.'));
+}
+
 /** Returns the texts of the status that say what is waited for. */
 function waitTexts(context: Context, held: Held, owner?: Actor): string[] {
   return statusTexts(context, held, owner)
@@ -164,19 +201,17 @@ function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] 
   });
 }
 
-/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it made them. */
+/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
 export function namespacesAwaited(
   context: Context,
   held: Held,
   texts: readonly string[] = waitTexts(context, held),
 ): NamespaceFacts[] {
-  const made = held.objects
-    .flatMap((object) => detailOf(context, object)?.references ?? [])
-    .filter((one) => one.isMade || one.field.startsWith('status.'));
   return otherTerminating(context).filter(
-    ({ name }) =>
-      texts.some((text) => isNamespaceNamed(text, name)) ||
-      made.some((one) => one.kind === 'Namespace' && one.name === name),
+    (namespace) =>
+      texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
+      isLabelled(held, namespace) ||
+      held.objects.some((object) => standsFor(context, object, namespace)),
   );
 }
 
@@ -184,6 +219,42 @@ export function namespacesAwaited(
 function isNamespaceNamed(text: string, name: string): boolean {
   const before = '(?<!\\b(?:in|into|from|to|of) (?:the )?)namespaces?[\\s:/]+["\'`]?';
   return new RegExp(before + escapeForRegExp(name) + NAME_END, 'i').test(text);
+}
+
+/** Reports whether an object stands for a namespace: by a manifest, or by its status. */
+function standsFor(context: Context, object: ObjectFacts, { name }: NamespaceFacts): boolean {
+  const { references = [], settings = [] } = detailOf(context, object) ?? {};
+  return (
+    !settings.includes('spec.deletionPolicy=Orphan') &&
+    references.some(
+      (one) =>
+        one.kind === 'Namespace' &&
+        one.name === name &&
+        (one.isMade || one.field.startsWith('status.')),
+    )
+  );
+}
+
+/** Reports whether a label or annotation of the held object's project names it. */
+function isLabelled(
+  { finalizer, type, objects }: Held,
+  other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
+): boolean {
+  const projects = [domainOf(finalizer), type.group];
+  return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
+    const [domain = '', ...rest] = key.split('/');
+    const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
+    const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
+    return (
+      isOwn &&
+      objects.some(
+        ({ uid, namespace, name }) =>
+          [uid, name, `${namespace}/${name}`].includes(value) ||
+          // A SubnamespaceAnchor has the name of its namespace, which names the parent.
+          (name === other.name && value === namespace),
+      )
+    );
+  });
 }
 
 /** Returns the ids of the findings about terminating pods that the held object owns, directly or through others. */

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
-import { idsInText } from '../../src/diagnose/waits.ts';
+import { idsInText, objectsAwaited } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
-import { readFailed } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 describe('a status text', () => {
@@ -127,4 +127,55 @@ describe('an object that a status text calls missing', () => {
   ])('%j was deleted with the namespace: %j', (text, isHere) => {
     expect(/can never succeed/.test(messageFor(text))).toBe(isHere);
   });
+});
+
+test.each([
+  ['example.com/widget-name', 'db', 1],
+  ['parts.example.com/owned-by', 'NAMESPACE/db', 1],
+  // Another object, another project, and labels that any chart sets.
+  ['example.com/widget-name', 'db-2', 0],
+  ['example.net/widget-name', 'db', 0],
+  ['app.kubernetes.io/instance', 'db', 0],
+  ['instance', 'db', 0],
+])('a label %s=%s makes an object a part of what it names: %i', (key, value, count) => {
+  const { now } = readRecordedLook('chain-sibling');
+  const { name } = now.namespace;
+  for (const { read } of now.content) {
+    for (const { examples } of read.ok ? read.value.terminating : []) {
+      for (const object of examples) object.labels = { [key]: value.replace('NAMESPACE', name) };
+    }
+  }
+  const context = contextOf(now);
+  const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
+  if (held === undefined) throw new Error('the recording has no Widget');
+  expect(objectsAwaited(context, held, ['part'])).toHaveLength(count);
+});
+
+test.each([
+  ['name each other in their specs', 'spec.claimRef', 1],
+  ['are named by one side alone', 'spec.other', 0],
+])('objects that %s, as a claim and its composite: %i', (_, field, count) => {
+  const { now } = readRecordedLook('chain-sibling');
+  const context = contextOf(now);
+  const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
+  const [claim] = held?.objects ?? [];
+  if (held === undefined || claim === undefined) throw new Error('the recording has no Widget');
+  const refer = (kind: string, name: string, namespace: string | undefined, by: string) =>
+    readOk({
+      ...{ conditions: [], observedGeneration: undefined, texts: [], suspended: undefined },
+      references: [{ group: 'example.com', kind, namespace, name, field: by }],
+    });
+  const composite = {
+    ...claim,
+    kind: 'XWidget',
+    namespace: '',
+    name: 'db-x7k2p',
+    uid: 'composite',
+  };
+  now.partners = { composite: readOk(composite) };
+  now.details = {
+    [claim.uid]: refer('XWidget', composite.name, '', 'spec.resourceRef'),
+    composite: refer('Widget', count === 1 ? claim.name : 'another', claim.namespace, field),
+  };
+  expect(objectsAwaited(contextOf(now), held, ['named'])).toHaveLength(count);
 });
