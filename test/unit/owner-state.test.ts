@@ -525,3 +525,13 @@ test('its command reaches each of the objects that are held alike', () => {
   expect(first?.command).toContain('widgets.example.com db cache -n ');
   expect(first?.text).toContain('db, cache (the first 2 of 5) without what they stand for');
 });
+
+test('a key names the kind of an input, whatever its case', () => {
+  const spec = {
+    configmapRef: { name: 'a' },
+    tlsSecretName: 'b',
+    serviceaccountRef: { name: 'c' },
+  };
+  const { references } = objectDetail({ spec });
+  expect(references.map(({ kind }) => kind)).toEqual(['ConfigMap', 'Secret', 'ServiceAccount']);
+});

@@ -253,7 +253,7 @@ function namesIn({ field, key, value, beside }: Place, own: string, namespace?: 
 
 const REFERENCE =
   /(?:Ref|Refs|Reference|References)(?:\[\])?$|(?:[sS]ecret|[cC]onfigMap)(?:\[\])?$/;
-const INPUT_KIND = /^(?:Secret|ConfigMap|ServiceAccount)$/;
+const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
 
 /**
  * Returns references to other objects, by these conventions: an ObjectReference or a name under a key that ends in "Ref"
@@ -284,7 +284,9 @@ function referencesIn({ field, key, value }: Place, own: string | undefined): Re
   const uid = stringAt(value, 'uid');
   // Such a name is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const isNamed =
-    uid !== undefined || INPUT_KIND.test(given ?? '') || (field.startsWith('status.') && given);
+    uid !== undefined ||
+    INPUT_KINDS.includes(given ?? '') ||
+    (field.startsWith('status.') && given);
   const last = field.slice(field.lastIndexOf('.') + 1);
   if (!isMade && !isNamed && !REFERENCE.test(last)) return [];
   // `tokenRef: {name, key}` selects a key of a Secret.
@@ -300,9 +302,9 @@ function referencesIn({ field, key, value }: Place, own: string | undefined): Re
 
 /** Returns the kind of object that a key names: `credentialsSecretName`, or `providerConfigRef`, if the server has such a kind. */
 function kindOfKey(key: string, otherwise?: string): string | undefined {
-  const [, known] =
-    /(secret|configMap|serviceAccount|^persistentVolumeClaim(?=Name$))/i.exec(key) ?? [];
-  if (known) return upperFirst(known);
+  const known = INPUT_KINDS.find((one) => key.toLowerCase().includes(one.toLowerCase()));
+  if (known !== undefined) return known;
+  if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
   const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
   return otherwise ?? (kind === undefined ? undefined : upperFirst(kind));
 }
