@@ -314,7 +314,7 @@ async function follow(
   if (told.length === 0) return { text: 'no remedy', freed: false };
   const ran: string[] = [];
   for (const { text, command } of told) {
-    if (command === undefined) {
+    if (command === undefined || isLog(command)) {
       ran.push(text);
       continue;
     }
@@ -322,9 +322,14 @@ async function follow(
     const { exitCode, output } = await shell('sh', ['-c', command], { KUBECONFIG: admin }, 'all');
     ran.push(exitCode === 0 ? command : `${command} → ${output.trim().split('\n').at(-1)}`);
   }
-  const inWords = told.some(({ command }) => command === undefined);
+  const inWords = told.some(({ command }) => command === undefined || isLog(command));
   const freed = !inWords && (await environment.isGone(GONE_MS));
   return { text: ran.join('; '), freed, inWords };
+}
+
+/** What a log shows, a person has to read. */
+function isLog(command: string): boolean {
+  return command.startsWith('kubectl logs ');
 }
 
 async function shell(
