@@ -60,13 +60,17 @@ function rootText({ code, subject = {}, says = [] }: Root): string {
 
 /**
  * Named as the subject, in the sentence, or in what people are told to do. A sentence about an unknown owner lists
- * every controller that could remove the finalizer, and says that nothing shows that it should.
+ * every controller that could remove the finalizer, and says that nothing shows that it should; so does the search for it.
  */
 function blamedIn(finding: Finding, innocents: readonly string[]): string[] {
+  const isUnknown = finding.code === 'owner-unknown';
+  const told = finding.remedies.filter(
+    ({ role, text }) => !(isUnknown && (role === 'look' || text.startsWith('Find out which'))),
+  );
   const texts = [
     finding.subject.name,
-    ...(finding.code === 'owner-unknown' ? [] : [finding.message]),
-    ...finding.remedies.flatMap(({ text, command = '' }) => [text, command]),
+    ...(isUnknown ? [] : [finding.message]),
+    ...told.flatMap(({ text, command = '' }) => [text, command]),
   ];
   return innocents
     .filter((name) =>

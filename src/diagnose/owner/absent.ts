@@ -2,7 +2,7 @@ import { lowerFirst, shellQuote } from '../../base/text.ts';
 import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorsOf, actorText, isAlive, isEndingNamespace } from '../actors.ts';
-import { scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
+import { lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
@@ -232,7 +232,7 @@ export function unknownOwner(
     ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     remedies: [
       ...facing,
-      ...(isFound ? [] : facing.length > 0 ? find.map((one) => withRole('or', one)) : find),
+      ...(isFound ? [] : facing.length > 0 ? find.map(asAlternative) : find),
       ...knownRemedies(held),
       ...(byHand && facing.length === 0 ? [] : removal),
     ],
@@ -250,33 +250,45 @@ function listOf(listed: readonly string[]): string {
   return `${fitting.join(', ')}${more > 0 ? ` or ${more} more` : ''}`;
 }
 
-/** Returns how to find the controller: its state is the better lead; only a workload that runs has a log that would tell. */
+/**
+ * Returns how to find the controller. A suspect that is down explains the hang better than one that runs, and only one that
+ * runs has a log that would tell.
+ */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
   const known = knownFinalizer(held);
   const { kind, name } = held.subject;
-  const actors = suspects.filter(workloadExists).flatMap(({ actor }) => actor ?? []);
   const then = `it then removes ${held.finalizer}`;
-  const found = actors.slice(0, MAX_STEPS).map((actor): Remedy => {
+  const actors = suspects.filter(workloadExists).flatMap(({ actor }) => actor ?? []);
+  const running = actors.filter(isAlive).slice(0, MAX_STEPS);
+  const down = actors.filter((one) => !isAlive(one)).slice(0, MAX_STEPS);
+  const fixes = down.map((actor): Remedy => {
     const who = actorText(actor);
-    if (actor.wanted === 0) {
-      const wake = scaleUpRemedy(actor, then);
-      return { ...wake, text: `If it is ${who}: ${lowerFirst(wake.text)}` };
-    }
-    if (!isAlive(actor)) {
+    if (actor.wanted > 0) {
       return { text: `If it is ${who}, make it ready (${stateText(context, actor)}); ${then}` };
     }
-    const [log] = logRemedies(context, actor);
-    const command = log?.command?.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(name)}`);
-    const text = `Look for ${kind} ${name} in the log of ${who}`;
-    return { text, ...(command && { command }) };
+    const wake = scaleUpRemedy(actor, then);
+    return { ...wake, text: `If it is ${who}: ${lowerFirst(wake.text)}` };
   });
   const search =
-    known === undefined
-      ? `look for ${kind} ${name} in the logs of the controllers in this cluster`
-      : `see whether ${known.owner} is installed, or runs outside of this cluster`;
+    running.length > 0
+      ? `look for ${kind} ${name} in the log of ${listNames(running.map(actorText))}`
+      : known === undefined
+        ? `look for ${kind} ${name} in the logs of the controllers in this cluster`
+        : `see whether ${known.owner} is installed, or runs outside of this cluster`;
   const text = `Find out which controller removes ${held.finalizer}: ${search}`;
-  return (found.length > 0 ? found : [{ text }]).map((one) => withRole('now', one));
+  const looks = running.flatMap((actor) =>
+    logRemedies(context, actor).map(({ command = '' }) =>
+      lookRemedy(
+        `Look for ${kind} ${name} in the log of ${actorText(actor)}`,
+        command.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(name)}`),
+      ),
+    ),
+  );
+  if (fixes.length > 0) return fixes.map((one) => withRole('now', one));
+  return [withRole('now', { text }), ...looks];
 }
+
+const asAlternative = (one: Remedy): Remedy => (one.role === 'now' ? withRole('or', one) : one);
 
 /** The most suspects that the fix goes through. */
 const MAX_STEPS = 3;

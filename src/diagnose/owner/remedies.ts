@@ -36,6 +36,7 @@ import {
   type Held,
   isOftenProviderManaged,
   isProviderManaged,
+  isSetByHand,
   knownFinalizer,
   specificFieldManager,
 } from './held.ts';
@@ -334,6 +335,7 @@ function leakText(context: Context, held: Held): string {
   if (isGoneOutside(context, held)) {
     return 'if what its controller no longer finds is the external resource, nothing is leaked';
   }
+  if (isSetByHand(held)) return 'whoever set it may have meant to keep the object';
   return withoutPeriod(
     knownFinalizer(held)?.leakIfRemoved ??
       'external resources that its controller would have deleted may be leaked; the cluster does not show which',
