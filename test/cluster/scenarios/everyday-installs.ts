@@ -1,4 +1,4 @@
-import { type JsonObject, stringsAt } from '../../../src/base/json.ts';
+import { type JsonObject, stringsAt, valueAt } from '../../../src/base/json.ts';
 import { customObject, podSpec, service } from '../objects.ts';
 import { FULL, type OperatorOptions, READ, rule } from './operator.ts';
 
@@ -147,6 +147,8 @@ const flux = (name: string, group: string, kind: string): Install => ({
   rules: [rule(`source.${FLUX}`, ['*'], ['*']), rule(group, ['*'], ['*']), rule('*', ['*'], ['*'])],
   lease: `${name}-leader-election`,
   ...{ finalizer: 'finalizers.fluxcd.io', writer: name, isIdentified: true },
+  // A suspended object is let go without a clean-up (reconcileDelete and finalize of these controllers).
+  letsGo: (object) => valueAt(object, 'spec', 'suspend') === true,
   complaint: condition('Ready', 'False', 'UninstallFailed'),
   parts: [
     {

@@ -359,12 +359,13 @@ async function setUp(scene: Scene, state: State): Promise<void> {
   await runPods(world, operator);
   await createObject(scene);
   await lead(scene, state);
-  if (state.process !== undefined) {
-    const [hangs, updates] = [state.process === 'hangs', state.process === 'updates'];
-    await startOperatorProcess(world, operator, { hangs, updates, tells: false });
-  } else if (state.isOutside && told.letsGo) {
+  const hangs = state.process === 'hangs';
+  if (told.letsGo && (hangs || state.isOutside)) {
     const cleanUp = (object: KubeObject) => (told.letsGo?.(object) ? undefined : DENIED);
     await startOperatorProcess(world, operator, { cleanUp, tells: false });
+  } else if (state.process !== undefined) {
+    const updates = state.process === 'updates';
+    await startOperatorProcess(world, operator, { hangs, updates, tells: false });
   }
   await state.afterwards?.(scene);
 }
