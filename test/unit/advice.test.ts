@@ -329,6 +329,22 @@ test.each([
   expect(removalRemedies(context, held, [])[0]?.risk).toMatch(risk);
 });
 
+test.each([
+  ['resources-finalizer.argocd.argoproj.io', /deployed|resources/i],
+  ['acme.example/hold', /^whoever set it/],
+])(
+  'what removing %s leaks where a person set it: what is known of it comes first',
+  (finalizer, risk) => {
+    const context = contextOf(readRecordedLook('put-back').now);
+    const [held] = heldObjects(context) as [Held];
+    const writers = [{ finalizer, manager: 'kubectl-patch', operation: 'Update', time: undefined }];
+    const type = { ...held.type, group: 'argoproj.io', kind: 'Application' };
+    const subject = { ...held.subject, kind: 'Application' };
+    const [removal] = removalRemedies(context, { ...held, finalizer, writers, type, subject }, []);
+    expect(removal?.risk).toMatch(risk);
+  },
+);
+
 test('a condition that was False before the deletion is quoted, with its age', () => {
   const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
     const deletedAt = Date.parse(now.namespace.deletionTimestamp ?? '');

@@ -15,6 +15,7 @@ import {
   DELETED_AT,
   DEMO,
   objectFacts,
+  podFacts,
   snapshot,
   typeOf,
 } from './snapshots.ts';
@@ -70,6 +71,28 @@ function forecast(scenario: string, change: (now: Snapshot) => void = () => {}) 
   const foreseen = foresee(now, false);
   return { outcome: forecastOf(foreseen), codes: foreseen.findings.map(({ code }) => code) };
 }
+
+test('a Lease of another program beside it, with a longer name, takes the lead from nobody', () => {
+  const named = (lease: string) => (now: Snapshot) => {
+    const { leases, deployments } = now.cluster;
+    if (!leases?.ok || !deployments?.ok) throw new Error('unread');
+    const [operator] = deployments.value;
+    const own = leases.value.find(({ name }) => name === 'widget-operator');
+    if (operator === undefined || own === undefined) throw new Error('no operator');
+    const name = 'widget-operator-cainjector';
+    const { namespace } = operator;
+    const ownerReferences = [
+      { apiVersion: 'apps/v1', kind: 'Deployment', name, uid: name, controller: true },
+    ];
+    const pod = podFacts(`${name}-0`, { namespace, uid: 'pod', account: name, ownerReferences });
+    deployments.value.push({ ...operator, name, uid: name, account: name, programs: [name] });
+    const pods = now.places[namespace]?.pods;
+    if (pods?.ok) pods.value.push(pod);
+    leases.value = [{ ...own, name: lease, holder: `${name}-0_1`, renewTime: now.takenAt }];
+  };
+  expect(forecast('not-leading', named('widget-operator-cainjector')).outcome).toBe('clear');
+  expect(forecast('not-leading', named('widget-operator')).outcome).not.toBe('clear');
+});
 
 test('a status that the owner wrote after its Lease had expired shows that it leads', () => {
   const written =

@@ -7,7 +7,7 @@ import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
 import { readRecordedLook } from './recorded-looks.ts';
-import { podFacts } from './snapshots.ts';
+import { podFacts, typeOf } from './snapshots.ts';
 
 /** The finding about the owner in S3 (one operator, scaled to zero), with other Deployments beside it. */
 function ownerBeside(
@@ -459,4 +459,89 @@ test.each([
   if (now.cluster.replicaSets?.ok) Object.assign(now.cluster.replicaSets, { value: [] });
   const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
   expect(owners.map((one) => one.code)).toEqual([code]);
+});
+
+/** S3 without its operator, beside another program: with these labels and these resources that RBAC lets it change. */
+interface Beside {
+  name: string;
+  labels?: Record<string, string>;
+  rights: [group: string, ...resources: string[]][];
+  /** What is left of the operator: its workload, without any right; its role, which is bound to nobody. */
+  left?: 'workload' | 'role';
+  changeText?: (text: string) => string;
+}
+
+function ownerWithout({ name, labels = {}, rights, left, changeText }: Beside) {
+  const look = readRecordedLook('S3');
+  const text = JSON.stringify(look);
+  const { now, before } = JSON.parse(changeText?.(text) ?? text) as typeof look;
+  const { deployments, clusterRoles, clusterRoleBindings } = now.cluster;
+  if (!deployments?.ok || !clusterRoles?.ok || !clusterRoleBindings?.ok || !now.discovery.ok) {
+    throw new Error('S3 was not read');
+  }
+  const [operator] = deployments.value;
+  if (operator === undefined) throw new Error('S3 has no Deployment');
+  const own = { name, uid: name, account: name, programs: [name], labels, wanted: 1, ready: 1 };
+  const isOfOperator = (one: { name: string }): boolean => /widget-operator/.test(one.name);
+  const rules = rights.map(([group, ...resources]) => {
+    return { apiGroups: [group], resources, verbs: ['list', 'watch', 'update', 'patch'] };
+  });
+  const subjects = [{ kind: 'ServiceAccount', namespace: operator.namespace, name }];
+  const roleRef = { kind: 'ClusterRole', name };
+  now.discovery.value.types.push(typeOf('shop.acme.io', 'storefronts', 'Storefront'));
+  deployments.value = [
+    ...(left === 'workload' ? [{ ...operator, labels: {}, wanted: 1, ready: 1 }] : []),
+    { ...operator, ...own },
+  ];
+  clusterRoles.value = [
+    ...clusterRoles.value.filter((one) => left === 'role' || !isOfOperator(one)),
+    roleFacts({ metadata: { name }, rules }),
+  ];
+  clusterRoleBindings.value = [
+    ...clusterRoleBindings.value.filter((one) => !isOfOperator(one)),
+    bindingFacts({ metadata: { name }, roleRef, subjects }),
+  ];
+  now.cluster.replicaSets = readOk([]);
+  Object.assign(now.places[operator.namespace] ?? {}, { roleBindings: readOk([]) });
+  const found = diagnose(now, before).findings.find(({ code }) => code.startsWith('owner-'));
+  return { code: found?.code, name: found?.subject.name };
+}
+
+test.each<[string, Beside]>([
+  [
+    'the controller of another product, below the domain of the company that the finalizer has',
+    {
+      name: 'shop',
+      rights: [
+        ['shop.acme.io', 'storefronts', 'storefronts/status'],
+        ['example.com', 'widgets'],
+      ],
+      changeText: (text) =>
+        text
+          .replaceAll('widgets.example.com/cleanup', 'acme.io/dns')
+          .replaceAll('"manager":"widget-operator"', '"manager":"manager"'),
+    },
+  ],
+  [
+    'a console with the labels of the CRD, where the role of the operator is bound to nobody',
+    {
+      name: 'console',
+      labels: { 'app.kubernetes.io/name': 'widget-operator' },
+      rights: [['', 'pods']],
+      left: 'role',
+      changeText: (text) => text.replaceAll('"manager":"widget-operator"', '"manager":"manager"'),
+    },
+  ],
+  [
+    'who shares the type, where the one that wrote the finalizer has lost every right',
+    {
+      name: 'auditor',
+      rights: [['example.com', 'widgets', 'widgets/status']],
+      left: 'workload',
+    },
+  ],
+])('%s is not named', (_, beside) => {
+  const { code, name } = ownerWithout(beside);
+  expect(name).not.toBe(beside.name);
+  expect(code).toMatch(/^owner-(?:unknown|missing|failing)$/);
 });

@@ -166,9 +166,11 @@ export function unknownOwner(
     ),
   ];
   const unreadTexts = unread.length === 0 ? [] : [unreadText(unread)];
-  const byHand = isSetByHand(held)
-    ? `a person set it, with "${writerOf(held)?.manager}"`
-    : undefined;
+  // People also set finalizers of products, as that of an Argo CD Application.
+  const byHand =
+    known === undefined && isSetByHand(held)
+      ? `a person set it, with "${writerOf(held)?.manager}"`
+      : undefined;
   const nobody =
     byHand ??
     unreadTexts[0] ??
@@ -284,8 +286,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
       ),
     ),
   );
-  if (fixes.length > 0) return fixes.map((one) => withRole('now', one));
-  return [withRole('now', { text }), ...looks];
+  return [...(fixes[0] ? fixes : [{ text }]).map((one) => withRole('now', one)), ...looks];
 }
 
 const asAlternative = (one: Remedy): Remedy => (one.role === 'now' ? withRole('or', one) : one);

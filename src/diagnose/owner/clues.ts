@@ -1,5 +1,6 @@
 import {
   type CatalogueEntry,
+  domainOf,
   entriesOfWorkload,
   isExactWorkloadName,
   isWorkloadOf,
@@ -253,7 +254,8 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
   if (groupOf(apiVersion) === type.group && kind === type.kind) {
     return 'it is an operand: the workload belongs to an object of the type';
   }
-  const isNamesake = hasClue(suspect, 'namesake') && !isBuiltIn(type.group);
+  const isDecisive = isDecided(suspect);
+  const isNamesake = hasClue(suspect, 'namesake');
   const isAlike =
     identifiesProgram(writer) || isNamedAfterType(held, actor.name.replaceAll('-', ''));
   const mayAct =
@@ -262,8 +264,12 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     !isRbacRead(context) ||
     hasClue(suspect, 'log', 'part', 'lease') ||
     (rights.reachesGroup &&
-      (isDecided(suspect) || hasClue(suspect, 'status') || (isNamesake && isAlike))) ||
-    (!rights.worksElsewhere && hadRights(context, actor.account, type)) ||
+      (isDecisive ||
+        hasClue(suspect, 'status') ||
+        (isNamesake && !isBuiltIn(type.group) && isAlike))) ||
+    ((isDecisive || isNamesake) &&
+      !rights.worksElsewhere &&
+      hadRights(context, actor.account, type)) ||
     departedGrant(context, actor.account, type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';
 }
@@ -271,7 +277,9 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
   const { held, actors, program } = question;
-  const isHere = actors.some((actor) => isNamed(held, actor, program));
+  const isHere =
+    found.some((one) => hasClue(one, 'writer')) ||
+    actors.some((actor) => isNamed(held, actor, program));
   const isPart = !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake'));
   if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
   const [, { finds, ...writer }] = CLUES;
@@ -349,11 +357,14 @@ function isKnown({ known, actors }: OwnerQuestion) {
 
 /**
  * Returns the types of which the marks name the owner: the object's own, where the finalizer's domain is that of its group,
- * none, or a framework's; those of another group whose domain it is.
+ * none, or a framework's; those of another group whose domain it is. The domain of a company is above the groups of
+ * several products.
  */
 function typesToMark({ context, held, domain, isForeign }: OwnerQuestion): ResourceType[] {
+  const isAbove = (group: string): boolean =>
+    group !== held.type.group && group.endsWith(`.${domainOf(held.finalizer)}`);
   const types = isForeign ? [] : typesOfDomain(context, held, domain);
-  return types.filter(({ group }) => !isBuiltIn(group));
+  return types.filter(({ group }) => !isBuiltIn(group) && !isAbove(group));
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */

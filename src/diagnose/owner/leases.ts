@@ -78,7 +78,7 @@ function leasesBeside({ now }: Context, { namespace }: Actor): LeaseFacts[] {
 
 /**
  * Returns a Lease which shows that the workload does not lead: its own pod holds it and does not renew it, or another
- * process holds the Lease of this group or program.
+ * process holds the Lease of this group or program, unless that one is named after the workload of its holder.
  */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
   const beside = leasesBeside(context, actor);
@@ -92,7 +92,13 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   return (
     beside.find((lease) => isHolder(actor, lease)) ??
     beside.find(
-      (lease) => lease.holder !== undefined && own.includes(lease) && !mayHoldByNode(actor, lease),
+      (lease) =>
+        lease.holder !== undefined &&
+        own.includes(lease) &&
+        !mayHoldByNode(actor, lease) &&
+        !actorsOf(context).some(
+          (one) => isHolder(one, lease) && containsName(lease.name, one.name),
+        ),
     )
   );
 }

@@ -323,23 +323,21 @@ function specRemoval(context: Context, held: Held): Remedy {
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
 const GONE_OUTSIDE = /\b404\b|\w*NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]\w*/;
 
-/** Reports whether its controller was told that what it would delete does not exist. */
-export function isGoneOutside(context: Context, held: Held): boolean {
-  return refusalsFor(context, held).some(
-    ({ error: { kind, text } }) => kind === 'other' && GONE_OUTSIDE.test(text),
-  );
+/** Reports whether an error says that what its controller would delete does not exist. */
+export function isGoneOutside({ kind, text }: ContentError): boolean {
+  return kind === 'other' && GONE_OUTSIDE.test(text);
 }
 
 /** Returns what is leaked when the finalizer is removed by hand. */
 function leakText(context: Context, held: Held): string {
-  if (isGoneOutside(context, held)) {
+  if (refusalsFor(context, held).some(({ error }) => isGoneOutside(error))) {
     return 'if what its controller no longer finds is the external resource, nothing is leaked';
   }
-  if (isSetByHand(held)) return 'whoever set it may have meant to keep the object';
-  return withoutPeriod(
-    knownFinalizer(held)?.leakIfRemoved ??
-      'external resources that its controller would have deleted may be leaked; the cluster does not show which',
-  );
+  const known = knownFinalizer(held)?.leakIfRemoved;
+  if (known !== undefined) return withoutPeriod(known);
+  return isSetByHand(held)
+    ? 'whoever set it may have meant to keep the object'
+    : 'external resources that its controller would have deleted may be leaked; the cluster does not show which';
 }
 
 /**

@@ -379,7 +379,7 @@ function failing(owner: Signs): Found {
           ? `runs, but ${fails}: ${quote}`
           : `runs, but ${lack ?? 'the removal is refused, at least to this gate'}`,
     remedies: [
-      ...(isHopeless || isGoneOutside(context, held)
+      ...(isHopeless || (first !== undefined && isGoneOutside(first.error))
         ? removalAsFirstStep([...removal, ...escapes])
         : [
             ...(isNamed ? [] : cureRemedies(owner, first?.error, lack !== undefined)),

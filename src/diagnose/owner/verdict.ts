@@ -26,6 +26,7 @@ import {
   isProviderManaged,
   lateWrites,
   statusManagers,
+  writerOf,
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
@@ -86,7 +87,8 @@ function judge(question: OwnerQuestion): Ownership {
   const isOnly =
     best !== undefined &&
     isDecided(best) &&
-    ![...tied, ...excluded].some((one) => one !== best && isDecided(one));
+    !excluded.some((one) => one !== best && isDecided(one)) &&
+    !tied.some((one) => one !== best && (isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
     const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
     const isSure = isOnly && isWhole && !isPowerless(question, best);
@@ -154,8 +156,11 @@ function leading(
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(question, best, tied) ? undefined : best;
   // Who may change everything has a right on any type, and restores what others have written: only an operator that was made
-  // cluster-admin writes under the name of its framework.
-  const isAnybody = !isFrameworkName(question.writer) || !hasClue(best, 'namesake');
+  // cluster-admin, and is the only one, is known by the name of its framework.
+  const isAnybody =
+    !isFrameworkName(question.writer) ||
+    !hasClue(best, 'namesake') ||
+    able.some(({ actor }) => actor !== best.actor);
   if (best.rights.change === 'everything' && isAnybody) return undefined;
   // What is about the type alone names none of the controllers that share it.
   if (question.isForeign && !hasClue(best, 'namesake')) return undefined;
@@ -215,7 +220,9 @@ function isContradicted(
     );
   });
   const isRuledOut = excluded.some(
-    (one) => one.restriction === undefined && hasClue(one, 'installation'),
+    (one) =>
+      one.restriction === undefined &&
+      (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
   );
   const isOneDown = (best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0);
   return isOfAnother || isRuledOut || isOneDown;
@@ -366,9 +373,14 @@ function cloudProvider({ now }: Context, held: Held): string[] {
 function wasSeenDeleted(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
   const { context, held, actors, known } = question;
   if (actor === undefined || (known && isProviderManaged(known))) return false;
+  const { time = '' } = writerOf(held) ?? {};
+  const isCopy =
+    (actor.uid !== undefined && actor.wanted === 0) ||
+    (time !== '' && (actor.creationTimestamp ?? '') > time);
   const beside = actors.filter(({ namespace }) => namespace === actor.namespace);
   return (
     isEndingNamespace(context, actor.namespace) &&
+    !isCopy &&
     !beside.some(({ pods }) => pods.some(({ phase }) => phase === 'Running')) &&
     (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );
