@@ -229,7 +229,6 @@ function later(now: Snapshot): Snapshot {
 function earlierRounds(now: Snapshot): Snapshot[] {
   const none = { nodes: {}, definitions: {}, details: {}, partners: {}, trials: {} };
   const collections = { ...now, ...none, unread: [] };
-  delete collections.behind;
   return [{ ...collections, cluster: {}, places: {} }, collections];
 }
 

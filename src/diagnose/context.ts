@@ -23,7 +23,7 @@ export { listNames, listWords, shortQuote } from '../base/text.ts';
 export { isBuiltIn } from '../model/facts/metadata.ts';
 export { apiVersionOf, groupOf, itemsIn, type TypeRef, typeName, valueIn };
 
-/** The input of a rule. Rules do no I/O. */
+/** A snapshot with what its texts mean: the input of every rule. Rules do no I/O. */
 export interface Context {
   now: Snapshot;
   /** An earlier snapshot of the same wait, to tell slow from stuck. */
@@ -40,18 +40,6 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
   const contentErrors = classifyErrorText(conditions.contentFailure ?? '');
   return { now, before, conditions, contentErrors, nowMs: Date.parse(now.takenAt) };
 }
-
-/** Snapshots of the other namespaces that held objects of this one wait for. */
-export function snapshotsBehind({ baseline, ...now }: Snapshot): Snapshot[] {
-  return Object.values(now.behind ?? {}).map((content) => ({ ...now, ...content }));
-}
-
-/** Returns the placeholder in a link for everything that another namespace waits for. */
-export function behindId(namespace: string): string {
-  return `behind:${namespace}`;
-}
-
-export type Rule = (context: Context) => RuleResult[];
 
 /**
  * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it

@@ -1,29 +1,53 @@
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
 import type { ObjectGroup, PodFacts, Snapshot, TypeContent } from '../model/snapshot.ts';
-import { type Context, countsOf, isContentRead, itemsIn, typeName, valueIn } from './context.ts';
+import {
+  type Context,
+  countsOf,
+  isContentRead,
+  isForeseen,
+  itemsIn,
+  type RuleResult,
+  typeName,
+  valueIn,
+} from './context.ts';
 
 /**
- * Reports whether content is still being deleted. Compares the rest, not totals: when everything else was deleted and
- * one object stays, that is a hang, however much was deleted before. `isHeld`: a finding holds the namespace; then
- * only deletions in spite of it count.
+ * Reports whether content is still being deleted, or else whether the controller is about to. Compares the rest, not
+ * totals: when everything else was deleted and one object stays, that is a hang, however much was deleted before.
+ * `blocking`: what holds the namespace; beside it only deletions in spite of it count.
  */
-export function movementOf({ before, now, nowMs }: Context, isHeld: boolean): Movement {
+export function movementOf(context: Context, blocking: readonly RuleResult[]): Movement {
+  const { before, now, nowMs } = context;
   const graces = itemsIn(now.pods)
     .filter((pod) => isInGracePeriod(pod, nowMs) && !isKubeletSilent(now, pod))
     .flatMap((pod) => pod.deletionTimestamp ?? []);
   const until = graces.sort().at(-1);
   if (until !== undefined) return { kind: 'grace-period', until };
-  if (before === undefined) return { kind: 'unknown' };
-  const shrunk = shrinkingTypes(before, now);
-  const [had, left] =
-    shrunk.length > 0
-      ? [sum(shrunk.map((one) => one.before)), sum(shrunk.map((one) => one.now))]
-      : [lastingOf(before), lastingOf(now)];
-  if (shrunk.length === 0 && (isHeld || left >= had || !isContentRead(now)))
-    return { kind: 'none' };
-  const comparedMs = nowMs - Date.parse(before.takenAt);
-  return { kind: 'shrinking', before: had, now: left, comparedMs };
+  const isHeld = blocking.some(({ code }) => code !== 'content-deleting');
+  const shrunk = before && shrinkingBetween(before, now, isHeld);
+  if (before !== undefined && shrunk !== undefined) {
+    const comparedMs = nowMs - Date.parse(before.takenAt);
+    return { kind: 'shrinking', ...shrunk, comparedMs };
+  }
+  const isSilent = blocking.length === 0 && now.unread.length === 0;
+  return (
+    (isSilent ? movementOfController(context) : undefined) ?? {
+      kind: before === undefined ? 'unknown' : 'none',
+    }
+  );
+}
+
+function shrinkingBetween(
+  before: Snapshot,
+  now: Snapshot,
+  isHeld: boolean,
+): { before: number; now: number } | undefined {
+  const sets = shrinkingTypes(before, now);
+  if (sets.length > 0)
+    return { before: sum(sets.map((one) => one.before)), now: sum(sets.map((one) => one.now)) };
+  const [had, left] = [lastingOf(before), lastingOf(now)];
+  return isHeld || left >= had || !isContentRead(now) ? undefined : { before: had, now: left };
 }
 
 export function isWithoutMovement({ kind }: Movement): boolean {
@@ -35,15 +59,18 @@ const FIRST_PASS_MS = 15_000;
 /** The longest pause between retries after errors (namespace_controller.go, nsControllerRateLimiter). */
 const RETRY_MS = 90_000;
 
-/** Decides, where no finding holds the namespace, whether the controller has not begun or is about to try again. */
-export function movementWithoutFinding({ now, nowMs, conditions }: Context): Movement | undefined {
-  const { deletionTimestamp, statusWrittenAt, conditions: all } = now.namespace;
-  const ageMs = nowMs - Date.parse(deletionTimestamp ?? '');
-  if (!conditions.present) return ageMs < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
+/** Decides, where nothing holds the namespace, whether the controller has not begun or is about to try again. */
+function movementOfController(context: Context): Movement | undefined {
+  const { conditions, now, nowMs } = context;
+  const { deletionTimestamp = '', statusWrittenAt = '', conditions: all } = now.namespace;
+  // Without a request for the deletion no controller has begun.
+  if (isForeseen(context, { since: deletionTimestamp })) return undefined;
+  if (!conditions.present)
+    return nowMs - Date.parse(deletionTimestamp) < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
   const hasFailed = all.some(({ type, status }) =>
     /^NamespaceDeletion\w+Failure True$/.test(`${type} ${status}`),
   );
-  const saidMs = nowMs - Date.parse(statusWrittenAt ?? '');
+  const saidMs = nowMs - Date.parse(statusWrittenAt);
   return hasFailed && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
 }
 

@@ -1,6 +1,5 @@
 import { escapeForRegExp, isKindNamed } from '../base/text.ts';
 import { domainOf } from '../model/catalogue.ts';
-import type { Read } from '../model/read.ts';
 import {
   type NamespaceFacts,
   type ObjectFacts,
@@ -10,8 +9,8 @@ import {
   type Wanted,
 } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
+import { showObjectRemedy, withRole } from './commands.ts';
 import {
-  behindId,
   type Context,
   detailOf,
   groupOf,
@@ -20,7 +19,9 @@ import {
   isBuiltIn,
   isInside,
   isKind,
+  namespaceSubject,
   otherTerminating,
+  type RuleResult,
   resultId,
   typesOf,
   valueIn,
@@ -107,13 +108,13 @@ export function idsInText(context: Context, held: Held, text: string): string[] 
   return [...objects.flatMap(idsOfHeld), ...idsTold(context, held, [text])];
 }
 
-/** Returns the ids of other finalizers of the object, and of namespaces, that texts name. What is behind a namespace, `diagnose` fills in. */
+/** Returns the ids of other finalizers of the object, and of namespaces, that texts name. */
 function idsTold(context: Context, held: Held, texts: readonly string[]): string[] {
   return [
     ...texts.flatMap((text) => finalizerAwaited(held, text)),
-    ...namespacesAwaited(context, held, texts)
-      .filter(({ name }) => context.now.behind?.[name] !== undefined)
-      .map(({ name }) => behindId(name)),
+    ...(context.now.forecast === undefined
+      ? namespacesAwaited(context, held, texts).map(resultId)
+      : []),
   ];
 }
 
@@ -201,18 +202,34 @@ function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] 
   });
 }
 
-/** Returns the terminating namespaces that a held object waits for: a text names them as such, or it stands for them. */
+/**
+ * Finds the terminating namespaces that a held object waits for: a text of its status names them as such, or a label
+ * says that they were made for it, or it stands for them. What holds them is a report of its own.
+ */
 export function namespacesAwaited(
   context: Context,
   held: Held,
   texts: readonly string[] = waitTexts(context, held),
-): NamespaceFacts[] {
-  return otherTerminating(context).filter(
-    (namespace) =>
-      texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
-      isLabelled(held, namespace) ||
-      held.objects.some((object) => standsFor(context, object, namespace)),
-  );
+): RuleResult[] {
+  return otherTerminating(context)
+    .filter(
+      (namespace) =>
+        texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
+        isLabelled(held, namespace) ||
+        held.objects.some((object) => standsFor(context, object, namespace)),
+    )
+    .map(({ name, deletionTimestamp }) => ({
+      code: 'unexplained',
+      subject: namespaceSubject(name),
+      message: 'is being deleted as well, and has to go first',
+      evidence: [`deletionTimestamp ${deletionTimestamp}`],
+      remedies: [
+        withRole('now', {
+          text: `Examine Namespace ${name} in the same way, and resolve what holds it`,
+        }),
+        showObjectRemedy(`See Namespace ${name}`, namespaceSubject(name)),
+      ],
+    }));
 }
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
@@ -341,21 +358,14 @@ function placesOf(
 }
 
 /**
- * Says why the chain was not followed behind a held object: the examination ended before the objects were read that it
- * names. What it waits for is then unknown, and its owner is no root cause.
+ * Names what a held object waits for, where the examination ended before that was read: its owner is then no root
+ * cause.
  */
-export function chainCutText(context: Context, held: Held): string | undefined {
-  const { now } = context;
-  if (now.forecast !== undefined) return undefined;
-  const isCut = (answer: Read<unknown> | undefined): boolean =>
-    answer === undefined || (!answer.ok && answer.failure.kind === 'aborted');
-  const [partner] = namedOutside(context, held).filter((one) =>
-    isCut(now.partners[partnerKey({ ...one.type, ...one })]),
-  );
-  if (partner) return `it names ${partner.type.kind} ${partner.name}, which was not read in time`;
-  const [behind] = namespacesAwaited(context, held);
-  if (behind) return `Namespace ${behind.name} was not read in time`;
-  const details = held.objects.flatMap(({ uid }) => now.details[uid] ?? []);
-  const isUnread = details.length > 0 && details.every(isCut);
-  return isUnread ? 'its status was not read in time' : undefined;
+export function unreadPartner(context: Context, held: Held): string | undefined {
+  const { forecast, partners } = context.now;
+  const cut = namedOutside(context, held).find(({ type, namespace, name }) => {
+    const read = partners[partnerKey({ ...type, namespace, name })];
+    return read === undefined || (!read.ok && read.failure.kind === 'aborted');
+  });
+  return forecast !== undefined || cut === undefined ? undefined : `${cut.type.kind} ${cut.name}`;
 }

@@ -7,14 +7,7 @@ import {
 } from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type {
-  Forecast,
-  ObjectFacts,
-  ResourceType,
-  ServiceRef,
-  Snapshot,
-  Wanted,
-} from '../model/snapshot.ts';
+import type { ObjectFacts, ResourceType, ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import { foreseenDeletions } from './admission/foreseen.ts';
 import { ADMISSION_SOURCES, closedWebhooks, guardsAsked, matchesRule } from './admission/guards.ts';
@@ -28,13 +21,11 @@ import {
   isAggregated,
   isBuiltIn,
   itemsIn,
-  snapshotsBehind,
   typeName,
   valueIn,
   webhooksOf,
   withService,
 } from './context.ts';
-import { type ContentError, isAdmissionError } from './error-texts.ts';
 import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import {
@@ -49,45 +40,39 @@ import { hasProgramName } from './owner/names.ts';
 import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
-import { type GroupVersion, isSameVersion } from './rules/apis.ts';
+import { isSameVersion } from './rules/apis.ts';
 import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
-import { namedOutside, namespacesAwaited } from './waits.ts';
+import { namedOutside } from './waits.ts';
 
 /** What one question needs. */
 type Part = Partial<Wanted>;
+
+/** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
+const BASIS = ['namespaces', 'leases'] as const;
+const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
 
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
  * something is held, everything that could show its owner is read, since an unread source proves nothing.
  */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
-  const behind = snapshotsBehind(now).map((other) => contextOf(other));
-  const parts = [contextOf(now, before), ...behind].flatMap(partsFor);
+  const context = contextOf(now, before);
+  const held = everythingHeld(context);
+  const parts = [
+    ...forOverduePods(context),
+    ...forFailures(context),
+    ...(now.forecast === undefined ? [] : forForecast(context, held)),
+    ...(held.length === 0 ? [] : forOwners(context, held)),
+  ];
   const all = <K extends keyof Part>(key: K): Required<Part>[K] =>
     parts.flatMap((part): unknown[] => part[key] ?? []) as Required<Part>[K];
   return {
     ...{ cluster: all('cluster'), places: all('places'), nodes: all('nodes') },
     ...{ definitions: all('definitions'), details: all('details'), partners: all('partners') },
-    ...{ trials: all('trials'), logs: all('logs'), deletions: all('deletions') },
-    samples: all('samples'),
-    behind: all('behind')
-      .filter(({ name }) => name !== now.namespace.name)
-      .slice(0, MAX_BEHIND),
+    ...{ trials: all('trials'), deletions: all('deletions'), samples: all('samples') },
+    logs: all('logs'),
   };
-}
-
-const MAX_BEHIND = 5;
-
-function partsFor(context: Context): Part[] {
-  const { forecast } = context.now;
-  const held = everythingHeld(context);
-  return [
-    ...forOverduePods(context),
-    ...forApis(context),
-    ...(forecast === undefined ? [] : forForecast(context, forecast, held)),
-    ...(held.length === 0 ? [] : forOwners(context, held)),
-  ];
 }
 
 /** Reads why a kubelet does not end its pods: the node, its agents, and Events in the namespace of the pods. */
@@ -104,36 +89,58 @@ function forOverduePods(context: Context): Part[] {
   ];
 }
 
-/** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
-const BASIS = ['namespaces', 'leases'] as const;
-const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
+/** Reads for groups and types that fail, for errors of the namespace controller, and for whether it works at all. */
+function forFailures(context: Context): Part[] {
+  const { now, conditions, contentErrors: errors } = context;
+  const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
+  const failing = [...failedGroups, ...conditions.discoveryFailures];
+  const unlisted = now.content.filter(
+    ({ read }) =>
+      !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
+  );
+  const isAlone = isUnexplainedByContent(context);
+  const fails = [failing, unlisted, errors].some((list) => list.length > 0);
+  if (!fails && now.discovery.ok && !isAlone) return [];
+  const apis = extensionApis(context).filter((api) =>
+    failing.some((one) => isSameVersion(api, one)),
+  );
+  const called = [...apis, ...conversionsOf(definitionsOf(context))].map(({ service }) => service);
+  const named = errors.flatMap((error) => ('service' in error && error.service) || []);
+  return [
+    { cluster: [...BASIS, ...WORKLOAD_SOURCES, ...RIGHTS, 'apiServices', ...ADMISSION_SOURCES] },
+    { places: [{ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] }] },
+    { places: [...called, ...named].map(placeOf) },
+    {
+      definitions: unlisted.flatMap(({ type }) => (isBuiltIn(type.group) ? [] : typeName(type))),
+    },
+    ...(isAlone ? forLastRequest(context) : []),
+    ...countsOf(now).map(({ type, sample }) => ({
+      places: sample === undefined ? [] : serversAsked(context, 'DELETE', type, sample),
+    })),
+  ];
+}
 
 /** Reads the sources that show what would prevent deletions that were not requested yet. */
-function forForecast(context: Context, { present }: Forecast, held: readonly Held[]): Part[] {
-  const { now } = context;
-  const own = now.namespace.name;
-  const samples = foreseenDeletions(context);
-  const isServedHere = now.cluster.apiServices?.ok === true;
+function forForecast(context: Context, held: readonly Held[]): Part[] {
+  const { cluster, forecast, namespace } = context.now;
+  const isServedHere = cluster.apiServices?.ok === true;
   return [
-    { cluster: [...BASIS, 'apiServices', ...RIGHTS, 'conversions', ...ADMISSION_SOURCES] },
-    { cluster: [...WORKLOAD_SOURCES] },
-    { places: [{ namespace: own, sources: ['services', 'roles', 'roleBindings'] }] },
-    { places: conversionsOf(itemsIn(now.cluster.conversions)).map(backendOf) },
-    { nodes: itemsIn(present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
+    { cluster: [...BASIS, ...WORKLOAD_SOURCES, ...RIGHTS, 'apiServices', ...ADMISSION_SOURCES] },
+    { cluster: ['conversions'] },
+    { places: [{ namespace: namespace.name, sources: ['services', 'roles', 'roleBindings'] }] },
+    { places: conversionsOf(itemsIn(cluster.conversions)).map(({ service }) => placeOf(service)) },
+    { nodes: itemsIn(forecast?.present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
     ...forLastRequest(context),
-    ...samples.map(({ type }) => ({
-      samples:
-        type === NAMESPACE_TYPE || isAggregated(context, type)
-          ? []
-          : wantedInputs(context, held, type),
-    })),
-    ...samples.map(({ type, object }) => {
+    ...foreseenDeletions(context).map(({ type, object }): Part => {
+      const isOwn = type === NAMESPACE_TYPE;
+      // Only an aggregated server knows whether it honours dry runs.
+      const isElsewhere = isAggregated(context, type);
       const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
       // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
-      const isKept = type === NAMESPACE_TYPE && protectedBecause(own) !== undefined;
-      // Only an aggregated server knows whether it honours dry runs.
-      const isTried = isServedHere && !isAggregated(context, type) && (isAsked || isKept);
+      const isKept = isOwn && protectedBecause(namespace.name) !== undefined;
+      const isTried = isServedHere && !isElsewhere && (isAsked || isKept);
       return {
+        samples: isOwn || isElsewhere ? [] : wantedInputs(context, held, type),
         places: serversAsked(context, 'DELETE', type, object),
         deletions: isTried ? [{ type, object, key: typeName(type) }] : [],
       };
@@ -158,68 +165,11 @@ function serversAsked(
   type: ResourceType,
   { labels }: Pick<ObjectFacts, 'labels'>,
 ): Wanted['places'] {
-  return closedWebhooks(context, operation, type, labels).map(backendOf);
+  return closedWebhooks(context, operation, type, labels).map(({ service }) => placeOf(service));
 }
 
-function backendOf({ service }: { service: ServiceRef }): Wanted['places'][number] {
-  return { namespace: service.namespace, sources: ['services', 'pods'] };
-}
-
-/** Errors that an extension API server may have caused. */
-const OF_AN_API = /^(?:unexpected-items|other|forbidden|unavailable|timeout)$/;
-
-/** Reads for groups that fail, for errors of the namespace controller, and for whether it works at all. */
-function forApis(context: Context): Part[] {
-  const { now, conditions, contentErrors: errors } = context;
-  const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
-  const failing = [...failedGroups, ...conditions.discoveryFailures];
-  const failsDiscovery = !now.discovery.ok || failing.length > 0;
-  const failsLists = now.content.some(
-    ({ read }) =>
-      !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
-  );
-  const isAlone = isUnexplainedByContent(context);
-  if (!failsDiscovery && !failsLists && errors.length === 0 && !isAlone) return [];
-  const isOfApi = failsDiscovery || failsLists || errors.some(({ kind }) => OF_AN_API.test(kind));
-  const isRefused = errors.some(isAdmissionError);
-  const unlisted = now.content.filter(({ type, read }) => !read.ok && !isBuiltIn(type.group));
-  return [
-    { cluster: [...BASIS, ...(isOfApi ? (['apiServices'] as const) : [])] },
-    ...(isAlone
-      ? [
-          { cluster: [...ADMISSION_SOURCES, ...WORKLOAD_SOURCES, ...RIGHTS] },
-          { places: [{ namespace: now.namespace.name, sources: [...NAMED_RIGHTS] }] },
-          ...forLastRequest(context),
-        ]
-      : []),
-    ...(isRefused
-      ? [
-          { cluster: [...ADMISSION_SOURCES] },
-          ...countsOf(now).map(({ type, sample }) => ({
-            places: sample === undefined ? [] : serversAsked(context, 'DELETE', type, sample),
-          })),
-        ]
-      : []),
-    { definitions: unlisted.map(({ type }) => typeName(type)) },
-    forBackends(context, errors, failing),
-  ];
-}
-
-const NAMED_RIGHTS = ['roles', 'roleBindings'] as const;
-
-/** Reads the Services that the API server calls, and the workloads behind them. */
-function forBackends(
-  context: Context,
-  errors: readonly ContentError[],
-  failing: readonly GroupVersion[],
-): Part {
-  const named = errors.flatMap((error) => ('service' in error && error.service) || []);
-  const apis = extensionApis(context).filter((api) =>
-    failing.some((one) => isSameVersion(api, one)),
-  );
-  const calls = [...apis, ...conversionsOf(definitionsOf(context))].map(({ service }) => service);
-  const places = [...named, ...calls].map((service) => backendOf({ service }));
-  return places.length === 0 ? {} : { places, cluster: ['namespaces', ...WORKLOAD_SOURCES] };
+function placeOf({ namespace }: ServiceRef): Wanted['places'][number] {
+  return { namespace, sources: ['services', 'pods'] };
 }
 
 /** The number of pods of a workload to read: all of them have the same problem. */
@@ -243,17 +193,24 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   const stuck = asleep.flatMap(({ pods }) =>
     pods.filter(({ phase }) => phase === 'Running').slice(0, FEW),
   );
+  // What creates the pods of a controller without pods: a webhook that does not respond may refuse them.
+  const ofPods = withService(webhooksOf(context)).filter(({ rules }) =>
+    rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false)),
+  );
   return [
     { cluster: [...sources], places: [{ namespace: namespace.name, sources: OWNER_SOURCES.here }] },
     { places: [...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })) },
     { cluster: held.some(isOftenProviderManaged) ? ['providerNodes'] : [] },
     { cluster: candidates.some(({ isAnywhere }) => isAnywhere) ? ['pods'] : [] },
     { nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []) },
-    { places: serversOfPods(context) },
+    { places: asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service)) },
     ...candidates.map(({ one, controllers }) => ({
       definitions: definitionNames(context, one),
       details: detailsOf(context, one),
-      partners: namedOutside(context, one, controllers),
+      partners: [
+        ...namedOutside(context, one, controllers),
+        ...(forecast === undefined ? [] : needsOf(context, one)),
+      ],
       trials: trialsOf(context, one),
       places: [
         ...placesOfRoles(context, one),
@@ -262,14 +219,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
           .flatMap((object) => serversAsked(context, 'UPDATE', one.type, object)),
       ],
     })),
-    ...(forecast !== undefined
-      ? held.map((one) => ({ partners: needsOf(context, one) }))
-      : [
-          ...held.map((one) => ({
-            behind: namespacesAwaited(context, one),
-          })),
-          { logs: isRead ? logsOfSuspects(context, held) : [] },
-        ]),
+    { logs: isRead && forecast === undefined ? logsOfSuspects(context, held) : [] },
   ];
 }
 
@@ -300,14 +250,6 @@ function logsOfSuspects(context: Context, held: readonly Held[]): Wanted['logs']
   const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
   const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
   return [...actors].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor));
-}
-
-/** Returns where webhooks run that a controller without pods needs: one that does not respond may refuse them. */
-function serversOfPods(context: Context): Wanted['places'] {
-  if (actorsOf(context).every(({ ready }) => ready > 0)) return [];
-  return withService(webhooksOf(context))
-    .filter(({ rules }) => rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false)))
-    .map(backendOf);
 }
 
 function detailsOf({ now }: Context, { type, objects }: Held): Wanted['details'] {

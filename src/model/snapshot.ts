@@ -37,8 +37,6 @@ export interface Snapshot {
   details: Record<string, Read<ObjectDetail>>;
   /** Objects outside of the namespace that a held object waits for, by `partnerKey`. */
   partners: Record<string, Read<ObjectFacts | undefined>>;
-  /** Other terminating namespaces that held objects wait for, by name. */
-  behind?: Record<string, NamespaceContent>;
   /** Removals of a finalizer that were tried as dry runs, by `trialKey`. */
   trials: Record<string, Trial>;
   /** Log lines of suspected controllers about this namespace, by `logKey`. Absent unless `owner-logs` allows it. */
@@ -156,7 +154,6 @@ export interface Wanted {
   definitions: string[];
   details: { type: ResourceType; object: ObjectFacts }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
-  behind: NamespaceFacts[];
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
     /** `namespaces/finalize` stands for the last request of the namespace controller. */

@@ -41,12 +41,11 @@ export async function readLog(
 const CANNOT_READ = /failed to (?:list|watch)/i;
 
 export function keepMentions(lines: readonly string[], snapshots: readonly Snapshot[]): string[] {
-  const all = snapshots.flatMap((one) => [one, ...Object.values(one.behind ?? {})]);
-  const held = all
+  const held = snapshots
     .flatMap(({ content }) => content)
     .flatMap(({ read }) => valueIn(read)?.terminating ?? [])
     .flatMap(({ examples }) => examples.map(({ uid }) => uid));
-  const names = all.flatMap(({ namespace: { name, uid } }) => [name, uid]);
+  const names = snapshots.flatMap(({ namespace: { name, uid } }) => [name, uid]);
   const words = [...names, ...held].filter((word) => word !== '');
   const isAbout = (line: string): boolean => words.some((word) => line.includes(word));
   return lines.filter((line) => CANNOT_READ.test(line) || isAbout(line));

@@ -16,7 +16,6 @@ import {
   type Baseline,
   type Discovery,
   logKey,
-  type NamespaceContent,
   type Snapshot,
   type Trial,
   trialKey,
@@ -233,23 +232,6 @@ function partsOf(
       idOf: partnerId,
       placeOf: ({ partners }) => partners,
       readOne: (item) => readPartner(item, deps),
-    }),
-    fillerOf({
-      wants: ({ behind }) => behind,
-      idOf: ({ name }) => name,
-      placeOf: (snapshot) => {
-        snapshot.behind ??= dictionary();
-        return snapshot.behind;
-      },
-      readOne: async (namespace: NamespaceFacts): Promise<Gathered<NamespaceContent>> => {
-        const value: NamespaceContent = { namespace, content: [], pods: NO_PODS, unread: [] };
-        await readNamespaceContents([value], types, deps);
-        const place = `of namespace ${namespace.name}`;
-        return {
-          value,
-          unread: value.unread.map((one) => ({ ...one, what: `${one.what} ${place}` })),
-        };
-      },
     }),
     fillerOf({
       wants: ({ trials }) => trials,

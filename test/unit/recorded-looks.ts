@@ -87,7 +87,7 @@ export function rewound({ now }: Pick<RecordedLooks, 'now'>): Snapshot {
     }));
     return { ...count, total, queued: total, terminating: [], guarded: [...guarded, ...groups] };
   };
-  const { baseline: _, behind: __, ...rest } = now;
+  const { baseline: _, ...rest } = now;
   const content = now.content.map(({ type, read: count }) => ({
     type,
     read: count.ok ? readOk(undeleted(count.value)) : count,

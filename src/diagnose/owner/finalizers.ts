@@ -11,7 +11,7 @@ import {
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse } from '../rules/pods.ts';
-import { objectsAwaited, PROTECTION } from '../waits.ts';
+import { namespacesAwaited, objectsAwaited, PROTECTION } from '../waits.ts';
 import { finalizersOfObject, type Held, writerOf } from './held.ts';
 import { ownerResults } from './owner.ts';
 
@@ -149,6 +149,7 @@ function objectResults(context: Context, held: Held): RuleResult[] {
       wayOut: owner.wayOut,
     },
     ...owner.results,
+    ...(foreseen ? [] : namespacesAwaited(context, held)),
   ];
 }
 

@@ -19,7 +19,7 @@ import {
 } from '../context.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
-import { chainCutText, idsAwaited, idsOfPods, objectsAwaited } from '../waits.ts';
+import { idsAwaited, idsOfPods, objectsAwaited, unreadPartner } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -120,16 +120,14 @@ export function ownerResults(
     code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
       ? idsAwaited(context, held)
       : [];
-  const cut = chainCutText(context, held);
+  const cut = unreadPartner(context, held);
+  const { kind, name } = held.subject;
   results[0] = {
     ...first,
     waitsFor: [...(first.waitsFor ?? []), ...further],
     ...(cut !== undefined && {
       isCut: true,
-      evidence: [
-        ...first.evidence,
-        `what ${held.subject.kind} ${held.subject.name} waits for was not followed further: ${cut}`,
-      ],
+      evidence: [...first.evidence, `${kind} ${name} names ${cut}, which was not read in time`],
     }),
   };
   const own = isWaiting ? [] : results;

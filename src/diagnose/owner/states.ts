@@ -524,7 +524,7 @@ function willLackNeeds(owner: Signs): Found | undefined {
   const states = [
     ...owner.questions,
     ...namespacesAwaited(context, held).map(
-      ({ name }) => `it waits until Namespace ${name} is deleted`,
+      ({ subject }) => `it waits until Namespace ${subject.name} is deleted`,
     ),
     ...held.objects.flatMap((object) =>
       poorHealth(context, object).map(

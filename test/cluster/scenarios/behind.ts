@@ -4,7 +4,7 @@ import type { Ref } from '../client.ts';
 import type { Scenario } from '../scenario.ts';
 import type { OperatorBehaviour } from '../servers/operator-process.ts';
 import { namespaceRef, type World } from '../world.ts';
-import { createPart, partChain, parts } from './chains.ts';
+import { createPart, parts } from './chains.ts';
 import { type OperatorOptions, operatorOf } from './operator.ts';
 import {
   guardedRef,
@@ -62,7 +62,9 @@ const beside = (id: string, title: string, given: Stands): Scenario => {
     },
     ...(given.owner === undefined && {
       expect: (world, operator) => ({
-        chains: [[heldBy(world, operator), ...partChain(world, nameOf(world))]],
+        chains: [
+          [heldBy(world, operator), { code: 'unexplained', subject: namespaceRef(nameOf(world)) }],
+        ],
       }),
       cure: (world) => scaleUp(world, operatorOf(world, parts(world))),
     }),

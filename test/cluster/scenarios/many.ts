@@ -4,7 +4,7 @@ import { apiVersionOf } from '../inventory.ts';
 import { customType } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import { type ContainerLogs, serveContainerLogs } from '../servers/container-logs.ts';
-import type { World } from '../world.ts';
+import { namespaceRef, type World } from '../world.ts';
 import { objectFinalizer, ownerUnknown, ref } from './links.ts';
 import {
   createGuarded,
@@ -397,7 +397,10 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
   const held = objectFinalizer(widget(world, operator, name), finalizer);
   const waited = WAITS[name];
   if (waited !== undefined) return [held, ...chainOf(world, operator, waited)];
-  if (/^(?:waits-(?:elsewhere|for-namespace)|made-namespace)$/.test(name)) {
+  if (/^(?:waits-for-namespace|made-namespace)$/.test(name)) {
+    return [held, { code: 'unexplained', subject: namespaceRef(elsewhere(world)) }];
+  }
+  if (name === 'waits-elsewhere') {
     return [held, ...outside(world, operator, 'Gadget')];
   }
   if (/^(?:waits-for-outside|refers-to-network)$/.test(name)) {
