@@ -145,7 +145,7 @@ function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Ref
 }
 
 /** Reports whether the status of an object has the UID of another one. */
-function hasUidInStatus(context: Context, from: ObjectFacts, to: ObjectFacts): boolean {
+function hasUidInStatus(context: Context, from: ObjectFacts, to: { uid: string }): boolean {
   const { names = [] } = detailOf(context, from) ?? {};
   return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
 }
@@ -274,12 +274,13 @@ function isLabelled(
   });
 }
 
-/** Returns the ids of the findings about terminating pods that the held object owns, directly or through others. */
+/** Returns the ids of the findings about terminating pods that the held object owns, also through others, or is reserved for. */
 export function idsOfPods(context: Context, { objects }: Held): string[] {
   return terminatingPods(context)
-    .filter((pod) =>
-      ownersAbove(context, pod).some(({ uid }) => objects.some((object) => object.uid === uid)),
-    )
+    .filter((pod) => {
+      const owners = ownersAbove(context, pod).map(({ uid }) => uid);
+      return objects.some((one) => owners.includes(one.uid) || hasUidInStatus(context, one, pod));
+    })
     .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
 

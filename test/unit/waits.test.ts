@@ -114,8 +114,6 @@ describe('an object that a status text calls missing', () => {
   };
 
   test.each([
-    ['credential NAMESPACE/login was not found', true],
-    ['credential NAMESPACE/login does not exist', true],
     ['cannot get secret NAMESPACE/login: secrets \\"login\\" not found', true],
     ['deployment web.NAMESPACE query error: deployments.apps \\"web\\" not found', true],
     ['no login in namespace NAMESPACE: secrets \\"login\\" not found', true],

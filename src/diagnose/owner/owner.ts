@@ -10,7 +10,6 @@ import {
   isForeseen,
   isInside,
   itemsIn,
-  listNames,
   type RuleResult,
   resultId,
   shortQuote,
@@ -38,7 +37,6 @@ import {
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
-import { usersOf } from './partners.ts';
 import { pausedBy } from './pauses.ts';
 import { removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
@@ -243,7 +241,7 @@ export function isOfTheCloud(held: Held): boolean {
 
 /** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
-  const { finalizer, subject } = held;
+  const { finalizer } = held;
   const manager = controllerManager(context);
   const endAt = (result: RuleResult, ...causes: RuleResult[]): OwnerResults => {
     const results = [result, ...causes];
@@ -277,22 +275,13 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
-  const { links, names: users } = usersOf(context, held);
-  if (isForeseen(context, held) && users.length === 0) return EXPECTED;
-  const children = objectsAwaited(context, held, ['owned']).flatMap((object) =>
+  if (isForeseen(context, held)) return EXPECTED;
+  // Its status names the pod for which a ResourceClaim is reserved.
+  const children = objectsAwaited(context, held, ['named', 'owned']).flatMap((object) =>
     idsOfObject(context, object),
   );
-  // The garbage collector waits for the pods that an object owns as well.
-  const pods = held.finalizer === 'foregroundDeletion' ? idsOfPods(context, held) : [];
-  const parts = [...links, ...children, ...pods];
+  const parts = [...children, ...idsOfPods(context, held)];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
-  const names = listNames(users, 3);
-  const [state, text] =
-    users.length === 0
-      ? ['it may be slow', 'Give the deletion more time: raise the timeout']
-      : [`it waits as long as ${names}`, `End what uses ${subject.kind} ${subject.name}: ${names}`];
-  const words = `; ${state}`;
-  // In a forecast, what uses it may end when the deletion begins.
-  const more = context.now.forecast === undefined ? {} : { certainty: 'unknown' as const };
-  return endAt(finding('owner-running', words, [withRole('now', { text })], more));
+  const text = 'Give the deletion more time: raise the timeout';
+  return endAt(finding('owner-running', '; it may be slow', [withRole('now', { text })]));
 }

@@ -1,108 +1,121 @@
-import type { ObjectFacts } from '../../model/snapshot.ts';
+import { canName } from '../../model/facts/detail.ts';
+import {
+  type ObjectFacts,
+  partnerKey,
+  type Reference,
+  type ResourceType,
+} from '../../model/snapshot.ts';
 import {
   type Context,
   detailOf,
   groupOf,
   groupsOf,
-  idsOfHeld,
-  itemsIn,
+  isBuiltIn,
+  isKind,
   specSettings,
+  typesOf,
+  valueIn,
 } from '../context.ts';
-import { terminatingObjects } from '../waits.ts';
 import type { Held } from './held.ts';
 
-/**
- * Returns the users of the held object, by UID: `status.reservedFor` of a ResourceClaim. `names`: without pods that
- * would be deleted with the namespace.
- */
-export function usersOf(context: Context, held: Held): { links: string[]; names: string[] } {
-  const ending = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
-  const users = held.objects
-    .flatMap((object) => detailOf(context, object)?.references ?? [])
-    .filter(
-      (one) => one.field.startsWith('status.') && one.uid !== undefined && !ending.has(one.uid),
-    );
-  const links = terminatingObjects(context)
-    .filter(({ object }) => users.some(({ uid }) => uid === object.uid))
-    .flatMap(({ head }) => idsOfHeld(head));
-  return {
-    links,
-    names: users.map(({ field, kind, name }) => `${field.replace('[]', '')} names ${kind} ${name}`),
-  };
-}
+// What an object names: by a reference, or by the conventions that products use instead.
 
-/** The longest way from a part to its whole. */
-const MAX_GENERATIONS = 5;
+/** Kinds of the core group that a controller reads for its own work. */
+export const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
 
-/**
- * Returns the terminating, held objects of the namespace that the held objects are parts of, directly or through
- * others: their owners, and objects of their API group that their spec or a label names by kind and name.
- */
-export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
-  const all = groupsOf(context.now).flatMap(({ examples }) => examples);
-  const found = new Set(objects);
-  for (let step = 0; step < MAX_GENERATIONS; step++) {
-    const owners = new Set([...found].flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
-    const named = new Set([...found].flatMap((part) => namedWholes(context, part)));
-    const wholes = all.filter(
-      (one) => owners.has(one.uid) || named.has(keyOf(one.apiVersion, one.kind, one.name)),
-    );
-    for (const whole of wholes) found.add(whole);
-  }
-  return [...found].slice(objects.length);
-}
-
-/** An object that another one names by a convention, without a reference. */
-interface NamedByConvention {
-  group: string;
-  /** In lower case. */
-  kind: string;
+/** A place where an object that another one names can be. */
+export interface Named {
+  type: ResourceType;
+  namespace: string | undefined;
   name: string;
+  /** The field that names it. */
   by: string;
 }
 
+/** Returns what the specs and labels of these objects name and a clean-up may read. */
+export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
+  return objects.flatMap((object) => [
+    ...referredTo(context, object),
+    ...namedByConvention(context, object),
+  ]);
+}
+
 /**
- * Returns what an object names by a field `spec.cluster` or `spec.clusterName`, of its API group, or by a label
- * `GROUP/cluster` or `GROUP/cluster-name`.
+ * Returns what the references of a spec name. An object of the cluster may mean its reader's namespace, as a ClusterSecretStore
+ * with the credentials of each tenant, or that of its controller: a forecast sees which one has the object.
  */
-export function namedByConvention(
-  context: Context,
-  { uid, apiVersion, labels }: ObjectFacts,
-): NamedByConvention[] {
-  const group = groupOf(apiVersion);
-  const named = specSettings(context, { uid }).map(([field, name]) => {
-    const kind = field.replace(/(?:Name|Ref)$/, '').toLowerCase();
-    return { group, kind, name, by: `spec.${field}` };
+function referredTo(context: Context, object: ObjectFacts): Named[] {
+  const { forecast, namespace: own } = context.now;
+  return (detailOf(context, object)?.references ?? []).flatMap((reference) => {
+    const { field, isAddress, isMade, name } = reference;
+    const isMeant = field.startsWith('spec.') && !isMade && (isAddress || canName(field));
+    const type = isMeant ? typeNamed(context, reference, groupOf(object.apiVersion)) : undefined;
+    if (type === undefined) return [];
+    const here = object.namespace || (forecast && own.name);
+    const namespace = type.namespaced ? (reference.namespace ?? here) : undefined;
+    return type.namespaced && !namespace ? [] : [{ type, namespace, name, by: field }];
   });
-  const labelled = Object.entries(labels).flatMap(([key, name]) => {
-    const [, domain = '', word] = /^([^/]+)\/([a-z-]+?)(?:-name)?$/.exec(key) ?? [];
-    const kind = word?.replaceAll('-', '');
-    return kind === undefined
-      ? []
-      : [...new Set([domain, group])].map((own) => ({
-          group: own,
-          kind,
-          name,
-          by: `label ${key}`,
-        }));
-  });
-  return [...named, ...labelled];
 }
 
-/** Returns keys of objects that the object names; see `keyOf`. */
-function namedWholes(context: Context, part: ObjectFacts): string[] {
-  const { references = [] } = detailOf(context, part) ?? {};
-  return [
-    ...references.map(({ group, kind, name }) =>
-      keyOf(group === undefined ? part.apiVersion : `${group}/`, kind, name),
-    ),
-    ...namedByConvention(context, part).map(({ group, kind, name }) =>
-      keyOf(`${group}/`, kind, name),
-    ),
-  ];
+function typeNamed(context: Context, { group, kind, isAddress }: Reference, own: string) {
+  const isRead = PLAIN.includes(kind) || isAddress;
+  const fits = typesOf(context).filter(
+    (type) =>
+      isKind(type, kind) &&
+      (group ?? type.group) === type.group &&
+      (isRead || !isBuiltIn(type.group)),
+  );
+  return fits.find((type) => type.group === own) ?? fits[0];
 }
 
-/** Returns a key of an object by its API group, kind and name. */
-function keyOf(apiVersion: string, kind: string, name: string): string {
-  return `${groupOf(apiVersion)}/${kind.toLowerCase()}/${name}`;
+/** Returns what a field `spec.cluster` or `spec.clusterName` of its API group names, or a label `GROUP/cluster-name`. */
+function namedByConvention(context: Context, object: ObjectFacts): Named[] {
+  const own = groupOf(object.apiVersion);
+  const fields = specSettings(context, object).map(([field, name]) => ({
+    ...{ domain: own, by: `spec.${field}`, kind: field.replace(/(?:Name|Ref)$/, ''), name },
+  }));
+  const labels = Object.entries(object.labels).map(([key, name]) => {
+    const [domain = '', word = ''] = key.split('/');
+    return {
+      domain,
+      by: `label ${key}`,
+      kind: word.replace(/-name$/, '').replaceAll('-', ''),
+      name,
+    };
+  });
+  return [...fields, ...labels].flatMap(({ domain, kind, name, by }) =>
+    typesOf(context)
+      .filter((type) => isKind(type, kind) && [domain, own].includes(type.group))
+      .map((type) => {
+        const namespace = type.namespaced ? object.namespace : undefined;
+        return { type, namespace, name, by };
+      }),
+  );
+}
+
+/** Returns the object, if it was read and exists: by its name, or among the content. */
+export function findNamedObject(
+  { now }: Context,
+  { type, namespace = '', name }: Omit<Named, 'by'>,
+) {
+  const key = partnerKey({ ...type, namespace, name });
+  const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
+  return (
+    valueIn(now.partners[key]) ??
+    others.find((one) => partnerKey({ ...one, group: groupOf(one.apiVersion) }) === key)
+  );
+}
+
+/** Returns the objects of the namespace that a forecast searched for. */
+export function foundInputs({ forecast }: Context['now']): ObjectFacts[] {
+  return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
+}
+
+/** Returns the terminating objects of which the held objects are parts: their owners, and what they name. */
+export function wholesOf(context: Context, { objects }: Held): ObjectFacts[] {
+  const owners = new Set(objects.flatMap((one) => one.ownerReferences.map(({ uid }) => uid)));
+  const named = objectsNamedBy(context, objects).map((one) => findNamedObject(context, one));
+  return groupsOf(context.now)
+    .flatMap(({ examples }) => examples)
+    .filter((one) => !objects.includes(one) && (owners.has(one.uid) || named.includes(one)));
 }

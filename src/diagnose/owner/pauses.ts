@@ -26,13 +26,12 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
     const told = Object.entries(object.annotations).filter(([key, value]) => isPause(key, value));
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
     const by = own ?? told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
+    const field = pauseField(context, object);
     if (by !== undefined) {
       const isUnclear = own === undefined;
       return [{ object, by: `annotation ${by.join('=')}`, isUnclear, isGuess: false }];
     }
-    const field = pauseField(context, object);
-    if (field === undefined) return [];
-    return [{ object, by: field, isUnclear: true, isGuess: known !== undefined }];
+    return field ? [{ object, by: field, isUnclear: true, isGuess: known !== undefined }] : [];
   };
   const own = held.objects.flatMap(find);
   if (own.length === held.objects.length && own[0] !== undefined) return own[0];

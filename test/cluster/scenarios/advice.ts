@@ -1,9 +1,8 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { KubeObject } from '../client.ts';
-import { secret } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import { laterSecond } from '../wait-until.ts';
-import { operatorOf, operatorRules, READ, rule } from './operator.ts';
+import { operatorOf } from './operator.ts';
 import {
   guardedRef,
   HANGS,
@@ -98,25 +97,6 @@ const risks =
     if (!told.some((text) => words.test(text))) throw new Error(`risks only ${told.join(' | ')}`);
   };
 
-/** Scaled up, it meets the next obstacle. */
-const asleep = situation({
-  id: 'asleep-needs-secret',
-  title: 'the operator has 0 replicas, and the Secret that it needs was deleted with the namespace',
-  operator: (world) => ({
-    replicas: 0,
-    rules: [
-      ...operatorRules({ group: world.domain('example.com'), kind: 'Widget' }),
-      rule('', ['secrets'], READ),
-    ],
-  }),
-  spec: { loginSecretRef: { name: 'db-login' } },
-  before: (world) => world.create(secret(world.namespace, 'db-login')),
-  owner: {
-    code: 'owner-scaled-to-zero',
-    advises: [/may then still fail: Secret db-login/],
-  },
-});
-
 interface Product {
   group: string;
   kind: string;
@@ -172,4 +152,4 @@ const escapesFirst: NonNullable<Expectation['also']> = async (seen) => {
   if (product < 0 || removal < product) throw new Error(`advises ${all.join(' | ')}`);
 };
 
-export const advice = [...texts, outside, asleep, ...escapes];
+export const advice = [...texts, outside, ...escapes];

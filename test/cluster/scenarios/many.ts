@@ -268,7 +268,7 @@ const statuses = (world: World): Record<string, Said> => ({
 });
 
 /** It can never succeed, because what it needs was in this namespace. */
-const HOPELESS = new Set(['lost-secret', 'lost-secret-words', 'lost-host', 'lost-pod-host']);
+const HOPELESS = new Set(['lost-secret', 'lost-host', 'lost-pod-host']);
 
 const SECOND = 'hold.example.com/second';
 
@@ -410,7 +410,8 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
     const object = widget(world, operator, name);
     return [held, objectFinalizer(object, SECOND), ownerUnknown(object, SECOND)];
   }
-  const code = FAILING.has(name) ? 'owner-failing' : 'owner-running';
+  const isFailing = FAILING.has(name) || name.startsWith('lost-');
+  const code = isFailing ? 'owner-failing' : 'owner-running';
   // The log of one controller names the object, and the finalizer has another writer.
   if (name.startsWith('strange')) {
     return [held, ownerUnknown(widget(world, operator, name), finalizer)];

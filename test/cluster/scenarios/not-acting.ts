@@ -112,8 +112,7 @@ export const notActing: Scenario[] = [
     owner: {
       code: 'owner-running',
       certainty: ['likely'],
-      says: [/only 2 of 3 pods are ready: the one for Widget db may not be/, /CrashLoopBackOff/],
-      advises: [/Fix what keeps Pod widget-operator-2/],
+      says: [/only 2 of 3 pods are ready: the one for Widget db may not be/],
     },
     beyondCommands: 'a person has to find what makes the pod crash',
     cure: (world, operator) =>
