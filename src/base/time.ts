@@ -55,12 +55,13 @@ function sixtieths(count: number): [string, string] {
 
 const secondsOf = (ms: number): number => Math.max(0, Math.round(ms / 1_000));
 
-/** Formats 302_000 as "5m 02s". */
+/** Formats 302_000 as "5m 02s" and a week as "7 days". */
 export function formatDuration(ms: number): string {
   const seconds = secondsOf(ms);
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${sixtieths(seconds).join('m ')}s`;
-  return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
+  if (seconds < 172_800) return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
+  return `${Math.floor(seconds / 86_400)} days`;
 }
 
 /** Formats 302_000 as "5:02". */

@@ -65,7 +65,7 @@ export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run
   );
   if (anchor !== undefined || signal.aborted) return;
   log.warning(
-    `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read; allow this identity to get one of these namespaces`,
+    `whether the address leads to the same cluster until the end cannot be checked: ${ANCHOR_NAMESPACES.join(' and ')} could not be read; if this identity lacks the permission, allow it to get one of them`,
   );
 }
 

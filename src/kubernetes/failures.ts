@@ -20,6 +20,9 @@ const MAX_READ_CHARS = 8_000;
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 /** Statuses whose body may be plain text: overload protection, the aggregator and authorizers send no Status. */
 const PLAIN_TEXT_STATUSES = new Set([401, 403, ...TRANSIENT]);
+/** The answer to a path that is not served, such as an API group that was removed (apiserver pkg/server/mux/pathrecorder.go). */
+const UNKNOWN_PATH = '404 page not found';
+const NOT_SERVED = 'the server does not serve this path; its API group may have been removed';
 /** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
@@ -37,7 +40,7 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
     if (kind === 'not-found' && !saysNotFound(said, path)) kind = 'unreadable';
   } else if (!isPlain || !PLAIN_TEXT_STATUSES.has(status)) {
     kind = 'unreadable';
-    words = notKubernetes(answer);
+    words = text.trim() === UNKNOWN_PATH ? `${words}: ${NOT_SERVED}` : notKubernetes(answer);
   }
   const isBusy = status === 429 && !text.includes(BROKEN_CACHE);
   const isSaid = more === '' || words.endsWith(` ${more}`);

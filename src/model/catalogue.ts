@@ -87,7 +87,10 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
   return entry.workload.some(
     (known) =>
       matchesGlob(known.name, name) ||
-      (known.name.includes('-') && name.endsWith(`-${known.name}`)),
+      // Every operator made with kubebuilder is called `…-controller-manager`.
+      (known.name.includes('-') &&
+        known.name !== 'controller-manager' &&
+        name.endsWith(`-${known.name}`)),
   );
 }
 

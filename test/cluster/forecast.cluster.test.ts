@@ -26,7 +26,6 @@ const UNSEEN: Record<string, string> = {
   'behind-status': 'the same',
   'no-node': 'nothing shows that nobody collects pods of nodes that do not exist',
   'week-of-grace': 'how long containers take to end is not known before',
-  'many-references': 'parameters of policies are not followed: these go with the namespace',
 };
 
 /** Owners that say only when they try that they fail. */

@@ -26,7 +26,6 @@ describe.concurrent('each on a cluster of its own', () => {
     const reason =
       skipReason(scenario) ??
       scenario.notMet ??
-      scenario.adviceFails ??
       (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
     if (reason !== undefined) {
       test.skip(`${title} (skipped: ${reason})`);

@@ -43,8 +43,6 @@ export interface Scenario {
   beyondCommands?: string;
   /** A known fault of the diagnosis that is still to be corrected: what is expected is not met. */
   notMet?: string;
-  /** A known fault of the printed advice that is still to be corrected. With `FOLLOW`, the scenario is skipped. */
-  adviceFails?: string;
 }
 
 /** The gate as the steps beside it see it. */

@@ -66,8 +66,7 @@ function declare(
   scenario: Scenario,
   reason = skipReason(scenario) ??
     (PROVE ? undefined : scenario.notMet) ??
-    (PROVE && !scenario.cure ? 'it has no cure' : undefined) ??
-    (FOLLOW ? scenario.adviceFails : undefined),
+    (PROVE && !scenario.cure ? 'it has no cure' : undefined),
 ): void {
   const title = `${scenario.id}: ${scenario.title}`;
   const tags = [isCore(scenario) ? 'core' : '', scenario.needs ?? ''].filter(Boolean);

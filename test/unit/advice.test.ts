@@ -310,6 +310,114 @@ test('this namespace is exempted only from what refuses its own objects', () => 
   ]);
 });
 
+/** The remedies for what a webhook answers, where its configuration selects namespaces by these expressions. */
+function answeredBy(webhook: string, message: string, matchExpressions: object[]): Remedy[] {
+  const { now } = readRecordedLook('S22');
+  now.cluster.validatingWebhooks = readOk(
+    webhookFacts('ValidatingWebhookConfiguration')({
+      metadata: { name: 'guards', uid: 'guards' },
+      webhooks: [{ name: webhook, namespaceSelector: { matchExpressions } }],
+    } as never),
+  );
+  const text = `admission webhook "${webhook}" denied the request: ${message}`;
+  const [error] = classifyErrorText(text).filter(isAdmissionError);
+  if (error === undefined) throw new Error('no refusal');
+  return admissionResult(contextOf(now), error, 'DELETE of secrets').remedies;
+}
+
+const OPT_OUT = { key: 'guards.acme.org/ignore', operator: 'DoesNotExist' };
+const SOME = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['kube-system'] };
+
+test.each<[string, object[], RegExp]>([
+  [
+    'its own label',
+    [SOME, OPT_OUT],
+    /^kubectl label namespace preview-s22 guards\.acme\.org\/ignore=true /,
+  ],
+  [
+    'the name',
+    [SOME],
+    /^kubectl patch validatingwebhookconfiguration guards .*"NotIn","values":\["preview-s22"\]/,
+  ],
+])(
+  'the first step against a refusal exempts this namespace from the webhook, by %s',
+  (_, selector, command) => {
+    const [first, second] = answeredBy('guard.acme.org', 'ledgers are kept', selector);
+    expect(first).toMatchObject({ role: 'now', command: expect.stringMatching(command) });
+    expect(first?.risk).toMatch(/no longer checks/);
+    expect(second?.text).toContain('"ledgers are kept"');
+  },
+);
+
+test.each<[string, string, string]>([
+  [
+    'validate.kyverno.svc-fail',
+    '\n\nresource Secret/shop/login was blocked due to the following policies\n\nkeep-secrets:\n  keep: secrets stay',
+    'clusterpolicies.kyverno.io --field-selector metadata.name=keep-secrets',
+  ],
+  [
+    'validation.gatekeeper.sh',
+    '[keep-secrets] secrets stay',
+    'constraints --field-selector metadata.name=keep-secrets',
+  ],
+])('the webhook of a policy engine, %s, leads to the policy', (webhook, message, shown) => {
+  const [first, second] = answeredBy(webhook, message, []);
+  expect(first?.text).toMatch(/^Exclude this namespace from \w+ \w+ keep-secrets, in spec\./);
+  expect(second?.command).toContain(`kubectl get ${shown}`);
+});
+
+test.each<[string, string, number]>([
+  ['', 'Deny', 1],
+  ['ops', 'Deny', 0],
+  ['', 'Allow', 0],
+])(
+  'a policy whose parameters in %j are gone (%s) comes before the removal',
+  (namespace, action, count) => {
+    const { before, now } = readRecordedLook('S22');
+    untried(now);
+    const name = { metadata: { name: 'quota' } };
+    const resourceRules = [
+      { operations: ['UPDATE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] },
+    ];
+    const policy = {
+      paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+      matchConstraints: { resourceRules },
+    };
+    const paramRef = { namespace, parameterNotFoundAction: action };
+    const bound = { policyName: 'quota', validationActions: ['Deny'], paramRef };
+    now.cluster.validatingWebhooks = readOk([]);
+    now.cluster.validatingPolicies = readOk([
+      policyFacts('ValidatingAdmissionPolicy')({ ...name, spec: policy }),
+    ]);
+    now.cluster.validatingPolicyBindings = readOk([policyBindingFacts({ ...name, spec: bound })]);
+    for (const { read, type } of now.content) {
+      if (type.kind === 'ConfigMap' && read.ok) read.value.total = 0;
+    }
+    const { findings } = diagnose(now, before);
+    const denials = findings.filter(({ code }) => code === 'admission-denied');
+    expect(denials).toHaveLength(count);
+    for (const { message, remedies } of denials) {
+      expect(message).toMatch(/its parameters \(ConfigMap\) were deleted with this namespace/);
+      expect(remedies[0]?.command).toMatch(
+        /^kubectl patch validatingadmissionpolicybinding quota /,
+      );
+    }
+  },
+);
+
+test('a refusal by a configuration that was not read is quoted, and leads to it', () => {
+  const { now } = readRecordedLook('S22');
+  now.cluster.validatingWebhooks = readOk([]);
+  const [error] = classifyErrorText(DENIED).filter(isAdmissionError);
+  if (error === undefined) throw new Error('no refusal');
+  const { remedies } = admissionResult(contextOf(now), error, 'DELETE of secrets');
+  expect(remedies[0]?.text).toContain('"label team is required"');
+  expect(remedies[1]).toMatchObject({
+    text: expect.stringContaining('guard.example.com'),
+    role: 'look',
+  });
+});
+
 /** A condition of every object that was read, which is False since then. */
 const failedAt = (now: Snapshot, lastTransitionTime: string, message: string): void => {
   for (const read of Object.values(now.details)) {

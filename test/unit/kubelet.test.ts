@@ -205,7 +205,7 @@ test.each<[string, ReturnType<typeof podFacts>[] | undefined, [number, number], 
     'its pod there fails',
     [podOn(NODE, false)],
     [3, 2],
-    'ready; Pod calico-node-x1 there is not ready)',
+    'ready; it has Pod calico-node-x1 there, which is not ready)',
   ],
   ['it has pods elsewhere', [podOn('other', true)], [3, 3], '(3 of 3 ready; it has no pod there)'],
   ['no node takes its pods', [], [0, 0], '(0 of 0 ready; it has no pod there)'],
@@ -216,6 +216,28 @@ test.each<[string, ReturnType<typeof podFacts>[] | undefined, [number, number], 
     if (pods !== undefined) places['kube-system'] = { pods: readOk(pods) };
   });
   expect(overdue(now).remedies[0]?.text).toContain(says);
+});
+
+test.each<[string, string, string]>([
+  [
+    'a volume and its claim',
+    'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") : device is busy',
+    "CSI driver ebs.csi.aws.com does not unmount the pod's volume data (claim data-web-0); DaemonSet kube-system/ebs-csi-node (0 of 0 ready) has no pod there: ",
+  ],
+  [
+    'a ResourceClaim',
+    'unprepare dynamic resources: NodeUnprepareResources failed for ResourceClaim gpu-0: DRA driver gpu.nvidia.com is not registered',
+    "DRA driver gpu.nvidia.com does not release the pod's devices of ResourceClaim gpu-0; DaemonSet gpus/nvidia-dra-driver-gpu-kubelet-plugin (0 of 0 ready) has no pod there: ",
+  ],
+])('the sentence names %s, and the part that has no pod on the node', (_, message, says) => {
+  const now = withWarnings([{ message }], ({ cluster, places, pods }) => {
+    const none = { wanted: 0, ready: 0 };
+    const agents = cluster.daemonSets?.ok ? cluster.daemonSets.value : [];
+    cluster.daemonSets = readOk(agents.map((one) => ({ ...one, ...none })));
+    for (const place of ['kube-system', 'gpus']) places[place] = { pods: readOk([]) };
+    for (const pod of pods.ok ? pods.value : []) pod.claims = ['cache', 'data-web-0'];
+  });
+  expect(overdue(now).message).toContain(says);
 });
 
 test('of DaemonSets of one name in two namespaces none is named', () => {

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../base/time.ts';
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { NotInspected } from '../../model/finding.ts';
@@ -100,9 +101,9 @@ export function openQuestions(context: Context): NotInspected[] {
   const pods = itemsIn(forecast.present.pods)
     .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
     .filter(({ graceSeconds = 0 }) => graceSeconds > LONG_GRACE)
-    .map(({ name, graceSeconds }) => ({
+    .map(({ name, graceSeconds = 0 }) => ({
       what: `whether Pod ${name} ends in time`,
-      reason: `its terminationGracePeriodSeconds is ${graceSeconds}`,
+      reason: `its grace period is ${formatDuration(1_000 * graceSeconds)}`,
     }));
   return [...steps, ...slow, ...pods, ...cutNames(context)];
 }

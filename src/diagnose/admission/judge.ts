@@ -81,6 +81,17 @@ function verdictOf(
   const dead = webhook && deadWebhook(context, webhook, `${operation} of ${typeName(type)}`);
   if (dead && asked) return dead;
   if (dead) return 'does not answer, and its match conditions could not be evaluated';
+  if (asked && !refusal && hasLostParameters(context, guard, request)) {
+    const message = `its parameters (${policy?.paramKind}) were deleted with this namespace`;
+    const text = `${policy?.kind} '${policy?.name}' with binding '${binding?.name}' denies where it finds no parameters (parameterNotFoundAction)`;
+    return {
+      kind: 'policy-denied',
+      policy: policy?.name ?? '',
+      binding: binding?.name,
+      message,
+      text,
+    };
+  }
   if (looksAt.length === 0) return refusal;
   if (policy === undefined) {
     return asked && refusal ? refusal : refusal ? `${differs}, and ${toGate}` : differs;
@@ -93,6 +104,22 @@ function verdictOf(
   return {
     ...{ kind: 'policy-denied', policy: policy.name, binding: binding?.name, message, text },
   };
+}
+
+/** Reports whether the parameters of a policy were in this namespace, which has none left: then its binding denies. */
+function hasLostParameters(
+  { now }: Context,
+  { binding, policy }: Guard,
+  { object, operation }: AdmissionRequest,
+): boolean {
+  const place = binding?.parametersIn;
+  const isHere =
+    object.namespace === now.namespace.name && ['', now.namespace.name].includes(place ?? '?');
+  return (
+    isHere &&
+    operation === 'UPDATE' &&
+    countsOf(now).some(({ total, type }) => type.kind === policy?.paramKind && total === 0)
+  );
 }
 
 /** Words of a refusal that is about who asks, or about a deletion of the whole namespace. */

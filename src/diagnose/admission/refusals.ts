@@ -34,6 +34,7 @@ import {
 // The findings about webhooks and policies that refuse a request, with their remedies.
 
 const API = 'admissionregistration.k8s.io/v1';
+const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 /**
  * Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. `place`: the
@@ -182,19 +183,53 @@ function denied(
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
-  const text = `Do what the message of ${who} asks for, or fix the error that it reports`;
+  const asks = `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"`;
+  const exempt =
+    engineRemedies(error) ??
+    exemptions(context, isHere, { kind, webhook, binding: binding || undefined });
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
     message: `denies ${request}${by}: ${words}`,
     evidence: [error.text],
     remedies: [
-      withRole('now', { text }),
-      ...exemptions(context, isHere, { kind, webhook, binding: binding || undefined }),
+      ...exempt.map((one, at) => (at === 0 ? { ...one, role: 'now' as const } : one)),
+      withRole(exempt.length > 0 ? 'or' : 'now', { text: asks }),
       subject.kind === 'Webhook'
         ? findConfiguration(subject.name)
         : showObjectRemedy(`See what ${who} asks for`, subject),
     ],
   };
+}
+
+/** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
+const ENGINES = [
+  {
+    ...{ webhook: /\.kyverno\.svc/, what: 'Kyverno policy', field: 'spec.rules[].exclude' },
+    ...{ type: 'clusterpolicies.kyverno.io', policy: /policies\s{1,9}([a-z0-9.-]{1,253}):/ },
+  },
+  {
+    ...{ webhook: /\.gatekeeper\.sh$/, what: 'Gatekeeper constraint' },
+    ...{ field: 'spec.match.excludedNamespaces', type: 'constraints' },
+    policy: /^\s{0,9}\[([a-z0-9.-]{1,253})\]/,
+  },
+];
+
+/** Returns the remedies for the policy of an engine; undefined for other webhooks and policies. */
+function engineRemedies(
+  error: ErrorOf<'webhook-denied' | 'policy-denied'>,
+): [Remedy, Remedy] | undefined {
+  if (error.kind !== 'webhook-denied') return undefined;
+  const engine = ENGINES.find(({ webhook }) => webhook.test(error.webhook));
+  const name = engine?.policy.exec(error.message)?.[1];
+  if (engine === undefined || name === undefined) return undefined;
+  const { field, type, what } = engine;
+  const risk = 'it no longer checks anything in this namespace';
+  const text = `Exclude this namespace from ${what} ${name}, in ${field}`;
+  const found = ['--field-selector', `metadata.name=${name}`, '-o', 'yaml'];
+  return [
+    withRole('now', { text, risk }),
+    lookRemedy(`See ${what} ${name}`, kubectl('get', type, ...found)),
+  ];
 }
 
 /** Returns the remedy to exempt this namespace, where the object is, from a webhook or from a policy of this kind. */
@@ -214,13 +249,20 @@ function exemptions(
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [
     ...((webhook ?? binding)?.namespaceSelector ?? []),
-    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] },
+    { key: NAME_LABEL, operator: 'NotIn', values: [namespace.name] },
   ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
   if (isHere && webhook !== undefined) {
     const { configuration, index, name } = webhook;
     const path = `/webhooks/${index}/namespaceSelector`;
     const text = `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`;
-    const command = patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
+    // The label that the configuration itself provides for it changes this namespace alone.
+    const exempt = webhook.namespaceSelector.find(
+      ({ key, operator }) => /^(?:DoesNotExist|NotIn)$/.test(operator) && key !== NAME_LABEL,
+    );
+    const label = exempt && `${exempt.key}=${exempt.values[0] ?? 'true'}`;
+    const command = label
+      ? kubectl('label', 'namespace', namespace.name, label, '--overwrite')
+      : patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
     const risk =
       'the webhook no longer checks anything in this namespace: what it refused is carried out, deletions included';
     return [withRole('or', { text, command, risk })];

@@ -280,7 +280,8 @@ function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Susp
   const isHere =
     found.some((one) => hasClue(one, 'writer')) ||
     actors.some((actor) => isNamed(held, actor, program));
-  const isPart = !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake'));
+  const isPart =
+    !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake', 'catalogue'));
   if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
   const [, { finds, ...writer }] = CLUES;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };

@@ -155,6 +155,9 @@ function leading(
   const [best, ...more] = pool.filter((_, at) => points[at] === most);
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(question, best, tied) ? undefined : best;
+  // What shows a workload cannot tell it from an account with the marks whose workload is gone.
+  const isGone = (one: Suspect): boolean => !workloadExists(one) && hasClue(one, 'marks');
+  if (workloadExists(best) && pool.some(isGone)) return undefined;
   // Who may change everything has a right on any type, and restores what others have written: only an operator that was made
   // cluster-admin, and is the only one, is known by the name of its framework.
   const isAnybody =
@@ -274,8 +277,10 @@ function othersAlive(
 ): string[] {
   const { context, held, known } = question;
   const wasHere = isInside(context, best?.account?.namespace);
+  // Beside an account made for this type, somebody's permission for everything says nothing.
+  const isMade = best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks'));
   const named = able
-    .filter(({ rights }) => !wasHere || rights.change !== 'everything')
+    .filter(({ rights }) => !(wasHere || isMade) || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
   const unbound = unboundRoles(context, held.type).map(
     (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
@@ -298,7 +303,7 @@ function othersAlive(
     ...(known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
-    ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ...outsidePrograms(question, best).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
   ];
 }
 
@@ -309,7 +314,7 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
  * writes, accounts with permissions in use elsewhere, a cloud provider.
  */
-function outsidePrograms(question: OwnerQuestion): string[] {
+function outsidePrograms(question: OwnerQuestion, best: Suspect | undefined): string[] {
   const { context, held, domain, actors, candidates, writer, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
     (lease) =>
@@ -334,6 +339,7 @@ function outsidePrograms(question: OwnerQuestion): string[] {
   const used = candidates.filter(
     ({ actor, account, rights }) =>
       actor === undefined &&
+      account !== best?.account &&
       rights.change === 'named' &&
       !idle.some((one) => one.account === account) &&
       !isSameName(account?.name ?? '', writer) &&

@@ -18,7 +18,7 @@ export interface KubeletTrouble {
 
 /** A part of a node for which its kubelet waits. */
 interface NodePart {
-  /** "network plugin calico" does not "release the pod's network". */
+  /** "network plugin calico" does not "release the pod's network"; "CSI driver x" not "unmount volume data". */
   text: string;
   does: string;
   /** The name of the plugin or driver; empty if the Event does not say it. */
@@ -40,26 +40,37 @@ const PARTS = [
     // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
     text: /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
     names: [/(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/],
-    ...{ does: "release the pod's network", word: '' },
+    ...{ does: "release the pod's network", word: '', object: undefined, of: '' },
   },
   {
     what: 'DRA driver',
     text: /dynamic resources|(?:Unp|P)repareResources/i,
-    ...{ names: DRIVERS, does: "release the pod's devices", word: 'dra' },
+    ...{ names: DRIVERS, does: "release the pod's devices", word: 'dra', of: 'of ResourceClaim ' },
+    object:
+      /\b(?:ResourceClaim \\{0,3}"?(?:[\w.-]{1,63}\/)?|claim \\{0,3}"?[\w.-]{1,63}\/)(?<name>[\w.-]{1,253})/,
   },
   {
     what: 'CSI driver',
     text: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i,
-    ...{ names: DRIVERS, does: "unmount the pod's volume", word: 'csi' },
+    ...{ names: DRIVERS, does: "unmount the pod's volume", word: 'csi', of: '' },
+    object: /\bvolume \\{0,3}"(?<name>[^"\\]{1,253})/,
   },
 ];
 
-function partIn(event: string): NodePart | undefined {
+function partIn(event: string, pods: readonly PodFacts[]): NodePart | undefined {
   const row = PARTS.find(({ text }) => text.test(event));
   if (row === undefined) return undefined;
-  const { what, does, word } = row;
+  const { what, word } = row;
   const name = row.names.flatMap((pattern) => pattern.exec(event)?.[1] ?? [])[0] ?? '';
-  return { text: name === '' ? `the ${what}` : `${what} ${name}`, does, name, word };
+  const object = row.object?.exec(event)?.groups?.['name'];
+  const does = object === undefined ? row.does : `${row.does} ${row.of}${object}`;
+  const claims = [...new Set(pods.flatMap((pod) => pod.claims))];
+  // The claims of a StatefulSet begin with the name of the volume.
+  const claim =
+    claims.length === 1 ? claims[0] : claims.find((one) => one.startsWith(`${object}-`));
+  const isClaimed = word === 'csi' && object !== undefined && claim !== undefined;
+  const text = name === '' ? `the ${what}` : `${what} ${name}`;
+  return { text, does: isClaimed ? `${does} (claim ${claim})` : does, name, word };
 }
 
 /** Warnings about pods that are shut down as they should be: failed probes, ConfigMaps that were deleted first. */
@@ -82,7 +93,7 @@ export function kubeletTrouble(context: Context, pods: readonly PodFacts[]): Kub
   return {
     said: [...new Set([...(told === undefined ? [] : [told]), ...warnings])],
     why: told && shortQuote(told),
-    part: told === undefined ? undefined : partIn(told),
+    part: told === undefined ? undefined : partIn(told, pods),
   };
 }
 
@@ -131,7 +142,10 @@ export function kubeletRemedies(
     return [withRole('now', { text: `Resolve what the kubelet of node ${node} reports` })];
   }
   const agent = agentOf(context, part);
-  const runs = agent === undefined ? '' : `, which ${agentText(context, agent, node)}`;
+  const trouble = agent && troubleThere(context, agent, node);
+  const runs = agent
+    ? `, which ${actorText(agent)} runs (${[readyText(agent), trouble].filter(Boolean).join('; it ')})`
+    : '';
   const text = `Repair ${part.text} on node ${node}${runs}: it does not ${part.does}`;
   const repair = withRole('now', { text });
   if (agent === undefined) return [repair];
@@ -140,12 +154,19 @@ export function kubeletRemedies(
   return [repair, lookRemedy(see, kubectl('get', 'pods', ...where))];
 }
 
-function agentText(context: Context, agent: Actor, node: string): string {
-  const { namespace, pods, ready, wanted } = agent;
+/** Says what is wrong with the pod of a part on a node; empty if nothing was seen. */
+export function partTrouble(context: Context, { part }: KubeletTrouble, node: string): string {
+  const agent = part && agentOf(context, part);
+  const trouble = agent && troubleThere(context, agent, node);
+  return trouble ? `; ${actorText(agent)} (${readyText(agent)}) ${trouble}` : '';
+}
+
+const readyText = ({ ready, wanted }: Actor): string => `${ready} of ${wanted} ready`;
+
+function troubleThere(context: Context, { namespace, pods }: Actor, node: string): string {
   const here = pods.filter(({ nodeName }) => nodeName === node);
   const isRead = context.now.places[namespace]?.pods?.ok === true;
   const [other] = here.filter((pod) => !pod.ready);
-  const none = isRead && here.length === 0 ? '; it has no pod there' : '';
-  const state = other === undefined ? none : `; Pod ${other.name} there is not ready`;
-  return `${actorText(agent)} runs (${ready} of ${wanted} ready${state})`;
+  if (other !== undefined) return `has Pod ${other.name} there, which is not ready`;
+  return isRead && here.length === 0 ? 'has no pod there' : '';
 }

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../base/time.ts';
 import { CLAIM_PROTECTION } from '../../model/facts/metadata.ts';
 import { isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
@@ -28,7 +29,7 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletSilent } from '../movement.ts';
-import { kubeletRemedies, kubeletTrouble, wantedAgents } from './kubelet.ts';
+import { kubeletRemedies, kubeletTrouble, partTrouble, wantedAgents } from './kubelet.ts';
 
 /** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {
@@ -53,8 +54,9 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const [last] = pods;
   if (last === undefined) return [];
   const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
+  const grace = formatDuration(1_000 * seconds);
   const isEndless = seconds > ENDLESS_GRACE;
-  const wait = `Give the pod more time: a timeout above the grace period of ${seconds} s`;
+  const wait = `Give the pod more time: a timeout above the grace period of ${grace}`;
   const lower = `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`;
   const shorten = {
     text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
@@ -65,10 +67,8 @@ export function podGracePeriod(context: Context): RuleResult[] {
     {
       ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
-      message: `is still shutting down: its grace period of ${seconds} s runs until ${until}`,
-      evidence: [
-        `deletionTimestamp ${until}, deletionGracePeriodSeconds ${seconds}, node ${nodeName}`,
-      ],
+      message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
+      evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
       remedies: [
         withRole('now', isEndless ? shorten : { text: wait }),
         ...preventionRemedies(context, lower),
@@ -165,7 +165,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
   const waits =
     part === undefined
       ? `the kubelet of node ${nodeName} has not confirmed that it has ended`
-      : `on node ${nodeName} ${part.text} does not ${part.does}`;
+      : `on node ${nodeName} ${part.text} does not ${part.does}${partTrouble(context, trouble, nodeName)}`;
   const see = `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`;
   const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {

@@ -75,6 +75,8 @@ const policy = shape({
   ...dependencies('spec'),
   matchConditions: newer(textOfEach('spec.matchConditions', 'expression')),
   validations: newer(each('spec.validations', validation)),
+  /** The kind of its parameters. */
+  paramKind: newer(text('spec.paramKind.kind')),
   /** Named expressions that its validations read. */
   variables: newer(each('spec.variables', variable)),
 });
@@ -93,4 +95,10 @@ export const policyBindingFacts = shape({
   actions: texts('spec.validationActions'),
   namespaceSelector: selector('spec.matchResources.namespaceSelector'),
   objectSelector: newer(selector('spec.matchResources.objectSelector')),
+  /** Where the parameters are without which it denies; empty: in the namespace of the object. */
+  parametersIn: ifAny('spec.paramRef', (ref) =>
+    stringAt(ref, 'parameterNotFoundAction') === 'Deny'
+      ? (stringAt(ref, 'namespace') ?? '')
+      : undefined,
+  ),
 });

@@ -17,7 +17,6 @@ import { liveWebhook } from './webhooks.ts';
 const RETENTION = 'ledgers are kept for ten years';
 
 const deniedByWebhook: Scenario = {
-  beyondCommands: 'the owner of the webhook has to let it through',
   ...liveWebhook(
     'denied-by-webhook',
     'a live webhook says no to the deletion',

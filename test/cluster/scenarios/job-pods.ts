@@ -56,7 +56,6 @@ function refusedUpdate(id: string, title: string, ...[words]: Words): Scenario {
       await finish(world, running);
     },
     settle: settledWithPod,
-    ...(isDenied ? { beyondCommands: 'the owner of the webhook has to let it through' } : {}),
     cure: (world) => world.client.delete(guard(world)),
     mayChange: (world) => [guard(world)],
     expect: async (world) => {

@@ -414,8 +414,7 @@ const manyReferences = situation({
     certainty: ['likely'],
   },
   expect: () => ({ chains: 'any' }),
-  adviceFails:
-    'the removal is printed although a policy whose parameters are gone refuses it, which this identity may not try',
+  beyondCommands: 'the controller hangs',
 });
 
 export const omnibus = [whichWebhooks, whichPolicies, manyReferences];
