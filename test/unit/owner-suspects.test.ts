@@ -393,7 +393,7 @@ test.each([UNINSTALLED, RIGHTS_LEFT])(
 );
 
 test.each([
-  [UNINSTALLED, /general tools and people/],
+  [UNINSTALLED, /but general tools/],
   [RIGHTS_LEFT, /ran as ServiceAccount memcached-system/],
 ])('in %s, a role that is aggregated into edit shows nobody who has lost it', (look, message) => {
   const roles = { feed: CORE, 'memcached-edit': EDIT, edit: DEFAULT_EDIT };

@@ -81,7 +81,7 @@ export function missingOwner(
         program !== ''
           ? `"${program}" set it, and nothing of that name runs here`
           : known === undefined
-            ? 'nobody may change objects of its type but general tools and people'
+            ? 'no workload may change objects of its type but general tools'
             : `it belongs to ${productName(known) ?? known.owner}`
       }`;
   const isReaching = !isForecast && reachesOut(context, held);

@@ -30,7 +30,6 @@ import {
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
-  FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
   hasWorkloadName,
@@ -38,7 +37,6 @@ import {
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
-  isSameName,
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
@@ -109,7 +107,11 @@ function judge(question: OwnerQuestion): Ownership {
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
-    return { certainty, verdict: 'missing', owner: best, others, ...common };
+    const [account, ...more] = question.candidates.filter(
+      ({ actor, rights }) => actor === undefined && rights.change === 'named',
+    );
+    const owner = best ?? (more.length === 0 ? account : undefined);
+    return { certainty, verdict: 'missing', owner, others, ...common };
   }
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
@@ -303,7 +305,7 @@ function othersAlive(
     ...(known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
-    ...outsidePrograms(question, best).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
   ];
 }
 
@@ -312,17 +314,16 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
- * writes, accounts with permissions in use elsewhere, a cloud provider.
+ * writes, a cloud provider. An account that no workload uses is that of a controller which is gone.
  */
-function outsidePrograms(question: OwnerQuestion, best: Suspect | undefined): string[] {
-  const { context, held, domain, actors, candidates, writer, program } = question;
+function outsidePrograms(question: OwnerQuestion): string[] {
+  const { context, held, domain, actors, candidates, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
     (lease) =>
       isRenewed(context, lease) &&
       holderOf(context, lease) === undefined &&
       !isLeftOver(context, lease),
   );
-  const idle = suspectsFor(question).filter((one) => !one.actor && hasClue(one, 'marks'));
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
   const mayBeHere = candidates.some(({ actor, rights }) => actor && rights.change !== undefined);
@@ -334,19 +335,6 @@ function outsidePrograms(question: OwnerQuestion, best: Suspect | undefined): st
       !(isCommon(manager) && mayBeHere) &&
       workloadsOfProgram(actors, manager).length === 0,
   );
-  const homes = itemsIn(context.now.cluster.namespaces).map(({ name }) => name);
-  // The deleted workload used the account with the writer's name, or with the marks, which operators made with kopf lack.
-  const used = candidates.filter(
-    ({ actor, account, rights }) =>
-      actor === undefined &&
-      account !== best?.account &&
-      rights.change === 'named' &&
-      !idle.some((one) => one.account === account) &&
-      !isSameName(account?.name ?? '', writer) &&
-      !FRAMEWORKS.test(writer) &&
-      homes.includes(account?.namespace ?? '') &&
-      !isEndingNamespace(context, account?.namespace),
-  );
   const reporters = eventsAbout(context, held).filter(
     ({ component, instance }) =>
       !isKubernetesComponent(component) &&
@@ -354,7 +342,6 @@ function outsidePrograms(question: OwnerQuestion, best: Suspect | undefined): st
   );
   return [
     ...leases.map(({ namespace, name, holder }) => `${holder} renews Lease ${namespace}/${name}`),
-    ...used.map((one) => `no workload uses ${suspectText(one)}, which may change the type`),
     ...writersOutsideCluster(context, held.type).map((who) => `${who} may change the type`),
     ...reporters.map(({ component }) => `"${component}" reported an Event about the object`),
     ...writers.map(({ object: { kind, name }, manager: by }) => `"${by}" writes ${kind} ${name}`),
@@ -366,9 +353,7 @@ function cloudProvider({ now }: Context, held: Held): string[] {
   if (!isOftenProviderManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
   if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
-  const providers = nodes.value.flatMap(
-    ({ providerId }) => /^(?!kind:|k3s:)\w+/.exec(providerId)?.[0] ?? [],
-  );
+  const providers = nodes.value.flatMap(({ providerId }) => /^\w+/.exec(providerId)?.[0] ?? []);
   return providers.slice(0, 1).map((name) => `the nodes belong to the provider "${name}"`);
 }
 
