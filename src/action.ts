@@ -75,7 +75,7 @@ export async function runAction(): Promise<number> {
     for (const text of hints) log.line(text);
     for (const frame of frames) log.debug(frame);
     const at = new Date(systemClock.now()).toISOString();
-    await publish(redactDeep({ message, hints, at, elapsedMs: elapsedMs() }, redactor.redact));
+    await publish(redactDeep({ message, hints, at }, redactor.redact));
     return 1;
   };
 

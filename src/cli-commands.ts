@@ -9,7 +9,7 @@ import { logLines } from './base/text.ts';
 import { runInCluster } from './in-cluster.ts';
 import { readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
-import { REPORT_FILE_ROWS } from './report/files.ts';
+import { REPORT_FILES } from './report/files.ts';
 import { renderMarkdownReport } from './report/markdown.ts';
 import { renderText } from './report/plain-text.ts';
 import { reportJson } from './report/report-json.ts';
@@ -46,7 +46,7 @@ const RENDERERS: Record<GateCommand['format'], (view: View) => string> = {
 async function writeReports(view: View, folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
-    for (const [name, renderFile] of REPORT_FILE_ROWS) {
+    for (const [name, renderFile] of REPORT_FILES) {
       await writeFile(join(folder, name), renderFile(view, {}));
     }
   } catch (error) {

@@ -9,7 +9,7 @@ import { readInputs } from '../../src/inputs.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import type { RunResult } from '../../src/model/result.ts';
 import { MAX_COMMENT_CHARS } from '../../src/report/comment.ts';
-import { renderSection } from '../../src/report/markdown.ts';
+import { renderSummary } from '../../src/report/markdown.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { GATE_VERSION } from '../../src/version.ts';
 import { startApiServer } from '../../test/stub/api-server.ts';
@@ -37,7 +37,7 @@ export async function commentPicture(): Promise<string> {
     timeoutMs: WAITED_MS,
     namespaces: result.namespaces.map((one) => ({ ...one, elapsedMs: WAITED_MS })),
   };
-  const comment = renderSection(viewOf(waited), {}, MAX_COMMENT_CHARS);
+  const comment = renderSummary(viewOf(waited), {}, MAX_COMMENT_CHARS);
   const start = comment.indexOf('###');
   const end = comment.indexOf('<details>');
   if (start < 0 || end < 0) throw new Error(`the comment has another form now:\n${comment}`);

@@ -34,7 +34,6 @@ const ROUND_MS = 10_000;
 /** After a change: the namespace controller may be in a back-off of up to 60 s. */
 const SETTLE_MS = 70_000;
 const PAUSE_MS = 1_000;
-const ONE_BY_ONE = 10;
 
 interface ForceDeps extends Omit<Writing, 'plan'> {
   startedAt: number;
@@ -185,8 +184,7 @@ async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
   };
   for (const [result, group] of Map.groupBy(done, resultOf)) {
     const names = group.map(({ name }) => name);
-    const rows = group.length > ONE_BY_ONE ? [names] : names.map((name) => [name]);
-    for (const row of rows) note(run, manyTarget(typeOf(action), row), result, finalizer);
+    note(run, manyTarget(typeOf(action), names), result, finalizer);
   }
   return hasChanged;
 }

@@ -55,9 +55,8 @@ export function planForce(input: PlanInput): ForcePlan {
   const { name } = snapshot.namespace;
   const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
   const reasons = namespaceRefusals(input);
-  const own = [...reasons, ...patternRefusals(input)];
   const refused = [
-    ...own.map((reason) => ({ target: namespaceTarget(name), reason })),
+    ...reasons.map((reason) => ({ target: namespaceTarget(name), reason })),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
   ];
   const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
@@ -123,19 +122,6 @@ function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInp
   return rules.filter(([applies]) => applies).map(([, reason]) => reason);
 }
 
-function patternRefusals({ policy, snapshot }: PlanInput): string[] {
-  const patterns = policy.finalizers.filter((entry) => entry.includes('*'));
-  if (patterns.length === 0) return [];
-  const { finalizers, specFinalizers } = snapshot.namespace;
-  const groups = snapshot.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
-  const all = [...groups.flatMap((group) => group.finalizers), ...finalizers, ...specFinalizers];
-  const meant = all.filter((name) => patterns.some((pattern) => matchesGlob(pattern, name)));
-  const names = listNames([...new Set(meant)], MAX_NAMES);
-  return [
-    `force-finalizers has a pattern (${listNames(patterns)}), and only a finalizer that is written out in full is removed; ${names ? `write instead: ${names}` : 'it matches nothing here'}`,
-  ];
-}
-
 /** One action per type and finalizer. Objects that are queued behind others (`guarded`) are freed when they terminate. */
 function finalizerCandidates(input: PlanInput): Candidate[] {
   const { policy, snapshot } = input;
@@ -183,7 +169,9 @@ function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
 /** Only a person's decision removes a finalizer: its name, written out in full. */
 function notNamed({ policy }: PlanInput, finalizer: string, known: string): string | undefined {
   if (policy.finalizers.includes(finalizer)) return undefined;
-  return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
+  const isMeant = policy.finalizers.some((entry) => matchesGlob(entry, finalizer));
+  const why = isMeant ? 'has it only as a pattern, which allows nothing' : 'does not allow it';
+  return `force-finalizers ${why}; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
 }
 
 /** By node: overdue pods may be deleted without their kubelet only if the node is lost. */

@@ -9,8 +9,8 @@ import { logLine, shorten, upperFirst } from '../base/text.ts';
 import { type Clock, systemClock } from '../base/time.ts';
 import type { CommentInputs } from '../inputs.ts';
 import { type Entry, isPassed, resultOf } from '../report/comment.ts';
-import { REPORT_FILE_ROWS, type ReportFile } from '../report/files.ts';
-import { type RenderContext, renderSection, renderSummary } from '../report/markdown.ts';
+import { REPORT_FILES } from '../report/files.ts';
+import { type RenderContext, renderSummary } from '../report/markdown.ts';
 import type { Ending } from '../report/view.ts';
 import { connectHost, failureOf } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
@@ -59,8 +59,8 @@ export class Publisher {
 
   /** Returns the paths of the files; empty for one that was not written. */
   async files(ending: Ending) {
-    const paths: Partial<Record<ReportFile, string>> = {};
-    for (const [name, render] of REPORT_FILE_ROWS) {
+    const paths: Record<string, string> = {};
+    for (const [name, render] of REPORT_FILES) {
       if (!('run' in ending)) break;
       const path = join(this.#deps.reportDir, name);
       try {
@@ -112,7 +112,7 @@ export class Publisher {
     if (run === undefined || token === '') {
       const missing =
         run === undefined
-          ? 'the environment does not say where this runs (GITHUB_REPOSITORY, GITHUB_EVENT_NAME)'
+          ? 'GITHUB_REPOSITORY, GITHUB_EVENT_NAME and GITHUB_API_URL do not say where this runs'
           : 'the input "github-token" is empty';
       if (mayCreate) log.line(`no pull request comment: ${missing}`);
       return '';
@@ -126,7 +126,7 @@ export class Publisher {
     };
     const content = {
       ...{ key: hash([run.job, comment.key]), job: redactor.redact(run.where), own, mayCreate },
-      section: (maxChars: number) => renderSection(ending, this.#context, maxChars),
+      section: (maxBytes: number) => renderSummary(ending, this.#context, maxBytes),
       linkTo: ({ run: id, attempt }: Entry) => runUrl(run, { id, attempt }),
     };
     const limit = AbortSignal.timeout(cancelled.aborted ? CANCELLED_MS : PUBLISHING_MS);

@@ -22,34 +22,26 @@ export async function findPullRequest(
   return { reason: `the event "${event.name}" of ${event.repository} names ${what}; ${ask}` };
 }
 
-/** An event `workflow_run` is about what started the other run. */
 async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[]> {
   const { name, payload, sha } = event;
-  const run = valueAt(payload, 'workflow_run');
-  const commit = stringAt(run, 'head_sha') ?? '';
-  const branch = stringAt(run, 'head_branch') ?? '';
-  const isAfter = name === 'workflow_run';
-  switch (isAfter ? stringAt(run, 'event') : name) {
+  switch (name) {
     case 'push':
-      return pushed(isAfter ? commit : (stringAt(payload, 'after') ?? sha), event, api);
-    case 'merge_group': {
-      const ref = isAfter ? `refs/heads/${branch}` : stringAt(payload, 'merge_group', 'head_ref');
-      return queued(ref);
+      return pushed(stringAt(payload, 'after') ?? sha, event, api);
+    case 'merge_group':
+      return queued(stringAt(payload, 'merge_group', 'head_ref'));
+    case 'workflow_run': {
+      // `pull_requests` of the payload is empty for a fork, and lists those of other repositories.
+      const run = valueAt(payload, 'workflow_run');
+      if (!/^pull_request/.test(stringAt(run, 'event') ?? '')) return [];
+      const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? '';
+      const pulls = await api.pullsOfBranch(owner, stringAt(run, 'head_branch') ?? '');
+      return pulls
+        .filter((pull) => pull.head.sha === stringAt(run, 'head_sha') && isOurs(pull, event))
+        .map(({ number }) => number);
     }
-    case 'pull_request':
-    case 'pull_request_target':
-      if (isAfter) {
-        // `pull_requests` of the payload is empty for a fork, and lists those of other repositories.
-        const owner = stringAt(run, 'head_repository', 'owner', 'login') ?? '';
-        const pulls = (await api.pullsOfBranch(owner, branch)).filter(({ head, base }) => {
-          return head.sha === commit && isOurs({ base }, event);
-        });
-        return pulls.map(({ number }) => number);
-      }
-      break;
   }
   const number = numberAt(payload, 'pull_request', 'number') ?? 0;
-  return !isAfter && Number.isSafeInteger(number) && number > 0 ? [number] : [];
+  return Number.isSafeInteger(number) && number > 0 ? [number] : [];
 }
 
 /** Reads "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/". */

@@ -16,22 +16,20 @@ const MAX_PAYLOAD_MB = 100;
 export function readWorkflowRun(env: Environment, matrix: string) {
   const repository = env['GITHUB_REPOSITORY'] ?? '';
   const name = env['GITHUB_EVENT_NAME'] ?? '';
-  if (!/^[^/\s]+\/[^/\s]+$/.test(repository) || name === '') return undefined;
+  const apiUrl = withoutSlash(env['GITHUB_API_URL'] ?? '');
+  const isKnown = /^[^/\s]+\/[^/\s]+$/.test(repository) && name !== '' && apiUrl !== '';
+  if (!isKnown) return undefined;
   const [workflow, job] = [env['GITHUB_WORKFLOW'] ?? '', env['GITHUB_JOB'] ?? ''];
   const values = Object.entries(parseObject(matrix) ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   const shown = values.map(([, one]) => (typeof one === 'string' ? one : JSON.stringify(one)));
   const number = wholeNumber(env['GITHUB_RUN_NUMBER']);
   const attempt = wholeNumber(env['GITHUB_RUN_ATTEMPT']) || 1;
-  const serverUrl = withoutSlash(env['GITHUB_SERVER_URL'] || 'https://github.com');
   // A workflow without a name has that of its file.
   const names = [workflow.replace(/^.*\//, ''), job || 'job'].filter(Boolean).join(' / ');
   const entry = shown.length === 0 ? '' : ` (${shown.join(', ')})`;
-  const usualApi =
-    serverUrl === 'https://github.com' ? 'https://api.github.com' : `${serverUrl}/api/v3`;
   return {
-    serverUrl,
-    /** Runners name it; without it, no token may go to another host than the server. */
-    apiUrl: withoutSlash(env['GITHUB_API_URL'] || usualApi),
+    serverUrl: withoutSlash(env['GITHUB_SERVER_URL'] ?? ''),
+    apiUrl,
     event: {
       /** In a called workflow it is that of the caller. */
       name,

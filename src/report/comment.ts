@@ -1,7 +1,5 @@
 import { arrayAt, type Json, numberAt, parseObject, stringAt, valueAt } from '../base/json.ts';
-import { codeHtml, plainText, shorten } from '../base/text.ts';
-import { formatDuration } from '../base/time.ts';
-import { findingsOf } from '../model/finding.ts';
+import { codeHtml, shorten } from '../base/text.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import type { RunResult } from '../model/result.ts';
 import { isStillHeld } from './causes.ts';
@@ -33,14 +31,10 @@ function readEntry(value: Json) {
     /** "error": the gate itself failed, so nothing is known. */
     outcome,
     isPass: valueAt(value, 'isPass') === true,
-    seconds: number('seconds'),
     /** Hash of the namespaces and the selector as in the workflow; empty if they are not known. */
     scope: text('scope'),
     /** The namespaces and the selector, for people. */
     about: text('about'),
-    /** Code and subject of the first root cause; empty if there was none. */
-    code: text('code'),
-    subject: text('subject'),
   };
 }
 
@@ -50,18 +44,9 @@ export function isPassed({ verdict, namespaces }: RunResult): boolean {
 }
 
 export function resultOf(ending: Ending) {
-  const isRun = 'run' in ending;
-  const { diagnosis, root } = (isRun && ending.namespaces[0]) || {};
-  // For the reader of a history, the blocking object is clearer than the controller behind it.
-  const [first = root] = diagnosis ? findingsOf(diagnosis, diagnosis.blockers) : [];
-  return {
-    at: isRun ? ending.run.finishedAt : ending.at,
-    outcome: isRun ? ending.run.outcome : ('error' as const),
-    isPass: isRun && isPassed(ending.run),
-    seconds: Math.round((isRun ? ending.run : ending).elapsedMs / 1_000),
-    code: root?.code ?? '',
-    subject: first ? plainText(`${first.subject.kind} ${first.subject.name}`) : '',
-  };
+  if (!('run' in ending)) return { at: ending.at, outcome: 'error' as const, isPass: false };
+  const { finishedAt, outcome } = ending.run;
+  return { at: finishedAt, outcome, isPass: isPassed(ending.run) };
 }
 
 /** A late report of an older run is not newer, but one of a run that was started again is. */
@@ -110,7 +95,7 @@ export interface CommentContent {
   job: string;
   own: Entry;
   /** The report of this run; empty if there is no room for it. */
-  section: (maxChars: number) => string;
+  section: (maxBytes: number) => string;
   linkTo: (entry: Entry) => string | undefined;
 }
 
@@ -151,15 +136,13 @@ export function renderComment(
   return whole.length <= maxChars ? whole : render(brief);
 }
 
-/** Writes "🔴 preview-1: stuck after 5m 02s: owner-missing (Widget db) ([run 812](…))". */
+/** Writes "🔴 preview-1: stuck ([run 812](…))". */
 function outcomeText(entry: Entry, linkTo: CommentContent['linkTo'], about = ''): string {
-  const { attempt, code, isPass, number, outcome, seconds, subject } = entry;
+  const { attempt, isPass, number, outcome } = entry;
   const label = `run ${number || '?'}${attempt > 1 ? `, attempt ${attempt}` : ''}`;
   const url = linkTo(entry);
   const run = url === undefined ? label : `[${label}](${url})`;
   const name = about && `${codeHtml(about)}: `;
   if (outcome === 'error') return `🔴 ${name}could not work (${run})`;
-  const cause = code === '' ? '' : `: ${codeHtml(code)}${subject && ` (${codeHtml(subject)})`}`;
-  const mark = outcomeSign(outcome, isPass ? 'pass' : 'fail');
-  return `${mark} ${name}${outcome} after ${formatDuration(seconds * 1_000)}${cause} (${run})`;
+  return `${outcomeSign(outcome, isPass ? 'pass' : 'fail')} ${name}${outcome} (${run})`;
 }

@@ -1,8 +1,8 @@
 import { shellQuote, upperFirst } from '../base/text.ts';
 import type { LeftBehind } from '../model/result.ts';
 import type { Action, Remedies } from './remedies.ts';
-import { leftBehindTitle, messageWords, subjectWords, withAges } from './sentences.ts';
-import type { CauseView, NamespaceView, View } from './view.ts';
+import { leftBehindTitle, withAges } from './sentences.ts';
+import type { CauseView, Item, NamespaceView, View } from './view.ts';
 import {
   asSentences,
   bold,
@@ -14,9 +14,6 @@ import {
   literal,
   type Words,
 } from './words.ts';
-
-/** `depth`: the level in a tree. */
-export type Item = { words: Words; lines: Words[]; depth?: number };
 
 /** A part of a report before it is written as Markdown or as text. `left` items, rows or actions are not shown. */
 export type Block =
@@ -35,8 +32,6 @@ export interface Detail {
   causes: number;
   /** Items of a list; 0: the bare verdict. */
   rows: number;
-  /** Limit for one quoted text, in characters. */
-  chars: number;
   /** Each cause has only its first remedy, and nothing supports it. */
   isBrief: boolean;
 }
@@ -50,7 +45,7 @@ const MAX_PLACES = 10;
 const MAX_CHOICES = 6;
 
 export function documentOf(view: View, detail: Detail): Block[] {
-  const { causes, headline, namespaces, queued, run } = view;
+  const { causes, headline, namespaces } = view;
   const { isBrief, rows } = detail;
   const only = namespaces.length === 1 ? namespaces[0] : undefined;
   const list = only ? [] : listOf('', namespaces, rows, namespaceItem);
@@ -61,6 +56,7 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const others = sections.slice(1).flat();
   if (left > 0) others.push(line(`And ${counted(left, 'more cause')}.`));
   const more = counted(view.causeCount - 1, 'more cause');
+  const rules: Block[] = view.rules.length === 0 ? [] : [{ kind: 'yaml', lines: view.rules }];
   const told: Block[] = [
     { kind: 'heading', level: '###', words: `${view.mark} ${headline}` },
     ...(view.causeCount > 1 ? causeList(view, detail) : []),
@@ -73,25 +69,30 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const shown = [
     ...told,
     ...(only?.basis ? [basisLine(only.basis)] : []),
-    ...leftBehindLines(view, detail),
-    ...(queued === '' ? [] : [line(queued)]),
-    ...namespaces.flatMap((one) => stepBlocks(one, detail)),
+    ...leftBehindBlocks(view, detail),
+    ...namespaces
+      .filter(({ steps }) => steps.length > 0 && !isBrief)
+      .map(({ name, steps }) => {
+        const title = `Delete ${literal(name)} in this order`;
+        return actions({ title, isOrdered: true, actions: steps }, detail);
+      }),
     ...(namespaces.length > MAX_VISIBLE_NAMESPACES
       ? fold(`All ${counted(namespaces.length, 'namespace')}`, list, true)
       : list),
     ...fold(more, others),
-    ...permissionsFold(view),
+    ...fold('Permissions that would show what was not inspected', rules),
   ];
   if (isBrief) return shown;
-  const harmless = view.leftBehind.filter(({ breaksOthers }) => !breaksOthers);
-  const proofs = causes.flatMap((cause) => cause.proofs);
+  const examples = namespaces.filter(({ name }) =>
+    causes.some((cause) => cause.namespaces[0] === name),
+  );
+  const evidence = examples.flatMap((one) => one.rows);
   return [
     ...shown,
-    ...fold(leftBehindTitle(harmless, run), listOf('', harmless, rows, leftBehindItem)),
-    ...fold('Evidence', [
-      ...(only ? graphOf(only, rows) : []),
-      ...listOf('What was seen', proofs, rows, (proof) => proof),
-    ]),
+    ...fold(
+      'Evidence',
+      listOf('', evidence, rows, (row) => row),
+    ),
     ...fold('Details', only ? readBlocks(only, view, detail) : [], true),
   ];
 }
@@ -112,7 +113,7 @@ function listOf<T>(
 ): Block[] {
   const items = given.slice(0, most).map((one) => {
     const item = itemOf(one);
-    return typeof item === 'string' ? { words: item, lines: [] } : item;
+    return typeof item === 'string' ? { words: item } : item;
   });
   const left = given.length - items.length;
   return items.length === 0 ? [] : [{ kind: 'list', title, items, left, isOrdered: false }];
@@ -120,7 +121,7 @@ function listOf<T>(
 
 function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Block[] {
   const most = Math.min(MAX_LISTED, detail.causes + 2);
-  const items = causes.slice(0, most).map(({ listed }) => ({ words: listed, lines: [] }));
+  const items = causes.slice(0, most).map(({ listed }) => ({ words: listed }));
   return [
     line(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
     { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
@@ -158,12 +159,6 @@ function actions(group: Remedies, { isBrief, rows }: Detail): Block {
   return { kind: 'actions', ...group, actions: shown, left };
 }
 
-function stepBlocks({ name, steps }: NamespaceView, detail: Detail): Block[] {
-  if (steps.length === 0 || detail.isBrief) return [];
-  const title = `Delete ${literal(name)} in this order`;
-  return [actions({ title, isOrdered: true, actions: steps }, detail)];
-}
-
 function notInspectedBlocks({ namespaces, notInspected }: View): Block[] {
   const left = notInspected.length - 3;
   const rest = left > 0 ? [`${formatCount(left)} more, for other reasons`] : [];
@@ -197,10 +192,9 @@ function forcedBlocks({ deletions = [], forced, name }: NamespaceView, detail: D
       const holder = finalizer === '' ? '' : ` ${literal(finalizer)}`;
       return `${literal(target)}${holder}: ${diagnosed(result)}`;
     }),
-    ...listOf(left, orphans, rows, ({ apiVersion, uid, finalizers, ...object }) => {
-      const parts = joinWords([literal(apiVersion), listExact(finalizers)], ', ');
-      return `${objectName(object)}, ${parts}, UID ${literal(uid)}`;
-    }),
+    ...listOf(left, orphans, rows, ({ uid, finalizers, ...one }) =>
+      joinWords([objectName(one), `UID ${literal(uid)}`, listExact(finalizers)], ', '),
+    ),
     ...listOf('Refused', refused, rows, ({ target, reason }) => {
       return `${literal(target)}: ${diagnosed(reason)}`;
     }),
@@ -211,22 +205,22 @@ function objectName({ kind, name }: { kind: string; name: string }): Words {
   return literal(`${kind} ${name}`);
 }
 
-function leftBehindItem(one: LeftBehind): Words {
-  return `${objectName(one)}, pointing into ${literal(one.namespace)}: ${diagnosed(one.why)}`;
-}
-
-function leftBehindLines({ leftBehind, namespaces }: View, { rows }: Detail): Block[] {
+function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
   if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
     return [line('No cluster-scoped object that was read points into it.')];
   }
-  const breaking = leftBehind.filter(({ breaksOthers }) => breaksOthers);
-  return breaking.slice(0, rows).flatMap((one): Block[] => [
-    line(`${bold('Breaks other namespaces:')} ${leftBehindItem(one)}.`),
-    ...removalOf(one).map((action): Block => {
-      return { kind: 'actions', title: 'Fix', isOrdered: false, actions: [action], left: 0 };
+  const fixes = leftBehind.filter(({ breaksOthers }) => breaksOthers).flatMap(removalOf);
+  return [
+    ...listOf(leftBehindTitle(leftBehind, run), leftBehind, detail.rows, (one) => {
+      const mark = one.breaksOthers ? `${bold('Breaks other namespaces:')} ` : '';
+      const why = `pointing into ${literal(one.namespace)}: ${diagnosed(one.why)}`;
+      return `${mark}${objectName(one)}, ${why}`;
     }),
-  ]);
+    ...(fixes.length === 0
+      ? []
+      : [actions({ title: 'Fix', isOrdered: false, actions: fixes }, detail)]),
+  ];
 }
 
 /** Nothing if objects would be lost with it. */
@@ -242,39 +236,19 @@ function removalOf({ kind, name }: LeftBehind): Action[] {
   ];
 }
 
-function permissionsFold({ rules }: View): Block[] {
-  const title = 'Permissions that would show what was not inspected';
-  return rules.length === 0 ? [] : fold(title, [{ kind: 'yaml', lines: rules }]);
-}
-
 function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
   const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
   const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;
   return line(`This forecast rests on ${rests}.`);
 }
 
-function graphOf({ name, rows, diagnosis }: NamespaceView, most: number): Block[] {
-  if (rows.length === 0) return [];
-  const shown = rows.slice(0, most);
-  const left = (diagnosis?.edges.length ?? 0) - shown.length;
-  const start = { words: `Namespace ${literal(name)}`, lines: [] };
-  return [{ kind: 'list', title: '', items: [start, ...shown], left, isOrdered: false }];
-}
-
-/** Returns other findings and raw data, which few readers need. */
+/** Raw data, which few readers need. */
 function readBlocks(namespace: NamespaceView, { run }: View, { rows: most }: Detail): Block[] {
-  const { name: home, diagnosis, timeline, verdict, forced, rows, unread } = namespace;
+  const { diagnosis, timeline, verdict, forced, unread } = namespace;
   // A namespace that was deleted has no details.
   if (diagnosis === undefined && forced === null && verdict !== 'fail') return [];
-  const scene = { home, now: run.finishedAt };
-  const aged = (text: string) => diagnosed(withAges(text, scene.now));
-  const told = new Set(rows.map(({ to }) => to));
-  const others = (diagnosis?.findings ?? []).filter(({ id }) => !told.has(id));
+  const aged = (text: string) => diagnosed(withAges(text, run.finishedAt));
   return [
-    ...listOf('Other findings', others, most, (finding) => {
-      const subject = subjectWords(finding.subject, home);
-      return `${literal(finding.code)}: ${subject} ${messageWords(finding, scene)}`;
-    }),
     ...listOf('Not inspected', unread, most, (words) => words),
     ...listOf('Timeline', timeline, most, ({ at, event }) => `${aged(at)}: ${aged(event)}`),
   ];

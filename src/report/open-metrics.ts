@@ -1,30 +1,21 @@
 import { plainText, shorten } from '../base/text.ts';
-import type { Finding } from '../model/finding.ts';
 import { OUTCOMES } from '../model/outcome.ts';
 import { isStillHeld } from './causes.ts';
 import { terminatingFor } from './sentences.ts';
 import type { View } from './view.ts';
 
-/** Namespaces with series of their own, the worst first; the rest are only counted in `teardown_namespaces`. */
-const MAX_NAMESPACES = 1_000;
 const MAX_LABEL_CHARS = 120;
 
 type Sample = [labels: Record<string, string>, value: number];
 
 /** Renders metrics.prom in the OpenMetrics text format; the textfile collector of node_exporter reads it as well. */
 export function renderMetrics({ run, namespaces }: View): string {
-  const shown = namespaces.slice(0, MAX_NAMESPACES);
-  const ages = shown.filter(isStillHeld).flatMap((namespace): Sample[] => {
-    const ms = terminatingFor(namespace, run);
-    const { name, root } = namespace;
-    const labels = {
-      namespace: name,
-      cause: root?.code ?? '',
-      owner: root ? provenOwner(root) : '',
-    };
+  const ages = namespaces.filter(isStillHeld).flatMap((one): Sample[] => {
+    const ms = terminatingFor(one, run);
+    const labels = { namespace: one.name, cause: one.root?.code ?? '' };
     return ms === undefined ? [] : [[labels, ms / 1_000]];
   });
-  const waits = run.kind === 'forecast' ? [] : shown;
+  const waits = run.kind === 'forecast' ? [] : namespaces;
   return [
     family(
       'namespace_terminating_seconds',
@@ -39,11 +30,11 @@ export function renderMetrics({ run, namespaces }: View): string {
     family(
       'teardown_outcome',
       'Outcome of the run for a namespace; always 1.',
-      shown.map(({ name, outcome }) => [{ namespace: name, outcome }, 1]),
+      namespaces.map(({ name, outcome }) => [{ namespace: name, outcome }, 1]),
     ),
     family(
       'teardown_namespaces',
-      'Namespaces of the run by outcome, also those without series of their own.',
+      'Namespaces of the run by outcome.',
       OUTCOMES.map((outcome) => [
         { outcome },
         namespaces.filter((one) => one.outcome === outcome).length,
@@ -51,13 +42,6 @@ export function renderMetrics({ run, namespaces }: View): string {
     ),
     '# EOF\n',
   ].join('\n');
-}
-
-/** Returns the workload that should act, only if that is proven: a label has no room for "likely". */
-function provenOwner({ code, certainty, subject }: Finding): string {
-  const isWorkload = /^(apps|batch)\//.test(subject.apiVersion) || subject.kind === 'Pod';
-  const isOwner = code.startsWith('owner-') && certainty === 'proven' && isWorkload;
-  return isOwner ? `${subject.kind} ${subject.namespace ?? ''}/${subject.name}` : '';
 }
 
 function family(name: string, help: string, samples: readonly Sample[]): string {

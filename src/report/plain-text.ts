@@ -16,7 +16,7 @@ const MAX_CHAT_CHARS = 500;
 const TITLE = 'Namespace teardown';
 
 /** A text for one screen. */
-const TEXT: Detail = { causes: 8, rows: 10, chars: 0, isBrief: false };
+const TEXT: Detail = { causes: 8, rows: 15, isBrief: false };
 /** A step log has no limit on a page. */
 const LOG: Detail = { ...TEXT, causes: 100, rows: 100 };
 
@@ -55,10 +55,9 @@ function blockLines(block: Block): string[] {
       return [toPlain(block.words)];
     case 'list': {
       const { title, items, isOrdered } = block;
-      const lines = items.flatMap(({ words, lines: below, depth = 0 }, at) => [
-        `${'  '.repeat(depth)}${isOrdered ? `${at + 1}.` : '-'} ${toPlain(words)}`,
-        ...below.map((line) => `  · ${toPlain(line)}`),
-      ]);
+      const lines = items.map(({ words, depth = 0 }, at) => {
+        return `${'  '.repeat(depth)}${isOrdered ? `${at + 1}.` : '-'} ${toPlain(words)}`;
+      });
       return [...(title === '' ? [] : [`${toPlain(title)}:`]), ...lines, ...left];
     }
     case 'actions': {

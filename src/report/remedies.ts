@@ -3,7 +3,7 @@ import type { FindingCode, RemedyRole } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Cause } from './causes.ts';
 import { findingText, subjectWords } from './sentences.ts';
-import { diagnosed, listWords, literal, type Words } from './words.ts';
+import { diagnosed, joinWords, listWords, literal, type Words } from './words.ts';
 
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 const MAX_OTHERS = 4;
@@ -59,9 +59,8 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
           actions.push({ ...action, risk: risk && words(risk) });
         if (command !== undefined && known !== undefined && known.text !== told) {
           known.others = (known.others ?? new Set()).add(subjectWords(waiting, scene.home));
-          if (risk && !known.risk?.includes(words(risk))) {
-            known.risk = [known.risk, words(risk)].filter(Boolean).join('; ');
-          }
+          if (risk && !known.risk?.includes(words(risk)))
+            known.risk = joinWords([known.risk ?? '', words(risk)], '; ');
         }
         if (command !== undefined) (known ?? action).commands.add(command);
       }
@@ -74,15 +73,10 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     const role = root.code === 'unexplained' ? 'now' : 'or';
     actions.unshift({ role, template: text, text, commands: new Set() });
   }
-  return grouped(actions.map(withOthers), run.kind === 'forecast');
-}
-
-function withOthers({ others, ...action }: RoleAction): RoleAction {
-  if (others === undefined) return action;
-  return {
-    ...action,
-    text: `${action.text}, and the same for ${listWords([...others], MAX_OTHERS)}`,
-  };
+  for (const one of actions) {
+    if (one.others) one.text += `, and the same for ${listWords([...one.others], MAX_OTHERS)}`;
+  }
+  return grouped(actions, run.kind === 'forecast');
 }
 
 /** "kubectl delete widgets.example.com". */
@@ -111,16 +105,11 @@ function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[
 
 export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
-  const does = order.some(({ isByHand }) => isByHand)
-    ? 'does the steps that are not yours'
-    : 'does these steps';
   const steps = order.map(({ why, command, isByHand }) => {
-    const who = isByHand ? 'Delete these objects yourself' : 'Delete these objects';
-    return {
-      text: `${who}, and wait until they are deleted (${diagnosed(why)})`,
-      commands: new Set([command]),
-    };
+    const what = `Delete these objects${isByHand ? ' yourself' : ''}`;
+    const text = `${what}, and wait until they are deleted (${diagnosed(why)})`;
+    return { text, commands: new Set([command]) };
   });
-  const then = `Then delete the namespace. ${literal('delete: ordered')} ${does}`;
+  const then = `Then delete the namespace. ${literal('delete: ordered')} does all that is not yours`;
   return [...steps, { text: then, commands: new Set([`kubectl delete namespace ${name}`]) }];
 }

@@ -3,7 +3,7 @@ import { type Finding, type FindingCode, findingsOf, type Subject } from '../mod
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject, type Root } from './causes.ts';
-import { bold, counted, diagnosed, joinWords, listWords, literal, type Words } from './words.ts';
+import { bold, counted, diagnosed, listWords, literal, type Words } from './words.ts';
 
 /** The longest chain in a sentence, which has at most 30 words; the graph in the evidence has all links. */
 const MAX_LINKS_TOLD = 3;
@@ -148,35 +148,25 @@ function ownerRole(previous: Finding, owner: Finding): string {
   return previous.subject.kind === 'Namespace' ? "the finalizer's controller" : 'its controller';
 }
 
-/** Without a full stop, for outputs and annotations. */
-export function asSentence(clauses: readonly Words[]): Words {
-  return joinWords(clauses, '; ');
-}
-
 /** Findings without an attribution: nothing is wrong, or nothing is known. */
 const BLAMELESS: readonly FindingCode[] = ['unexplained', 'content-deleting', 'pod-grace-period'];
 
-export function attributionOf([{ namespace, finding }]: Cause, run: RunResult): Words {
+export function attributionOf([{ namespace, finding }]: Cause): Words {
   const { certainty = 'proven', code, id, scope } = finding;
   if (BLAMELESS.includes(code)) return '';
-  const likely = certainty === 'proven' ? '' : 'most likely ';
+  const you = bold(`You can ${certainty === 'proven' ? '' : 'most likely '}fix this:`);
   // Two objects that wait for each other would do so in any order.
   const isOfOrder = code !== 'object-finalizer';
-  if (isOfOrder && namespace.diagnosis?.deadlocks.some((circle) => circle.includes(id))) {
-    const [can, does] = run.kind === 'forecast' ? ['prevent', 'would delete'] : ['fix', 'deletes'];
-    return `${bold(`You can ${likely}${can} this:`)} the teardown ${does} things in the wrong order.`;
-  }
+  if (isOfOrder && namespace.diagnosis?.deadlocks.some((circle) => circle.includes(id)))
+    return `${you} the teardown deletes things in the wrong order.`;
   if (scope === 'cluster') {
-    if (code === 'owner-running') {
-      return `${bold('If it does not end by itself, ask your platform team:')} the controller runs outside of the namespace.`;
-    }
-    return code === 'owner-missing' && certainty !== 'proven'
-      ? `${bold('Ask your platform team,')} unless the controller ran in this namespace: it was then deleted too early.`
-      : `${bold('Ask your platform team.')} The cause lies outside of the namespace.`;
+    const ask = code === 'owner-running' ? 'If it does not end by itself, ask' : 'Ask';
+    const isOpen = code === 'owner-missing' && certainty !== 'proven';
+    const unless = isOpen ? ', unless its controller ran there' : '';
+    return `${bold(`${ask} your platform team:`)} the cause lies outside of the namespace${unless}.`;
   }
   // The finding itself says that the owner is unknown.
-  if (code === 'owner-unknown') return '';
-  return `${bold(`You can ${likely}fix this:`)} the cause lies in this environment.`;
+  return code === 'owner-unknown' ? '' : `${you} the cause lies in this environment.`;
 }
 
 /** Words always follow the emoji. */
@@ -217,9 +207,7 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     progressing: ['is still being deleted', `: ${still}`],
     'not-terminating': [`is not terminating: the deletion was ${why}`],
     inconclusive: [
-      isForecast
-        ? `may hang: ${openQuestion(namespace, run)}`
-        : `is ${still}; the cause is unknown`,
+      isForecast ? `may hang: ${openQuestion(namespace)}` : `is ${still}; the cause is unknown`,
     ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],
@@ -227,16 +215,11 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   return states[namespace.outcome];
 }
 
-function openQuestion({ diagnosis, name: home }: NamespaceResult, run: RunResult): Words {
-  if (diagnosis === undefined) return 'it was not examined';
-  const [first] = findingsOf(diagnosis, diagnosis.rootCauses);
-  if (first === undefined) return 'not everything that it depends on is known';
-  const subject = subjectWords(first.subject, home);
-  if (first.finalizer === undefined) {
-    return `${subject} ${messageWords(first, { home, now: run.finishedAt })}`;
-  }
-  const who = first.code === 'owner-unknown' ? 'who' : `whether ${subject}`;
-  return `it is open ${who} removes finalizer ${literal(first.finalizer)}`;
+function openQuestion({ diagnosis }: NamespaceResult): Words {
+  const [first] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
+  return first?.finalizer === undefined
+    ? 'not everything that it depends on is known'
+    : `it is open whether anybody removes finalizer ${literal(first.finalizer)}`;
 }
 
 /** How long ago the deletion was requested, in ms. */

@@ -25,22 +25,16 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
   const { outcome, verdict, name, refusal } = namespace;
   if (outcome === 'not-terminating') {
     const command = `kubectl delete namespace ${name} --wait=false`;
-    // The gate requested the deletion, and RBAC or admission refused it, or the namespace changed all the time.
     if (refusal !== undefined) {
       const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
       return ['deletion refused', 'was not deleted: ', { text, command }, refusal];
     }
-    const kept = protectedBecause(name);
-    const look =
-      kept === undefined
-        ? { text: 'Delete the namespace first, or set the input delete', command }
-        : { text: `Check the name: ${kept}, and the gate never deletes it` };
+    const text = 'Delete the namespace first, or set the input delete';
+    const look = protectedBecause(name) === undefined ? { text, command } : undefined;
     return ['deletion not requested', 'is not being deleted, so the gate does not wait', look];
   }
-  if (outcome === 'recreated') {
-    const by = 'for example by a deploy that ran at the same time, or by a controller';
-    return ['created again', `was created again while it was being deleted, ${by}`];
-  }
+  if (outcome === 'recreated')
+    return ['created again', 'was created again meanwhile, for example by a deploy'];
   if (outcome === 'not-found' && verdict === 'fail') {
     const why = 'it was deleted before, its name is misspelt, or this is another cluster';
     const text = 'Check the name and the cluster, or set the input if-not-found to ok';
@@ -51,21 +45,13 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
 }
 
 function withoutCause(namespace: NamespaceResult): Situation | undefined {
-  const { diagnosis, name, outcome, timeline } = namespace;
-  // The namespace controller may read more than the gate.
-  const quote = namespace.conditions
-    .filter(({ type, status }) => /^Namespace\w+Remaining$/.test(type) && status === 'True')
-    .map(({ message }) => message)
-    .join('; ');
-  const reports = quote === '' ? '' : '. The namespace controller reports: ';
+  const { conditions, diagnosis, name, outcome, timeline } = namespace;
   const examine = {
     text: 'Run the gate again, or see what the namespace reports itself',
     command: `kubectl describe namespace ${name}`,
   };
-  if (diagnosis === undefined) {
-    const why = timeline.at(-1)?.event ?? 'there was no time';
-    return ['not examined', `was not examined: ${why}${reports}`, examine, quote];
-  }
+  if (diagnosis === undefined)
+    return ['not examined', `was not examined: ${timeline.at(-1)?.event ?? 'no time'}`, examine];
   const { notInspected, rootCauses } = diagnosis;
   const [first] = notInspected;
   if (rootCauses.length > 0) return undefined;
@@ -77,6 +63,12 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
     const open = `may hang: it is not known ${first.what}: `;
     return ['an open question', open, undefined, first.reason];
   }
+  // The namespace controller may read more than the gate.
+  const quote = conditions
+    .filter(({ type, status }) => /^Namespace\w+Remaining$/.test(type) && status === 'True')
+    .map(({ message }) => message)
+    .join('; ');
+  const reports = quote === '' ? '' : '. The namespace controller reports: ';
   const text = 'Allow the gate to read the rest: add the permissions below to its role';
   const look = notInspected.some(({ grant }) => grant) ? { text } : examine;
   const message = `may be held by objects that could not be read${reports}`;

@@ -1,6 +1,5 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
-import { upperFirst } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import {
   type Diagnosis,
@@ -23,7 +22,6 @@ import {
 } from './causes.ts';
 import { remediesOf, stepsOf } from './remedies.ts';
 import {
-  asSentence,
   attributionOf,
   chainClauses,
   continuationWords,
@@ -57,16 +55,15 @@ const MAX_CAUSES = 200;
 const MAX_ROWS = 500;
 /** Levels of the wait-for graph: a nested list needs room. */
 const MAX_DEPTH = 5;
+/** Evidence of one finding. */
+const MAX_LINES = 20;
 const MAX_NAMED = 4;
 const MAX_TITLES = 2;
 
-/** An edge of the wait-for graph, in the order of a walk that unfolds every finding once. */
-interface Row {
-  /** Id of the finding, or `NAMESPACE_NODE`. */
-  to: string;
-  depth: number;
+/** An entry of a list; `depth`: its level in a tree. */
+export interface Item {
   words: Words;
-  lines: [];
+  depth?: number;
 }
 
 /** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
@@ -75,7 +72,6 @@ export interface Failure {
   hints: readonly string[];
   /** ISO 8601, by the clock of the gate. */
   at: string;
-  elapsedMs: number;
 }
 
 export type View = ReturnType<typeof viewOf>;
@@ -109,10 +105,6 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
       ...leftBehindUnread,
     ]),
   ];
-  const queued = ordered
-    .filter(isStillHeld)
-    .flatMap(({ diagnosis }) => diagnosis?.queued ?? [])
-    .reduce((sum, { count }) => sum + count, 0);
   const namespaces = ordered.map((one) => namespaceView(one, found, run));
   const [worst] = namespaces;
   return {
@@ -128,7 +120,6 @@ export function viewOf(result: RunResult, redact?: (text: string) => string) {
     notInspected: notInspectedSentences(unread, MAX_NAMED),
     /** RBAC rules that would show it, as lines of YAML. */
     rules: rulesFor(unread),
-    queued: queued === 0 ? '' : `Not marked for deletion yet: ${counted(queued, 'object')}.`,
     /** Objects that break others first. */
     leftBehind: ordered
       .flatMap(({ leftBehind = [] }) => leftBehind)
@@ -148,15 +139,14 @@ function headlineOf({ elapsedMs, namespaces, outcome, timeoutMs }: RunResult): W
   const told = failed.length > 0 ? failed : namespaces;
   const all = counted(namespaces.length, 'namespace');
   const which = told.length === namespaces.length ? all : `${formatCount(told.length)} of ${all}`;
-  const isShared = told.every((one) => one.outcome === outcome);
   const mixed = failed.length > 0 ? 'not passed' : 'passed';
-  const took = timeoutMs > 0 ? ` (${formatDuration(elapsedMs)})` : '';
-  return `${which}: ${isShared ? outcome : mixed}${took}`;
+  const state = told.every((one) => one.outcome === outcome) ? outcome : mixed;
+  return `${which}: ${state}${timeoutMs > 0 ? ` (${formatDuration(elapsedMs)})` : ''}`;
 }
 
 function causeView(cause: Cause, run: RunResult) {
   const [first] = cause;
-  const { namespace, links, circle } = first;
+  const { namespace } = first;
   const names = namespacesOf(cause).map(({ name }) => name);
   const isGone = !isStillHeld(namespace);
   const scene = sceneOf(namespace, run);
@@ -169,19 +159,15 @@ function causeView(cause: Cause, run: RunResult) {
     clauses,
     /** Other objects that wait here, as a sentence. */
     also: names.length > 1 ? '' : alsoHeldWords(cause),
-    attribution: isGone ? '' : attributionOf(cause, run),
+    attribution: isGone ? '' : attributionOf(cause),
     /** Groups in their order; none is empty. A cause that forcing has ended needs no remedy. */
     remedies: isGone && namespace.diagnosis !== undefined ? [] : remediesOf(cause, run),
-    proofs: [...new Set([...links, ...circle])]
-      .map((link, at) => proofOf(link, links[at - 1], scene))
-      .filter(({ lines }) => lines.length > 0),
     namespaces: names,
   };
 }
 
-function sceneOf(namespace: NamespaceResult, run: RunResult): Scene {
-  const isOver = run.kind === 'teardown' && !isStillHeld(namespace);
-  return { home: namespace.name, now: run.finishedAt, isOver };
+function sceneOf({ name: home, outcome }: NamespaceResult, { finishedAt }: RunResult): Scene {
+  return { home, now: finishedAt, isOver: outcome === 'forced' };
 }
 
 function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
@@ -194,30 +180,23 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
     ages.length > 0 ? `, for ${isMany ? 'up to ' : ''}${formatAge(Math.max(...ages))}` : '';
   const isLocal = links[0]?.subject.namespace === namespace.name;
   const example = isMany && isLocal ? `for example in ${literal(namespace.name)}, ` : '';
-  return `${bold(`${who}${age}:`)} ${example}${asSentence(clauses)}.`;
+  return `${bold(`${who}${age}:`)} ${example}${clauses.join('; ')}.`;
 }
 
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, links, circle }] = cause;
-  const [first] = links;
-  const wordsOf = (one: Finding): Words =>
-    one.finalizer !== undefined && one.subject.name === first?.subject.name
-      ? `finalizer ${literal(one.finalizer)}`
-      : findingSubject(one, namespace.name);
-  const also = new Set(cause.flatMap(({ blockers }) => blockers).map(wordsOf));
-  for (const link of [...links.slice(0, 1), ...circle]) also.delete(wordsOf(link));
+  const subjectOf = (one: Finding): Words => findingSubject(one, namespace.name);
+  const also = new Set(cause.flatMap(({ blockers }) => blockers).map(subjectOf));
+  for (const link of [...links.slice(0, 1), ...circle]) also.delete(subjectOf(link));
   return also.size === 0 ? '' : `Also waiting for this: ${listWords([...also], MAX_NAMED)}.`;
 }
 
-function proofOf(link: Finding, waits: Finding | undefined, scene: Scene) {
-  const { code, evidence, examples = [], finalizer = '', since = '' } = link;
-  const age = Date.parse(scene.now) - Date.parse(since);
-  const duration = Number.isNaN(age) ? '' : `, for ${formatAge(age)}`;
-  const held = code === 'object-finalizer' ? `, finalizer ${literal(finalizer)}` : '';
-  const subjects = [link, ...(waits ? [waits] : [])].map(({ subject }) => subject);
-  const lines = evidence.map((one) => diagnosed(withAges(one, scene.now), [], subjects));
+function evidenceOf(finding: Finding, waits: Finding | undefined, { now }: Scene): Words[] {
+  const { evidence, examples = [] } = finding;
+  const subjects = [finding, ...(waits ? [waits] : [])].map(({ subject }) => subject);
+  const lines = evidence.map((one) => diagnosed(withAges(one, now), [], subjects));
   if (examples.length > 1) lines.push(`among them ${listExact(examples.map(({ name }) => name))}`);
-  return { words: `${upperFirst(linkWords(link, scene.home, waits))}${held}${duration}:`, lines };
+  return lines.slice(0, MAX_LINES);
 }
 
 function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: RunResult) {
@@ -236,7 +215,7 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
     state,
     headline: `Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence: first === undefined ? notRead : `${asSentence(chainClauses(first, scene))}${more}`,
+    sentence: first === undefined ? notRead : `${chainClauses(first, scene).join('; ')}${more}`,
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     titles: listWords(
       roots.map(({ finding }) => titleWords(finding, home)),
@@ -267,11 +246,11 @@ function movementClause({ movement, findings }: Diagnosis, run: RunResult): Word
   }
 }
 
-/** From the namespace on, also the link that closes a circle. */
-function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
+/** A walk from the namespace on that unfolds every finding once, with its evidence, and the link that closes a circle. */
+function rowsOf(diagnosis: Diagnosis, scene: Scene): Item[] {
   const byId = new Map(diagnosis.findings.map((finding) => [finding.id, finding]));
   const next = Map.groupBy(diagnosis.edges, ({ from }) => from);
-  const rows: Row[] = [];
+  const rows: Item[] = [{ words: `Namespace ${literal(scene.home)}` }];
   const seen = new Set([NAMESPACE_NODE]);
   const wordsOf = (to: string, waits: Finding | undefined): Words => {
     const finding = byId.get(to);
@@ -284,15 +263,20 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Row[] {
   };
   const walk = (from: string, depth: number): void => {
     for (const { to } of next.get(from) ?? []) {
-      if (rows.length >= MAX_ROWS || (to !== NAMESPACE_NODE && !byId.has(to))) continue;
-      rows.push({ to, depth, words: wordsOf(to, byId.get(from)), lines: [] });
-      if (seen.has(to)) continue;
+      const finding = byId.get(to);
+      if (rows.length >= MAX_ROWS || (to !== NAMESPACE_NODE && !finding)) continue;
+      const waits = byId.get(from);
+      rows.push({ depth, words: wordsOf(to, waits) });
+      if (finding === undefined || seen.has(to)) continue;
       seen.add(to);
-      walk(to, Math.min(depth + 1, MAX_DEPTH));
+      const below = Math.min(depth + 1, MAX_DEPTH);
+      const lines = evidenceOf(finding, waits, scene);
+      rows.push(...lines.map((words) => ({ depth: below, words })));
+      walk(to, below);
     }
   };
   walk(NAMESPACE_NODE, 1);
-  return rows;
+  return rows.length > 1 ? rows : [];
 }
 
 /** One sentence for missing permissions, and one per other reason. */

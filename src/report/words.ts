@@ -41,7 +41,8 @@ export function diagnosed(
     run = [];
   };
   for (const token of shorten(plainText(text), MAX_TEXT_CHARS).split(/\s+/).filter(Boolean)) {
-    const { open, core, close } = partsOf(token);
+    // Brackets and quotation marks around a word, and the punctuation after it, are not part of a name.
+    const [, open = '', core = '', close = ''] = PARTS.exec(token) ?? [];
     const isName =
       names.includes(core) || subjects.some(({ kind, name }) => before === kind && core === name);
     before = token;
@@ -60,12 +61,7 @@ export function diagnosed(
   return out.join(' ') || literal('');
 }
 
-/** Brackets and quotation marks around a word, and the punctuation after it, are not part of a name. */
-function partsOf(token: string): { open: string; core: string; close: string } {
-  const [, open = '', core = '', close = ''] = /^([("']*)(.*?)([)"',.;:!?]*)$/s.exec(token) ?? [];
-  return { open, core, close };
-}
-
+const PARTS = /^([("']*)(.*?)([)"',.;:!?]*)$/s;
 const ORDINARY =
   /^(?:\p{L}+(?:[-'’]\p{L}+)*|\d[\d,]*(?:ms|s|m|h|%)?|\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2}|)$/u;
 
@@ -109,13 +105,11 @@ export function toPlain(words: Words): string {
   return words.replace(MARKS, '');
 }
 
-type Span = (text: string, maxChars: number) => string;
-
 /** One line that works in a sentence, a list item and a table cell. */
-export function toMarkdown(words: Words, maxChars = 300, span: Span = codeSpan): string {
+export function toMarkdown(words: Words, span = codeSpan): string {
   let line = '';
   for (const [piece, code] of words.matchAll(PIECES)) {
-    const next = code === undefined ? piece.replace(MARKS, '**') : span(code, maxChars);
+    const next = code === undefined ? piece.replace(MARKS, '**') : span(code);
     // Two code spans side by side would be read as one with other ends.
     line += line.endsWith('`') && next.startsWith('`') ? ` ${next}` : next;
   }
@@ -124,7 +118,7 @@ export function toMarkdown(words: Words, maxChars = 300, span: Span = codeSpan):
 
 /** For the title of a fold, where Markdown is not parsed. */
 export function toHtml(words: Words): string {
-  return toMarkdown(words, 300, codeHtml);
+  return toMarkdown(words, codeHtml);
 }
 
 /**
@@ -132,10 +126,10 @@ export function toHtml(words: Words): string {
  * table splits even code at `|`, and a line with `<!--` must never look like the gate's marker; such texts are
  * written in entities, which are decoded after Markdown was parsed.
  */
-function codeSpan(text: string, maxChars: number): string {
-  const plain = shorten(text.trim(), maxChars);
+function codeSpan(text: string): string {
+  const plain = shorten(text.trim(), 300);
   if (plain === '') return '(empty)';
-  if (/[|<\\]/.test(plain)) return codeHtml(plain, maxChars);
+  if (/[|<\\]/.test(plain)) return codeHtml(plain);
   const runs = plain.match(/`+/g) ?? [];
   const fence = '`'.repeat(1 + Math.max(0, ...runs.map((run) => run.length)));
   const space = /^`|`$/.test(plain) ? ' ' : '';

@@ -16,7 +16,6 @@ const FAILED: Failure = {
   message: 'cannot get namespace "x" on https://kind.example:6443: 401 Unauthorized',
   hints: ['The credentials are refused. @octocat <img src=x>'],
   at: FINISHED_AT,
-  elapsedMs: 1_000,
 };
 
 /** The only comment there is. */

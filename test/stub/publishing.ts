@@ -15,7 +15,7 @@ import {
   renderComment,
   resultOf,
 } from '../../src/report/comment.ts';
-import { type RenderContext, renderSection } from '../../src/report/markdown.ts';
+import { type RenderContext, renderSummary } from '../../src/report/markdown.ts';
 import { logReport } from '../../src/report/plain-text.ts';
 import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from './github.ts';
@@ -119,7 +119,7 @@ function workflowRun(options: DeskOptions): WorkflowRun {
       GITHUB_RUN_ATTEMPT: String(run.attempt ?? 1),
       GITHUB_WORKFLOW: options.workflow ?? 'preview',
       GITHUB_JOB: options.job ?? 'teardown',
-      GITHUB_API_URL: options.github?.url,
+      GITHUB_API_URL: options.github?.url ?? 'https://api.github.com',
     },
     JSON.stringify(options.matrix ?? null),
   );
@@ -196,7 +196,7 @@ export function commentOf(
     maxChars?: number;
   } & Partial<Entry> = {},
 ): string {
-  const section = (room: number): string => renderSection(viewOf(run), context, room);
+  const section = (room: number): string => renderSummary(viewOf(run), context, room);
   const content = { key: KEY, job, own: entryOf(run, given), section };
   return renderComment({ ...content, linkTo: () => context.runUrl }, known, maxChars);
 }

@@ -4,7 +4,7 @@ import { type Diagnosis, FINDING_CODES } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
 import { rootsOf } from '../../src/report/causes.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
-import { asSentence, chainClauses } from '../../src/report/sentences.ts';
+import { chainClauses } from '../../src/report/sentences.ts';
 import { toPlain } from '../../src/report/words.ts';
 import type { Client } from '../cluster/client.ts';
 import { differences } from '../cluster/compare.ts';
@@ -148,7 +148,7 @@ test('a cause has at most 30 words, besides the words of another program', () =>
     // The finding about a webhook or a policy has its own sentence beside that of the controller.
     const ends = rootsOf(told).filter(({ finding }) => !finding.code.startsWith('admission-'));
     const causes = ends.map((root) => {
-      const whole = toPlain(asSentence(chainClauses(root, scene)));
+      const whole = toPlain(chainClauses(root, scene).join('; '));
       return root.links.reduce((text, { quote = '' }) => text.replace(quote, ''), whole);
     });
     const messages = found.findings.map(({ message, quote = '' }) => message.replace(quote, ''));

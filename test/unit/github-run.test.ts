@@ -20,6 +20,8 @@ const ENV = {
   GITHUB_RUN_ATTEMPT: '2',
   GITHUB_WORKFLOW: 'preview',
   GITHUB_JOB: 'teardown',
+  GITHUB_SERVER_URL: 'https://github.com',
+  GITHUB_API_URL: 'https://api.github.com',
 };
 
 function run(env: Record<string, string> = {}, matrix = ''): WorkflowRun {

@@ -23,13 +23,11 @@ function promtool(args: string[], input = '') {
 
 const run = runOf([deadlock('a'), deadApiService('b'), notSeen('c'), gone('d')]);
 const metricsOf = (result: typeof run): string => renderMetrics(viewOf(result));
-const many = runOf(Array.from({ length: 2_000 }, (_, at) => deadlock(`n-${at}`)));
 const nasty = NASTY_TEXTS.map((end) => poison(run, (text) => `${text}${end}`));
 
 describe.skipIf(!isThere)(`promtool${isThere ? '' : ' (skipped: it is not on PATH)'}`, () => {
   test.each([
     { what: 'a run', texts: [metricsOf(run)] },
-    { what: '2,000 namespaces', texts: [metricsOf(many)] },
     { what: 'any text in every place', texts: nasty.map(metricsOf) },
   ])('reads the metrics of $what in both text formats', ({ texts }) => {
     for (const text of texts) {
@@ -56,7 +54,8 @@ describe.skipIf(!isThere)(`promtool${isThere ? '' : ' (skipped: it is not on PAT
       exp_labels: { severity: 'warning', ...owned },
       exp_annotations: {
         summary: 'Namespace a is terminating for 1h 1m 0s',
-        description: `Cause: owner-missing, owner: ${owned['owner']}. \`npx namespace-teardown-gate a --now\` explains it and says what to do.`,
+        description:
+          'Cause: owner-missing. `npx namespace-teardown-gate a --now` explains it and says what to do.',
       },
     };
     const missing = {

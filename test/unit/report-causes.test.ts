@@ -161,25 +161,23 @@ describe('where a cause lies', () => {
   const answer = (
     findings: Finding[],
     given: Parameters<typeof diagnosis>[1] = {},
-    run: Partial<RunResult> = {},
   ): string | undefined => {
     const namespace = namespaceResult({
       diagnosis: diagnosis(findings, given),
       deletionTimestamp: START,
     });
     const [first] = causesOf([namespace]);
-    const whole = runOf([namespace], { elapsedMs: 302_000, ...run });
-    return first === undefined ? undefined : toPlain(attributionOf(first, whole));
+    return first === undefined ? undefined : toPlain(attributionOf(first));
   };
   test('is reported', () =>
     expectPairs('attributions.txt', (line) => {
-      const { causes, deadlock: isDeadlock = false, run } = JSON.parse(line);
+      const { causes, deadlock: isDeadlock = false } = JSON.parse(line);
       const findings: Finding[] = causes.map(
         ({ code, scope, ...given }: { code: FindingCode; scope: Finding['scope'] }) =>
           cause(code, scope, given),
       );
       const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
-      return answer(findings, { deadlocks }, run);
+      return answer(findings, { deadlocks });
     }));
 });
 

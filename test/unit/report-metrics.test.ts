@@ -3,17 +3,7 @@ import { renderMetrics } from '../../src/report/open-metrics.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
-import {
-  deadApiService,
-  deadlock,
-  diagnosis,
-  finding,
-  foretold,
-  gone,
-  namespaceResult,
-  notSeen,
-  runOf,
-} from '../stub/results.ts';
+import { deadApiService, deadlock, foretold, gone, notSeen, runOf } from '../stub/results.ts';
 
 const metrics = (...given: Parameters<typeof runOf>): string =>
   renderMetrics(viewOf(runOf(...given)));
@@ -41,14 +31,11 @@ function mistakesIn(text: string): string[] {
 }
 
 describe('metrics.prom', () => {
-  test('has the time, the cause and the owner of a terminating namespace', () => {
+  test('has the time and the cause of a terminating namespace', () => {
     const text = metrics([deadlock('a'), gone('b', 38_500), deadApiService('c')]);
     expect(mistakesIn(text)).toEqual([]);
     expect(text).toMatch(
-      /^namespace_terminating_seconds\{namespace="a",cause="owner-missing",owner="Deployment [^"]+"\} [\d.]+$/m,
-    );
-    expect(text).toMatch(
-      /^namespace_terminating_seconds\{namespace="c",cause="apiservice-unavailable",owner=""\} /m,
+      /^namespace_terminating_seconds\{namespace="a",cause="owner-missing"\} [\d.]+$/m,
     );
     expect(text).not.toContain('namespace_terminating_seconds{namespace="b"');
     expect(text).toContain('teardown_duration_seconds{namespace="b"} 38.5\n');
@@ -57,31 +44,10 @@ describe('metrics.prom', () => {
     expect(text).toContain('teardown_namespaces{outcome="clear"} 0\n');
   });
 
-  test.each(['likely', 'unknown'] as const)(
-    'has no owner label if the owner is %s',
-    (certainty) => {
-      const owner = finding({
-        code: 'owner-not-ready',
-        subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },
-        message: 'is not ready',
-        certainty,
-      });
-      const text = metrics([namespaceResult({ name: 'a', diagnosis: diagnosis([owner]) })]);
-      expect(text).toContain('{namespace="a",cause="owner-not-ready",owner=""}');
-    },
-  );
-
   test('of a forecast has outcomes and no durations', () => {
     const text = metrics([foretold('S4', 'a')], { kind: 'forecast' });
     expect(text).toContain('teardown_outcome{namespace="a",outcome="would-hang"} 1\n');
     expect(text).not.toContain('teardown_duration_seconds{');
-  });
-
-  test('has a limited size for 2,000 namespaces, and counts all of them', () => {
-    const text = metrics(Array.from({ length: 2_000 }, (_, at) => gone(`n-${at}`)));
-    expect(text.match(/^teardown_outcome\{/gm)).toHaveLength(1_000);
-    expect(text).toContain('teardown_namespaces{outcome="deleted"} 2000\n');
-    expect(mistakesIn(text)).toEqual([]);
   });
 
   test('is valid with any text in every place', () => {

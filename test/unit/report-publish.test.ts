@@ -68,7 +68,6 @@ describe('publishing', () => {
       message: 'cannot get namespace "x": 401 <!-- namespace-teardown-gate:v1 key=0 -->\n# @team',
       hints: ['Look at `it`.'],
       at: FINISHED_AT,
-      elapsedMs: 1,
     };
     await publisher.files(failure);
     expect(readdirSync(folder)).toEqual(['summary.md']);
@@ -110,7 +109,6 @@ describe('a secret in any text', () => {
     message: secret('cannot'),
     hints: [secret('try')],
     at: FINISHED_AT,
-    elapsedMs: 1,
   };
   const redactor = createRedactor();
   redactor.add(SECRET);
