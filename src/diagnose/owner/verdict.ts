@@ -279,8 +279,10 @@ function othersAlive(
 ): string[] {
   const { context, held, known } = question;
   const wasHere = isInside(context, best?.account?.namespace);
-  // Beside an account made for this type, somebody's permission for everything says nothing.
-  const isMade = best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks'));
+  // Beside a well-known product, or an account made for this type, somebody's permission for everything says nothing.
+  const isProduct = known !== undefined && known.workload.length > 0 && !known.anyController;
+  const isMade =
+    isProduct || (best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks')));
   const named = able
     .filter(({ rights }) => !(wasHere || isMade) || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
