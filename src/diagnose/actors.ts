@@ -30,9 +30,7 @@ export interface Actor {
   annotations: Record<string, string>;
   podLabels: Record<string, string>;
   watches: string[] | undefined;
-  /** Namespaces that its arguments or environment exclude. */
-  ignores?: string[];
-  /** Arguments that look as if they select the objects that it reconciles. */
+  /** Arguments that look as if they select the objects that it reconciles, or exclude namespaces. */
   selectors: string[];
   /** Arguments and variables that may keep it from acting: `--dry-run`, a list of disabled types, an unread list of namespaces. */
   limits?: string[];
@@ -113,7 +111,6 @@ function adoptScopeOfPods(actor: Actor): void {
   actor.watches = watched.includes(undefined)
     ? undefined
     : [...new Set(watched.flatMap((names) => names ?? []))];
-  actor.ignores = running.flatMap(({ ignores }) => ignores ?? []);
   actor.limits = [...new Set(running.flatMap(({ limits }) => limits ?? []))];
   actor.addresses = [...new Set(running.flatMap(({ addresses }) => addresses ?? []))];
   actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
@@ -204,7 +201,7 @@ type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
 type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
   Pick<
     WorkloadFacts,
-    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'ignores' | 'selectors' | 'limits'
+    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors' | 'limits'
   >;
 
 /**

@@ -1,4 +1,4 @@
-import { serviceInUrl } from '../model/facts/apis.ts';
+import { serviceInUrl } from '../model/facts/cluster.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 
 // The texts of Kubernetes: what failed, and who refused.

@@ -1,5 +1,10 @@
-import type { DefinitionDetail } from './facts/apis.ts';
-import type { BindingFacts, EventFacts, NodeFacts, RoleFacts } from './facts/cluster.ts';
+import type {
+  BindingFacts,
+  DefinitionDetail,
+  EventFacts,
+  NodeFacts,
+  RoleFacts,
+} from './facts/cluster.ts';
 import type { ObjectDetail, Reference } from './facts/detail.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
@@ -8,7 +13,6 @@ import type { Read, ReadFailure } from './read.ts';
 import type { ClusterSources, NamespaceSources } from './sources.ts';
 
 export type * from './facts/admission.ts';
-export type * from './facts/apis.ts';
 export type * from './facts/cluster.ts';
 export type * from './facts/detail.ts';
 export type * from './facts/metadata.ts';

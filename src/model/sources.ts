@@ -1,9 +1,11 @@
 import type { JsonObject } from '../base/json.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission.ts';
-import { apiServiceFacts, definitionDetail, definitionFacts } from './facts/apis.ts';
 import {
+  apiServiceFacts,
   bindingFacts,
   clusterServiceVersionFacts,
+  definitionDetail,
+  definitionFacts,
   eventFacts,
   leaseFacts,
   roleFacts,

@@ -2,22 +2,20 @@ import { describeError } from '../base/errors.ts';
 import { dictionary, type JsonObject } from '../base/json.ts';
 import { type Clock, serverTimestamp } from '../base/time.ts';
 import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
-import { definitionDetail } from '../model/facts/apis.ts';
-import { type NodeFacts, nodeFacts } from '../model/facts/cluster.ts';
-import {
-  type NamespaceFacts,
-  type ResourceType,
-  type TypeRef,
-  typeName,
-} from '../model/facts/metadata.ts';
+import { definitionDetail, nodeFacts } from '../model/facts/cluster.ts';
+import { typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { itemsIn, type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
   logKey,
+  type NamespaceFacts,
+  type NodeFacts,
+  type ResourceType,
   type Snapshot,
   type Trial,
+  type TypeRef,
   trialKey,
   type Wanted,
 } from '../model/snapshot.ts';

@@ -1,7 +1,12 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
-import { apiServiceFacts, definitionFacts } from '../../src/model/facts/apis.ts';
-import { bindingFacts, leaseFacts, roleFacts } from '../../src/model/facts/cluster.ts';
+import {
+  apiServiceFacts,
+  bindingFacts,
+  definitionFacts,
+  leaseFacts,
+  roleFacts,
+} from '../../src/model/facts/cluster.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { type Read, readOk } from '../../src/model/read.ts';

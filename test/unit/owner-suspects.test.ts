@@ -68,16 +68,6 @@ describe('two installations of one program', () => {
     );
   });
 
-  test('one of which ignores the namespace: that one is ruled out, with the reason', () => {
-    const { name } = readRecordedLook('S3').now.namespace;
-    const found = ownerBeside(() => [{ ...GREEN, ignores: ['kube-system', name] }]);
-
-    expect(found?.code).toBe('owner-scaled-to-zero');
-    expect(found?.evidence.join('\n')).toMatch(
-      /ruled out Deployment \S+widget-operator-green: its arguments .* restrict it to other namespaces/,
-    );
-  });
-
   test.each([
     ['--namespace-selector=team=a', 'owner-scaled-to-zero'],
     ['--namespace-selector=kubernetes.io/metadata.name!=b', 'owner-unknown'],
@@ -135,13 +125,13 @@ test.each([
   ['--exclude-namespace=b'],
   ['--ignored-namespaces', 'a, b'],
   ['--namespaces-denylist=b'],
-])('a workload that is started with %s ignores these namespaces', (...args) => {
+])('a workload that is started with %s may leave the namespace out', (...args) => {
   const containers = [{ name: 'manager', args }];
   const facts = workloadFacts(
     'apps/v1',
     'Deployment',
   )({ spec: { template: { spec: { containers } } } });
-  expect(facts.ignores).toContain('b');
+  expect(facts.selectors).toEqual([args.join('=')]);
   expect(facts.watches).toBeUndefined();
 });
 
@@ -156,15 +146,6 @@ test.each([
     'Deployment',
   )({ metadata: { namespace: 'shop' }, spec: { template: { spec: { containers } } } });
   expect(watches).toEqual(['shop']);
-});
-
-test('a controller with the variable WIDGET_OPERATOR_EXCLUDED_NAMESPACES ignores these', () => {
-  const env = [{ name: 'WIDGET_OPERATOR_EXCLUDED_NAMESPACES', value: 'shop' }];
-  const facts = workloadFacts(
-    'apps/v1',
-    'Deployment',
-  )({ spec: { template: { spec: { containers: [{ name: 'manager', env }] } } } });
-  expect(facts.ignores).toEqual(['shop']);
 });
 
 test('a workload named after a part of a word in the finalizer is no suspect', () => {

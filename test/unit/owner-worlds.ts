@@ -649,7 +649,6 @@ export function look(world: World): Snapshot {
         conditions: [],
         observedGeneration: undefined,
         texts: [],
-        suspended: undefined,
         references: [],
       });
     }

@@ -160,7 +160,7 @@ test.each([
   if (held === undefined || claim === undefined) throw new Error('the recording has no Widget');
   const refer = (kind: string, name: string, namespace: string | undefined, by: string) =>
     readOk({
-      ...{ conditions: [], observedGeneration: undefined, texts: [], suspended: undefined },
+      ...{ conditions: [], observedGeneration: undefined, texts: [] },
       references: [{ group: 'example.com', kind, namespace, name, field: by }],
     });
   const composite = {

@@ -43,10 +43,12 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
 /** A suspended Job, for example, says nothing about other controllers: only fields of custom objects count. */
 function pauseField(context: Context, object: ObjectFacts): string | undefined {
   const detail = isBuiltIn(groupOf(object.apiVersion)) ? undefined : detailOf(context, object);
-  const { suspended, settings = [] } = detail ?? {};
-  const isSet = (one: string): boolean => /^spec\.\w+=true$/.test(one) && PAUSE.test(one.slice(5));
-  return suspended ?? settings.find(isSet)?.replace('=', ': ');
+  const isSet = (one: string): boolean => FIELD.test(one) && PAUSE.test(one.slice(5));
+  return detail?.settings?.find(isSet)?.replace('=', ': ');
 }
+
+/** A field of the spec; OpenShift's operators have `managementState: Unmanaged` (openshift/api operator/v1). */
+const FIELD = /^spec\.(?:\w+=true|managementState=Unmanaged)$/;
 
 /** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */
 export function protectionsOf(context: Context, held: Held): string[] {
@@ -82,4 +84,4 @@ function isPause(key: string, value: string): boolean {
 
 /** `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not `…/paused: "false"`. */
 const PAUSE =
-  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$)/i;
+  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$|managementState=)/i;

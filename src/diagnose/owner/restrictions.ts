@@ -25,12 +25,11 @@ export function restrictionOf(context: Context, held: Held, actor: Actor): strin
 }
 
 function watchesNamespace(context: Context, { type }: Held, actor: Actor): boolean {
-  const { watches, ignores = [], selectors } = actor;
+  const { watches, selectors } = actor;
   const { name, labels } = context.now.namespace;
   return (
     !type.namespaced ||
     (watches?.includes(name) !== false &&
-      !ignores.includes(name) &&
       listOfOthers(context, actor) === undefined &&
       selectors.every((selector) => mayMatch(NAMESPACES, selector, labels)))
   );
@@ -38,11 +37,10 @@ function watchesNamespace(context: Context, { type }: Held, actor: Actor): boole
 
 /** Returns what restricts it to other namespaces or objects. */
 export function restrictionText(context: Context, actor: Actor): string[] {
-  const { watches, ignores = [], selectors } = actor;
+  const { watches, selectors } = actor;
   const setting = listOfOthers(context, actor);
   if (setting !== undefined) return [setting];
   if (watches !== undefined) return [`it watches only ${listNames(watches)}`];
-  if (ignores.length > 0) return [`it ignores ${listNames(ignores)}`];
   return selectors;
 }
 

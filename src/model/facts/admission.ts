@@ -1,5 +1,5 @@
 import { arrayAt, type JsonObject, stringAt } from '../../base/json.ts';
-import { serviceInUrl, serviceRef } from './apis.ts';
+import { serviceInUrl, serviceRef } from './cluster.ts';
 import {
   each,
   type Field,

@@ -8,14 +8,12 @@ import {
   stringAt,
   valueAt,
 } from '../../base/json.ts';
-import { shorten, upperFirst } from '../../base/text.ts';
+import { escapeForRegExp, shorten, upperFirst } from '../../base/text.ts';
 import { conditionsOf, forbidsDeletion, groupOf, shortAnnotations } from './metadata.ts';
-import { serviceAddresses } from './programs.ts';
 import { labelRequirements, MAX_MESSAGE_CHARS } from './shape.ts';
 
 type Detail = ReturnType<typeof objectDetail>;
-type Kept = 'conditions' | 'observedGeneration' | 'texts' | 'suspended' | 'references';
-export type ObjectDetail = Pick<Detail, Kept> & Partial<Detail>;
+export type ObjectDetail = Pick<Detail, 'conditions' | 'texts' | 'references'> & Partial<Detail>;
 
 /** A reference to another object. Without a namespace the object is cluster-scoped or in the same namespace. */
 export interface Reference {
@@ -37,7 +35,7 @@ interface Place {
   field: string;
   key: string;
   value: Json;
-  beside?: Json | undefined;
+  beside?: Json;
 }
 
 const MAX_PLACES = 20_000;
@@ -48,23 +46,26 @@ const MAX_REFERENCES = 20;
 export function objectDetail(object: JsonObject) {
   const { name = '', namespace } = recordAt(object, 'metadata');
   const spec = placesIn('spec', valueAt(object, 'spec'));
-  const places = [...spec, ...placesIn('status', valueAt(object, 'status'))];
+  const status = placesIn('status', valueAt(object, 'status'));
   const annotations = shortAnnotations(object).map(([key, value]): Place => {
     return { field: `metadata.annotations[${key}]`, key: '', value };
   });
+  const places = [...spec, ...status];
   const names = [...places, ...annotations].flatMap((place) => namesIn(place, name, namespace));
-  const protections = spec.filter(({ key, value }) => forbidsDeletion(key, `${value}`));
+  const fields = (list: readonly Place[], read: (place: Place) => string[]) =>
+    most(list.flatMap(read));
   return {
     conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
-    ...textsIn(object, places.slice(spec.length)),
+    ...textsIn(object, status),
     /** Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`. */
     endedAt: endOf(object),
-    /** The field of `spec` that pauses the controller of the object, as `spec.paused: true`. */
-    suspended: pauseField(object),
-    references: places.flatMap((one) => referencesIn(one, namespace)).slice(0, MAX_REFERENCES),
+    references: [
+      ...places.flatMap((place) => referencesIn(place)),
+      ...(namespace === undefined ? [] : servicesIn(spec, namespace)),
+    ].slice(0, MAX_REFERENCES),
     /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
-    nodes: most(places.flatMap(({ key, value }) => (NODE.test(key) ? textOf(value) : []))),
+    nodes: fields(places, ({ key, value }) => (NODE.test(key) ? textOf(value) : [])),
     names: names.slice(0, MAX_NAMES),
     hasMoreNames: names.length > MAX_NAMES || places.length > MAX_PLACES,
     selectors: spec.flatMap(({ field, key, value }) => {
@@ -72,56 +73,37 @@ export function objectDetail(object: JsonObject) {
       return requirements.length > 0 ? [{ field, requirements }] : [];
     }),
     /** Options that the first two levels of its spec or an annotation set: `spec.cleanPolicy=Delete`. */
-    settings: most([...spec, ...annotations].flatMap(settingIn), 200),
+    settings: [...spec, ...annotations].flatMap(settingIn).slice(0, 200),
     /** Fields of its spec that forbid its deletion: `spec.lifecycle.preventDestroy: true`. */
-    protections: most(protections.map(({ field, value }) => `${field}: ${value}`)),
+    protections: fields(spec, ({ field, key, value }) =>
+      forbidsDeletion(key, `${value}`) ? [`${field}: ${value}`] : [],
+    ),
     /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
-    templates: most(spec.flatMap(({ field, key }) => (TASK_TEMPLATE.test(key) ? field : []))),
+    templates: fields(spec, ({ field, key }) => (TASK_TEMPLATE.test(key) ? [field] : [])),
   };
 }
 
 /** Returns all fields in a part of the object, those of the upper levels first. */
-function placesIn(part: string, value: Json | undefined): Place[] {
-  const fieldsOf = (field: string, beside: Json | undefined): Place[] => {
-    const isList = Array.isArray(beside);
-    const entries = Object.entries(isList || isObject(beside) ? beside : {});
-    return entries.flatMap(([key, item]) =>
-      item === undefined
-        ? []
-        : {
-            field: `${field}${isList ? '[]' : `.${key}`}`,
-            key: isList ? '' : key,
-            value: item,
-            beside,
-          },
-    );
-  };
-  const places = fieldsOf(part, value);
+function placesIn(part: string, value: Json = null): Place[] {
+  const places: Place[] = [{ field: part, key: '', value }];
   // The list grows while it is read.
-  for (const place of places) {
+  for (const { field, value: beside } of places) {
     if (places.length > MAX_PLACES) break;
-    places.push(...fieldsOf(place.field, place.value));
+    const isList = Array.isArray(beside);
+    for (const [key, item = null] of Object.entries(isList || isObject(beside) ? beside : {})) {
+      const own = isList ? { field: `${field}[]`, key: '' } : { field: `${field}.${key}`, key };
+      places.push({ ...own, value: item, beside });
+    }
   }
-  return places;
+  return places.slice(1);
 }
 
 const textOf = (value: Json): string[] => (typeof value === 'string' ? [value] : []);
 
-/** Returns different texts, cut where they are long. */
-function most(texts: readonly string[], number = 10): string[] {
+/** Returns ten different texts, cut where they are long. */
+function most(texts: readonly string[]): string[] {
   const short = texts.map((text) => shorten(text, MAX_MESSAGE_CHARS)).filter(Boolean);
-  return [...new Set(short)].slice(0, number);
-}
-
-/** Returns the field of the spec, with its value, for which a controller ignores the object or does not delete it. */
-function pauseField({ spec }: JsonObject): string | undefined {
-  const field = ['suspend', 'suspended', 'paused', 'pause', 'deletionProtection'].find(
-    (one) => `${valueAt(spec, one)}` === 'true',
-  );
-  if (field !== undefined) return `spec.${field}: true`;
-  // The states of OpenShift's operators (openshift/api operator/v1, ManagementState).
-  const isUnmanaged = stringAt(spec, 'managementState') === 'Unmanaged';
-  return isUnmanaged ? 'spec.managementState: Unmanaged' : undefined;
+  return [...new Set(short)].slice(0, 10);
 }
 
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
@@ -158,13 +140,12 @@ const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeed
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
-const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*|)$/i;
+const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
 /** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
 const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
 /** At least three words, and no sign that only programs write. */
 const SENTENCE =
   /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
-
 /** Fields that say when something happened, unless they only say when it began. */
 const TIME =
   /(?<!start|started|start_|create|created|creation|transition)(?:time|timestamp|at|date)$/i;
@@ -173,57 +154,52 @@ export const LAST_WORDS_MS = 60_000;
 
 /** Returns the texts of a status outside of its conditions. */
 function textsIn(object: JsonObject, status: readonly Place[]) {
-  const before =
-    Date.parse(stringAt(object, 'metadata', 'deletionTimestamp') ?? '') - LAST_WORDS_MS;
-  const texts: string[] = [];
-  const errors: string[] = [];
-  const sentences: string[] = [];
-  const unhealthy: string[] = [];
-  const failures: string[] = [];
-  for (const { field, key, value, beside } of status) {
-    if (typeof value !== 'string' || /conditions/.test(field)) continue;
-    if (STATE.test(key) && !field.includes('[]')) {
-      const message = stringAt(beside, 'message');
-      const state = `${field.slice('status.'.length)}: ${value}`;
-      if (UNHEALTHY.test(value)) unhealthy.push(message ? `${state} (${message})` : state);
-      if (FAILED.test(value)) failures.push(`${key}: ${value}`);
-    }
-    const isErrorField = ERROR_FIELD.test(field);
-    if (value === '' || (isErrorField && NO_ERROR.test(value))) continue;
-    // A text with its time, `lastError: {message, time}`, may be from long before the deletion.
-    const times = Object.entries(recordAt(beside))
-      .filter(([name]) => field !== `status.${key}` || (name.startsWith(key) && name !== key))
-      .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
-    if (times.length > 0 && Math.max(...times) < before) continue;
-    // The state `phase: DeleteFailed` is explained by the texts beside it.
-    const fields = Object.entries(recordAt(beside)).filter(([name]) => STATE.test(name));
-    const states = fields.map(([, is]) => is);
-    const failed = states.find((is) => FAILED.test(is));
-    const isError = failed !== undefined || isErrorField;
-    const isStatusText = STATUS_TEXT.test(key);
-    const isWell = states.some((is) => HEALTHY.test(is));
-    // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
-    const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
-    const text = failed === undefined ? said : `${failed}: ${said}`;
-    const isText = (isStatusText && !isWell) || (isError && WORDS.test(value));
-    if (isText) texts.push(text);
-    if (isText && isError) errors.push(text);
-    const isSentence = SENTENCE.test(value) || (isStatusText && WORDS.test(value));
-    if (!isText && isSentence) sentences.push(value);
-  }
+  const deletedAt = Date.parse(stringAt(object, 'metadata', 'deletionTimestamp') ?? '');
+  const said = status.flatMap((place) => saidAt(place, deletedAt - LAST_WORDS_MS) ?? []);
+  const textsAs = (...kinds: string[]) =>
+    most(said.flatMap(({ as, text }) => (kinds.includes(as) ? text : [])));
   // Without a text, a state such as `phase: ReconcileFailed` is all that says that something failed.
   const isSilent =
-    texts.length + sentences.length === 0 && conditionsOf(object).every((one) => !one.message);
+    said.every(({ as }) => as === 'state' || as === 'unhealthy') &&
+    conditionsOf(object).every((one) => !one.message);
   return {
     /** Texts that may contain an error: `message`, `reason`, `error`, `lastError`. */
-    texts: most(isSilent ? failures : texts),
+    texts: isSilent ? textsAs('state') : textsAs('error', 'text'),
     /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
-    errors: most(isSilent ? failures : errors),
+    errors: isSilent ? textsAs('state') : textsAs('error'),
     /** Sentences in other fields. */
-    sentences: most(sentences),
-    /** States that are not healthy, and the text beside them: `health.status: Degraded (no route)`. */
-    unhealthy: most(unhealthy),
+    sentences: textsAs('sentence'),
+    /** States that are not healthy: `health.status: Degraded`. */
+    unhealthy: textsAs('unhealthy'),
   };
+}
+
+function saidAt({ field, key, value, beside }: Place, earliest: number) {
+  if (typeof value !== 'string' || value === '' || field.includes('conditions')) return undefined;
+  if (STATE.test(key) && !field.includes('[]')) {
+    if (UNHEALTHY.test(value)) return { as: 'unhealthy', text: `${field.slice(7)}: ${value}` };
+    if (FAILED.test(value)) return { as: 'state', text: `${key}: ${value}` };
+  }
+  const isErrorField = ERROR_FIELD.test(field);
+  if (isErrorField && NO_ERROR.test(value)) return undefined;
+  const neighbours = Object.entries(recordAt(beside));
+  // A text with its time, `lastError: {message, time}`, may be from long before the deletion.
+  const times = neighbours
+    .filter(([name]) => field !== `status.${key}` || (name.startsWith(key) && name !== key))
+    .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
+  if (times.length > 0 && Math.max(...times) < earliest) return undefined;
+  // The state `phase: DeleteFailed` is explained by the texts beside it.
+  const states = neighbours.flatMap(([name, is]) => (STATE.test(name) ? is : []));
+  const failed = states.find((is) => FAILED.test(is));
+  const isError = failed !== undefined || isErrorField;
+  const isStatusText = STATUS_TEXT.test(key);
+  const isWell = states.some((is) => HEALTHY.test(is));
+  // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
+  const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
+  if ((isStatusText && !isWell) || (isError && WORDS.test(value)))
+    return { as: isError ? 'error' : 'text', text: failed ? `${failed}: ${said}` : said };
+  const isSentence = SENTENCE.test(value) || (isStatusText && WORDS.test(value));
+  return isSentence ? { as: 'sentence', text: value } : undefined;
 }
 
 /** The name of an object (RFC 1123 subdomain). */
@@ -236,15 +212,17 @@ export function canName(field: string): boolean {
   return !field.split(/[.[\]]+/).some((key) => NAMES_NOTHING.test(key));
 }
 
-/** Returns what may be names of other objects: a whole text, keys of texts, or what is behind the namespace: `k8s://team-1/creds/key`. */
+/** Returns what may be names of other objects: a whole text, keys of texts, or what is behind the namespace: `team-1/creds`. */
 function namesIn({ field, key, value, beside }: Place, own: string, namespace?: string) {
   if (!field.startsWith('metadata.') && !canName(field)) return [];
   const kind = key === 'name' ? stringAt(beside, 'kind') : undefined;
   const isOfTexts = isObject(value) && Object.values(value).every((one) => typeof one === 'string');
   const keys = isOfTexts ? Object.keys(value).filter(canName) : [];
-  const [, ...behind] = textOf(value).flatMap((text) => text.split(`${namespace}/`));
-  const paths = behind.map((text) => /^[-a-z0-9.]*[a-z0-9]/.exec(text)?.[0] ?? '');
-  return [...keys, ...(paths.length > 0 ? paths : textOf(value))].flatMap((name) =>
+  const texts = textOf(value).map((text) => {
+    const [, behind] = text.split(`${namespace}/`);
+    return behind?.split(/[^-a-z0-9.]/)[0] ?? text;
+  });
+  return [...keys, ...texts].flatMap((name) =>
     name === own || !NAME_VALUE.test(name)
       ? []
       : { field, name, ...(kind !== undefined && { kind }) },
@@ -257,23 +235,16 @@ const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount']
 
 /**
  * Returns references to other objects, by these conventions: an ObjectReference or a name under a key that ends in "Ref"
- * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim, addresses.
+ * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
  */
-function referencesIn({ field, key, value }: Place, own: string | undefined): Reference[] {
+function referencesIn({ field, key, value }: Place): Reference[] {
   const reference = (kind?: string, name?: string, more: Partial<Reference> = {}): Reference[] =>
     kind && name ? [{ group: undefined, kind, namespace: undefined, name, field, ...more }] : [];
   if (typeof value === 'string') {
     const [, bound] = /^bound([A-Z]\w*)Name$/.exec(key) ?? [];
     const claimed = field === 'spec.volumeName' ? 'PersistentVolume' : undefined;
     const named = /(?:Name|Ref|Secret|ConfigMap)$/.test(key) ? kindOfKey(key) : undefined;
-    const services =
-      own !== undefined && field.startsWith('spec.') ? servicesIn(field, value, own) : [];
-    return [
-      ...reference(bound ?? claimed ?? named, value),
-      ...services.flatMap((name) =>
-        reference('Service', name, { group: '', namespace: own, isAddress: true }),
-      ),
-    ];
+    return reference(bound ?? claimed ?? named, value);
   }
   const made = valueAt(value, 'metadata');
   const apiVersion = stringAt(value, 'apiVersion');
@@ -309,21 +280,17 @@ function kindOfKey(key: string, otherwise?: string): string | undefined {
   return otherwise ?? (kind === undefined ? undefined : upperFirst(kind));
 }
 
-const ADDRESS_FIELD =
-  /(?:host|hostname|address|addresses|addr|url|uri|endpoint|server|servers|broker)s?(?:\[\])?$/i;
-/** `nats`, `nats.team-1`, as a URL or with a port. */
-const SHORT_HOST =
-  /^(?<scheme>[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?(?<name>[a-z](?:[a-z0-9-]*[a-z0-9])?)(?:\.(?<namespace>[a-z0-9-]+))?(?::\d+)?(?:[/?].*)?$/;
-
-/** Returns the Services of the object's namespace that hosts in a text name. */
-function servicesIn(field: string, value: string, own: string): string[] {
-  const short = value.split(/, ?/).flatMap((host) => {
-    const { scheme, name, namespace = own } = SHORT_HOST.exec(host)?.groups ?? {};
-    const isHost = scheme !== undefined || ADDRESS_FIELD.test(field);
-    return isHost && name !== undefined && name !== 'localhost' ? `${name}.${namespace}` : [];
-  });
-  return [...new Set([...serviceAddresses(value), ...short])].flatMap((address) => {
-    const [name = '', namespace] = address.split('.');
-    return namespace === own ? name : [];
-  });
+/** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`. */
+function servicesIn(spec: readonly Place[], own: string): Reference[] {
+  const host = new RegExp(
+    `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/]|$)`,
+    'g',
+  );
+  return spec.flatMap(({ field, value }) =>
+    textOf(value).flatMap((text) =>
+      [...text.matchAll(host)].map(([, name = '']) => {
+        return { group: '', kind: 'Service', namespace: own, name, field, isAddress: true };
+      }),
+    ),
+  );
 }

@@ -22,7 +22,7 @@ import {
 import { templateFacts } from './programs.ts';
 import { type Field, number, PLACED, record, shape, text, textIfAny } from './shape.ts';
 
-/** Returns the containers of a pod, whose logs can be read, and the last crash of each. */
+/** The containers of a pod, whose logs can be read, and the last crash of each. */
 const containerRuns: Field<Run[] | undefined> = (pod) =>
   arrayAt(pod, 'spec', 'containers').map((container) => {
     const name = stringAt(container, 'name') ?? '';
@@ -156,17 +156,20 @@ export function workloadFacts(apiVersion: string, kind: string) {
   };
 }
 
-function replicasOf({ spec, status }: JsonObject, kind: string, conditions: Condition[]) {
-  const isOver =
-    kind === 'Job' &&
-    conditions.some(({ type, status: is }) => /^(Complete|Failed)$/.test(type) && is === 'True');
-  const isOff = valueAt(spec, 'suspend') === true || isOver;
+/** Where the numbers of replicas stand; in a Job, of pods. */
+const REPLICAS: Record<string, { wanted: [string, string]; ready: string; unset: number }> = {
+  DaemonSet: { wanted: ['status', 'desiredNumberScheduled'], ready: 'numberReady', unset: 0 },
+  Job: { wanted: ['spec', 'parallelism'], ready: 'ready', unset: 1 },
+};
+
+function replicasOf(object: JsonObject, kind: string, conditions: Condition[]): [number, number] {
+  const isOver = conditions.some(
+    ({ type, status }) => /^(Complete|Failed)$/.test(type) && status === 'True',
+  );
+  const isOff = valueAt(object, 'spec', 'suspend') === true || (kind === 'Job' && isOver);
   // A CronJob between two runs counts as ready.
-  if (kind === 'CronJob') return isOff ? ([0, 0] as const) : ([1, 1] as const);
-  const [from, wanted, ready] = {
-    DaemonSet: [status, 'desiredNumberScheduled', 'numberReady'] as const,
-    Job: [spec, 'parallelism', 'ready'] as const,
-  }[kind] ?? [spec, 'replicas', 'readyReplicas'];
-  const unset = kind === 'DaemonSet' ? 0 : 1;
-  return [isOff ? 0 : (numberAt(from, wanted) ?? unset), numberAt(status, ready) ?? 0] as const;
+  if (kind === 'CronJob') return isOff ? [0, 0] : [1, 1];
+  const at = REPLICAS[kind] ?? { wanted: ['spec', 'replicas'], ready: 'readyReplicas', unset: 1 };
+  const wanted = isOff ? 0 : (numberAt(object, ...at.wanted) ?? at.unset);
+  return [wanted, numberAt(object, 'status', at.ready) ?? 0];
 }
