@@ -276,62 +276,40 @@ function isLabelled(
 
 /** Returns the ids of the findings about terminating pods that the held object owns, also through others, or is reserved for. */
 export function idsOfPods(context: Context, { objects }: Held): string[] {
+  const uids = new Set(objects.map(({ uid }) => uid));
+  // A Set also visits what is added meanwhile.
+  for (const uid of uids) for (const part of partsByOwner(context).get(uid) ?? []) uids.add(part);
   return terminatingPods(context)
-    .filter((pod) => {
-      const owners = ownersAbove(context, pod).map(({ uid }) => uid);
-      return objects.some((one) => owners.includes(one.uid) || hasUidInStatus(context, one, pod));
-    })
+    .filter((pod) => uids.has(pod.uid) || objects.some((one) => hasUidInStatus(context, one, pod)))
     .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
 
-const objectsByUid = remember(({ now }: Context) => {
-  const inside = groupsOf(now).flatMap(({ examples }) => examples);
-  return new Map([...readByName(now), ...inside].map((object) => [object.uid, object]));
+/** The UIDs of objects and pods by that of each owner. */
+const partsByOwner = remember((context: Context) => {
+  const all = [
+    ...terminatingPods(context),
+    ...readByName(context.now),
+    ...groupsOf(context.now).flatMap(({ examples }) => examples),
+  ];
+  const parts = all.flatMap(({ uid, ownerReferences }) =>
+    ownerReferences.map((owner) => ({ uid, owner: owner.uid })),
+  );
+  const byOwner = Map.groupBy(parts, ({ owner }) => owner);
+  return new Map([...byOwner].map(([owner, own]) => [owner, own.map(({ uid }) => uid)]));
 });
-
-/** Returns the owners of an object and their owners. A hostile cluster may have circles. */
-function ownersAbove(context: Context, { ownerReferences }: ObjectFacts) {
-  const found = new Map(ownerReferences.map((owner) => [owner.uid, owner]));
-  // A Map also visits the entries that are added meanwhile, each once.
-  for (const uid of found.keys()) {
-    const above = objectsByUid(context).get(uid)?.ownerReferences ?? [];
-    for (const owner of above) found.set(owner.uid, owner);
-  }
-  return [...found.values()];
-}
 
 /** Types that wait for no other object, and whose content is never read. */
 const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
-const MAX_TOLD = 3;
-/** The kind, the namespace and the name in `waiting for Network vpc`, `job "wipe"` and `Backup team-x/nightly remains`. */
-const NAMED_OBJECT =
-  /(?<![\w.-])([A-Za-z]\w*)[\s:/]+["'`]?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*[a-z0-9])/g;
 
-/**
- * Returns the objects outside of the namespace that a held object refers to, and those that its texts name as awaited:
- * without a namespace, in those of the controllers.
- */
-export function namedOutside(
-  context: Context,
-  held: Held,
-  controllers: readonly string[] = [],
-): Wanted['partners'] {
+/** Returns the objects outside of the namespace to which a held object refers. */
+export function namedOutside(context: Context, held: Held): Wanted['partners'] {
   const own = context.now.namespace.name;
-  const referred = held.objects
-    .flatMap((one) => detailOf(context, one)?.references ?? [])
-    .map(({ kind, group, namespace = own, name }) =>
-      placesOf(typeNamed(context, held, kind, group), [namespace], name),
-    );
-  const told = waitTexts(context, held)
-    .flatMap((text) => [...text.matchAll(NAMED_OBJECT)])
-    .filter(([, kind = '']) => !isKind({ kind: 'Namespace' }, kind))
-    .map(([, kind = '', place, name = '']) =>
-      placesOf(typeNamed(context, held, kind), place ? [place] : controllers, name),
-    )
-    .filter((found) => found.length > 0);
-  return [...referred, ...told.slice(0, MAX_TOLD)]
-    .flat()
-    .filter(({ namespace }) => namespace !== own);
+  const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
+  return references.flatMap(({ kind, group, namespace = own, name }) => {
+    const type = NEVER_WAITING.has(kind) ? undefined : typeNamed(context, held, kind, group);
+    if (type === undefined || (type.namespaced && namespace === own)) return [];
+    return { type, namespace: type.namespaced ? namespace : undefined, name };
+  });
 }
 
 /** Returns the type of a kind: of the same group or of Kubernetes, or one that only one group has. */
@@ -341,21 +319,11 @@ function typeNamed(
   kind: string,
   group?: string,
 ): ResourceType | undefined {
-  if (NEVER_WAITING.has(kind)) return undefined;
   const alike = typesOf(context).filter(
     (type) => isKind(type, kind) && type.group === (group ?? type.group),
   );
   const near = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
   return near[0] ?? (alike.length === 1 ? alike[0] : undefined);
-}
-
-function placesOf(
-  type: ResourceType | undefined,
-  places: readonly string[],
-  name: string,
-): Wanted['partners'] {
-  if (type === undefined) return [];
-  return (type.namespaced ? places : [undefined]).map((namespace) => ({ type, namespace, name }));
 }
 
 /**

@@ -205,11 +205,11 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
     { cluster: candidates.some(({ isAnywhere }) => isAnywhere) ? ['pods'] : [] },
     { nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []) },
     { places: asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service)) },
-    ...candidates.map(({ one, controllers }) => ({
+    ...candidates.map(({ one }) => ({
       definitions: definitionNames(context, one),
       details: detailsOf(context, one),
       partners: [
-        ...namedOutside(context, one, controllers),
+        ...namedOutside(context, one),
         ...(forecast === undefined ? [] : needsOf(context, one)),
       ],
       trials: trialsOf(context, one),
@@ -238,8 +238,6 @@ function placesOfCandidates(context: Context, held: Held) {
   const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
   return {
     places: [...accounts, ...able.namespaces, ...homes],
-    // A namesake without permissions on the type is another installation.
-    controllers: [...new Set(homes)].filter((home) => accounts.includes(home)),
     isAnywhere: able.everywhere,
   };
 }

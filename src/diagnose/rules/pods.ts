@@ -120,46 +120,45 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
 }
 
 function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
-  const { now } = context;
-  const read = now.nodes[nodeName];
+  const { forecast, nodes } = context.now;
+  const read = nodes[nodeName];
   const node = valueIn(read);
   const names = namesOf(pods);
   const end = pods[0]?.deletionTimestamp;
   const trouble = kubeletTrouble(context, pods);
-  const { part, why } = trouble;
-  const state =
-    read?.ok !== true
-      ? 'was not read'
-      : node === undefined
-        ? 'does not exist'
-        : `: Ready=${node.ready} (${shortQuote(node.readyReason ?? 'no reason')})`;
+  const { part, said, why } = trouble;
+  const because = `(${shortQuote(node?.readyReason ?? 'no reason')})`;
+  const state = node
+    ? `Ready=${node.ready} ${because}`
+    : read?.ok
+      ? 'does not exist'
+      : 'was not read';
   const common = {
     evidence: [
-      `Pod ${names}${now.forecast === undefined ? `; grace period until ${end}` : ''}`,
-      ...trouble.said.slice(0, 5),
-      `Node ${nodeName} ${state}`.replace(' :', ':'),
+      `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
+      ...said.slice(0, 5),
+      `Node ${nodeName}: ${state}`,
     ],
     blocksNamespace: true,
   };
   const force = {
+    text: `Delete Pod ${names} without waiting for a kubelet`,
     command: deletePodsCommand(pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
   };
-  if (read?.ok === true && node?.ready !== 'True') {
+  if (read?.ok && node?.ready !== 'True') {
+    const isFaulty = node?.ready === 'False';
     const lost = node === undefined ? 'no longer exists' : 'is not ready';
-    const reason =
-      node?.ready === 'False' ? ` (${shortQuote(node.readyReason ?? 'no reason')})` : '';
-    const without = { text: 'Delete the pods without waiting for a kubelet', ...force };
     return {
       code: 'pod-node-unavailable',
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
-      message: `${lost}${reason}, so no kubelet confirms the end of Pod ${names}`,
+      message: `${lost}${isFaulty ? ` ${because}` : ''}, so no kubelet confirms the end of Pod ${names}`,
       ...common,
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
-      certainty: now.forecast !== undefined && node?.ready === 'False' ? 'unknown' : undefined,
-      remedies: [...nodeRemedies(nodeName, node), withRole('or', without)],
+      certainty: forecast !== undefined && isFaulty ? 'unknown' : undefined,
+      remedies: [...nodeRemedies(nodeName, node), withRole('or', force)],
     };
   }
   const waits =
@@ -179,7 +178,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     remedies: [
       ...kubeletRemedies(context, trouble, nodeName),
       lookRemedy(see, kubectl('describe', ...objectArgs(pods[0] as PodFacts))),
-      withRole('or', { text: `Delete Pod ${names} without waiting for the kubelet`, ...force }),
+      withRole('or', force),
       withRole('or', { text: restart }),
     ],
   };

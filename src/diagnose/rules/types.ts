@@ -29,7 +29,6 @@ import {
   listNames,
   namespaceSubject,
   type RuleResult,
-  resultId,
   servedType,
   serviceText,
   type TypeRef,
@@ -51,30 +50,26 @@ import { mayController } from '../rights.ts';
 
 /**
  * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, types that the gate
- * could not list, and those of which a forecast knows that their deletion fails.
+ * could not list, and those of which a forecast knows that their deletion fails: by the answer of admission to a dry
+ * run, webhooks and conversions that nothing will answer, and missing rules.
  */
 export function failingTypes(context: Context): RuleResult[] {
-  return [
+  const { content, namespace } = context.now;
+  const told = [
     ...context.contentErrors.flatMap((error) => errorResults(context, error)),
-    ...context.now.content.flatMap((content) => failedListResults(context, content)),
-    ...foreseenFailures(context),
-  ].map((result) => ({ ...result, blocksNamespace: true }));
-}
-
-/**
- * Finds what a forecast can know about the deletion of single types: the answer of admission to a dry run, webhooks
- * and conversions without a backend that will answer, and types that the namespace controller may not delete.
- */
-function foreseenFailures(context: Context): RuleResult[] {
-  if (!isForeseen(context, { since: context.now.namespace.deletionTimestamp ?? '' })) return [];
-  return [
-    ...foreseenRefusals(context),
-    ...foreseenConversions(context),
-    ...context.now.content
-      .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
-      .map(({ type }) => missingRule(context, type)),
-    ...refusedLastRequest(context),
+    ...content.flatMap((one) => failedListResults(context, one)),
   ];
+  const foreseen = isForeseen(context, { since: namespace.deletionTimestamp ?? '' })
+    ? [
+        ...foreseenRefusals(context),
+        ...foreseenConversions(context),
+        ...content
+          .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
+          .map(({ type }) => missingRule(context, type)),
+        ...refusedLastRequest(context),
+      ]
+    : [];
+  return [...told, ...foreseen].map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
@@ -127,7 +122,7 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
     case 'conversion-failed':
       return [conversionFailing(context, error)];
     case 'storage':
-      return storageResults(context, error, listed);
+      return [storageUnreadable(context, error, listed)];
     case 'unexpected-items':
       return [];
     case 'forbidden': {
@@ -151,9 +146,8 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
   const dead = countsOf(context.now).flatMap(({ type, sample }) =>
     sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
   );
-  const others = dead.filter((one) => resultId(one) !== resultId(told));
   // The request of the namespace controller itself is refused, so this is proven.
-  return [told, ...others].map((one) => ({ ...one, certainty: one.certainty && 'proven' }));
+  return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
 }
 
 /**
@@ -257,29 +251,23 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
 }
 
 /** Finds an object that cannot be read. */
-function storageResults(
+function storageUnreadable(
   context: Context,
-  error: ErrorOf<'storage'>,
+  { group = '', name, resource, text }: ErrorOf<'storage'>,
   listed?: ResourceType,
-): RuleResult[] {
-  const { group = '', name, resource } = error;
-  const unlisted = context.now.content.find(
-    ({ read }) => !read.ok && read.failure.kind === 'server-error',
-  );
-  const named = resource === undefined ? unlisted?.type : findType(context, { group, resource });
-  const type = listed ?? named;
-  const own = context.now.namespace.name;
+): RuleResult {
+  const unlisted = context.now.content.find(({ read }) => !read.ok);
+  const type =
+    listed ?? (resource === undefined ? unlisted?.type : findType(context, { group, resource }));
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
-  return [
-    {
-      code: 'storage-unreadable',
-      subject: type === undefined ? namespaceSubject(own) : typeSubject(type),
-      message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
-      evidence: [error.text],
-      remedies: [withRole('now', { text: restore })],
-    },
-  ];
+  return {
+    code: 'storage-unreadable',
+    subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
+    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
+    evidence: [text],
+    remedies: [withRole('now', { text: restore })],
+  };
 }
 
 /**

@@ -400,11 +400,8 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
   if (/^(?:waits-for-namespace|made-namespace)$/.test(name)) {
     return [held, { code: 'unexplained', subject: namespaceRef(elsewhere(world)) }];
   }
-  if (name === 'waits-elsewhere') {
-    return [held, ...outside(world, operator, 'Gadget')];
-  }
   if (/^(?:waits-for-outside|refers-to-network)$/.test(name)) {
-    return [held, ...outside(world, operator, 'Network')];
+    return [held, ...outside(operator)];
   }
   if (name === 'waits-for-first') {
     const object = widget(world, operator, name);
@@ -428,12 +425,10 @@ function chainOf(world: World, operator: Operator, name: string): Link[] {
   return [held, owner({ ...operator, finalizer }, end)];
 }
 
-function outside(world: World, { group }: Operator, kind: 'Gadget' | 'Network'): Link[] {
+/** The Network, which is held in turn. */
+function outside({ group }: Operator): Link[] {
   const finalizer = `outside.${group}/x`;
-  const object =
-    kind === 'Gadget'
-      ? ref(`${group}/v1`, kind, elsewhere(world), 'data')
-      : { apiVersion: `${group}/v1`, kind, name: 'vpc' };
+  const object = { apiVersion: `${group}/v1`, kind: 'Network', name: 'vpc' };
   return [objectFinalizer(object, finalizer), ownerUnknown(object, finalizer)];
 }
 
