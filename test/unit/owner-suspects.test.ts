@@ -6,7 +6,7 @@ import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
-import { readRecordedLook } from './recorded-looks.ts';
+import { readRecordedLook, recordingNames } from './recorded-looks.ts';
 import { podFacts, typeOf } from './snapshots.ts';
 
 /** The finding about the owner in S3 (one operator, scaled to zero), with other Deployments beside it. */
@@ -531,3 +531,75 @@ test.each<[string, Beside]>([
   expect(name).not.toBe(beside.name);
   expect(code).toMatch(/^owner-(?:unknown|missing|failing)$/);
 });
+
+const EVERYDAY = recordingNames().filter((name) => /^everyday-.*-(?:silent|asleep)$/.test(name));
+
+describe('an operator of every day that has lost', () => {
+  test.each(EVERYDAY)('the verbs of its role, %s, is named all the same', (name) => {
+    const { now, before } = readRecordedLook(name);
+    const owner = ownerIn(diagnose(now, before).findings);
+    const types = now.content.filter(({ read }) => read.ok && read.value.terminating.length > 0);
+    for (const role of clusterRolesOf(now))
+      role.rules = role.rules.flatMap((rule) => {
+        const isAbout = types.some(
+          ({ type }) =>
+            rule.apiGroups.includes(type.group) && rule.resources.includes(type.resource),
+        );
+        if (!isAbout) return [rule];
+        const parts = rule.resources.filter((one) => one.includes('/'));
+        const whole = rule.resources.filter((one) => !one.includes('/'));
+        return [
+          { ...rule, resources: parts },
+          { ...rule, resources: whole, verbs: READ },
+        ];
+      });
+
+    expect(ownerIn(diagnose(now, before).findings)).toBe(owner);
+  });
+
+  test.each(EVERYDAY.filter((name) => /kubebuilder|kopf/.test(name)))(
+    'every binding, %s, is named where its namespace was read',
+    (name) => {
+      const { now, before } = readRecordedLook(name);
+      const owner = ownerIn(diagnose(now, before).findings);
+      const { clusterRoleBindings } = now.cluster;
+      if (!clusterRoleBindings?.ok) throw new Error('not read');
+      const [, home = ''] = owner.split(/[ /]/);
+      const others = clusterRoleBindings.value.filter(
+        ({ subjects }) => !subjects.some(({ namespace }) => namespace === home),
+      );
+      Object.assign(clusterRoleBindings, { value: others });
+      Object.assign(now.cluster.clusterRoles ?? {}, {
+        value: clusterRolesOf(now).filter(({ rules }) => !rules.some((rule) => isCustom(rule))),
+      });
+      const owners = (): string => ownerIn(diagnose(structuredClone(now), before).findings);
+
+      expect(owners()).not.toBe(owner);
+      now.places[home] = { roles: readOk([]), roleBindings: readOk([]) };
+      expect(owners()).toBe(owner);
+      const role = roleFacts({ metadata: { namespace: home, name: 'own' }, rules: MARKS });
+      const binding = bindingFacts({
+        metadata: { namespace: home, name: 'own' },
+        roleRef: { kind: 'Role', name: 'own' },
+        subjects: [{ kind: 'Group', name: `system:serviceaccounts:${home}` }],
+      });
+      now.places[home] = { roles: readOk([role]), roleBindings: readOk([binding]) };
+      expect(owners()).not.toBe(owner);
+    },
+  );
+});
+
+/** Returns the workload that is named as the owner: `Deployment ops/widget-operator`. */
+function ownerIn(findings: Finding[]): string {
+  const [owner] = findings.filter(({ code }) => code.startsWith('owner-'));
+  const { kind, namespace, name } = owner?.subject ?? {};
+  return `${kind} ${namespace}/${name}`;
+}
+
+function clusterRolesOf({ cluster }: Snapshot) {
+  if (!cluster.clusterRoles?.ok) throw new Error('not read');
+  return cluster.clusterRoles.value;
+}
+
+const isCustom = ({ apiGroups }: { apiGroups: string[] }): boolean =>
+  apiGroups.some((group) => group.includes('.') && !group.endsWith('.k8s.io'));

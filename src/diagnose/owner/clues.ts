@@ -13,6 +13,7 @@ import {
   ableAccounts,
   departedGrant,
   hadRights,
+  hasNoRight,
   isRbacRead,
   isSameAccount,
   NO_RIGHTS,
@@ -256,8 +257,10 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
   }
   const isDecisive = isDecided(suspect);
   const isNamesake = hasClue(suspect, 'namesake');
-  const isAlike =
-    identifiesProgram(writer) || isNamedAfterType(held, actor.name.replaceAll('-', ''));
+  const isOfType =
+    FRAMEWORKS.test(writer) ||
+    isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', ''));
+  const isAlike = identifiesProgram(writer) || isOfType;
   const mayAct =
     rights.change !== undefined ||
     rights.impersonates ||
@@ -270,6 +273,7 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     ((isDecisive || isNamesake) &&
       !rights.worksElsewhere &&
       hadRights(context, actor.account, type)) ||
+    ((isDecisive || (isNamesake && isOfType)) && hasNoRight(context, actor.account)) ||
     departedGrant(context, actor.account, type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';
 }
@@ -421,15 +425,17 @@ function hasLostRole(question: OwnerQuestion) {
 /** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
 export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   const roles = unboundRoles(context, held.type);
-  if (roles.length === 0) return [];
   const question = questionAbout(context, held);
   const alike = [isWriter, isKnown, isNamesake].map((finds) => finds(question));
   return question.candidates.flatMap((candidate) => {
-    const { actor } = candidate;
+    const { actor, rights } = candidate;
     const isMeant =
-      alike.some((find) => find(candidate) !== undefined) ||
+      ((rights.isBare || roles.length > 0) &&
+        alike.some((find) => find(candidate) !== undefined)) ||
       roles.some((name) => actor && isRoleOf(name, actor));
-    return actor && isMeant ? [{ namespace: actor.namespace, sources: ['roleBindings'] }] : [];
+    return actor && isMeant
+      ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }]
+      : [];
   });
 }
 
