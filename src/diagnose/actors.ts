@@ -34,8 +34,6 @@ export interface Actor {
   selectors: string[];
   /** Arguments and variables that may keep it from acting: `--dry-run`, a list of disabled types, an unread list of namespaces. */
   limits?: string[];
-  /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
-  addresses?: string[];
   wanted: number;
   ready: number;
   /** Its pods, if those of its namespace were read. */
@@ -112,7 +110,6 @@ function adoptScopeOfPods(actor: Actor): void {
     ? undefined
     : [...new Set(watched.flatMap((names) => names ?? []))];
   actor.limits = [...new Set(running.flatMap(({ limits }) => limits ?? []))];
-  actor.addresses = [...new Set(running.flatMap(({ addresses }) => addresses ?? []))];
   actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
 }
 

@@ -146,8 +146,9 @@ function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Ref
 
 /** Reports whether the status of an object has the UID of another one. */
 function hasUidInStatus(context: Context, from: ObjectFacts, to: { uid: string }): boolean {
-  const { names = [] } = detailOf(context, from) ?? {};
-  return names.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
+  const { names = [], references = [] } = detailOf(context, from) ?? {};
+  const named = [...names, ...references.map(({ field, uid }) => ({ field, name: uid }))];
+  return named.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
 }
 
 /** Reports whether the spec of an object names one of the held objects. */

@@ -59,6 +59,8 @@ test('the catalogue does not hide what a field that it lists names in another ki
     {
       kind: 'object',
       text: 'Secret aws-creds (which ClusterSecretStore aws names)',
+      clause:
+        'it may need Secret aws-creds (which ClusterSecretStore aws names), deleted with this namespace',
       certainty: 'unknown',
     },
   ]);

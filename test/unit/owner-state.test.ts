@@ -1,25 +1,14 @@
 import { expect, test } from 'vitest';
-import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
 import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
-import { lostAgent } from '../../src/diagnose/owner/states.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { readOk } from '../../src/model/read.ts';
-import {
-  CLEANUP,
-  DELETED_AT,
-  DEMO,
-  objectFacts,
-  podFacts,
-  snapshot,
-  typeOf,
-  WIDGETS,
-} from './snapshots.ts';
+import { CLEANUP, DELETED_AT, DEMO, objectFacts, snapshot, typeOf, WIDGETS } from './snapshots.ts';
 
 const LONG_AGO = new Date(Date.parse(DELETED_AT) - 3_600_000).toISOString();
 const LATER = new Date(Date.parse(DELETED_AT) + 1_000).toISOString();
@@ -33,48 +22,6 @@ const HELD: Held = {
   since: DELETED_AT,
   writers: [],
 };
-
-/** An agent with a pod on each of these nodes. */
-function agent(kind: string, object: object, nodes: Record<string, boolean>) {
-  const owner = { apiVersion: 'apps/v1', kind, name: 'agent', uid: 'agent' };
-  const pods = Object.entries(nodes).map(([nodeName, ready]) =>
-    podFacts(`agent-${nodeName}`, {
-      namespace: 'ops',
-      deletionTimestamp: undefined,
-      nodeName,
-      ready,
-      ownerReferences: [{ ...owner, controller: true }],
-    }),
-  );
-  const now = snapshot({ details: { 'uid-widgets-db': readOk(objectDetail({ ...object })) } });
-  now.places['ops'] = { pods: readOk(pods) };
-  const context = contextOf(now);
-  const [actor] = actorsOf(context);
-  if (actor === undefined) throw new Error('no agent');
-  return lostAgent(context, HELD, actor);
-}
-
-test.each<[string, string, object, Record<string, boolean>, string | undefined]>([
-  [
-    'its pod there is not ready',
-    'DaemonSet',
-    { spec: { nodeID: 'b' } },
-    { a: true, b: false },
-    'b',
-  ],
-  ['it has no pod there', 'DaemonSet', { status: { ownerID: 'b' } }, { a: true }, 'b'],
-  [
-    'its pod there is ready',
-    'DaemonSet',
-    { spec: { nodeID: 'b' } },
-    { a: false, b: true },
-    undefined,
-  ],
-  ['the object names no node', 'DaemonSet', { spec: { size: 3 } }, { a: false }, undefined],
-  ['a Deployment runs anywhere', 'StatefulSet', { spec: { nodeID: 'b' } }, { a: true }, undefined],
-])('of a node that the object names, %s', (_, kind, object, nodes, expected) => {
-  expect(agent(kind, object, nodes)?.node).toBe(expected);
-});
 
 test.each([
   ['the deletion has begun', false, ['AccessDenied: not authorized']],

@@ -36,8 +36,10 @@ import { findOwner } from './verdict.ts';
 export interface Need {
   /** `object`: goes with the namespace. `create`: a terminating namespace refuses it. `absent`: does not exist. */
   kind: 'object' | 'create' | 'absent' | 'state';
-  /** The thing and its source: "Secret creds (spec.secretRef)"; for a `state` a clause. */
+  /** The thing and its source: "Secret creds (spec.secretRef)". */
   text: string;
+  /** The same in a sentence: "it may need Secret creds (spec.secretRef), deleted with this namespace". */
+  clause: string;
   /** `likely`: the catalogue or the status of an earlier deletion says that it is needed. */
   certainty: 'likely' | 'unknown';
 }
@@ -61,7 +63,6 @@ const NEEDS: readonly {
 }[] = [
   { needs: 'to create an object or a pod', finds: creations, error: refusedCreation },
   { needs: 'a Secret or the like, or another object', finds: inputsLacking, error: absentHere },
-  { needs: 'a Service', finds: servicesGoing },
   { needs: 'a ServiceAccount as which it acts', error: lostAccount },
   { needs: 'a right', error: lostBinding, isGrantable: true },
   { needs: 'that its work succeeds', finds: complaints },
@@ -70,7 +71,7 @@ const NEEDS: readonly {
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
   const needs = NEEDS.flatMap(({ finds }) => finds?.({ context, held, actor }) ?? []);
-  return [...new Map(needs.map((need) => [need.text, need])).values()].toSorted(
+  return [...new Map(needs.map((need) => [need.clause, need])).values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
   );
 }
@@ -83,18 +84,16 @@ export function lostWithNamespace(question: Question, error: ContentError) {
   })[0];
 }
 
-/** Returns what the catalogue knows that the owner creates here while it cleans up, and the pods of its tasks. */
+/** Returns what the catalogue knows that the owner creates here while it cleans up, or the pods that a spec has templates for. */
 function creations({ context, held }: Question): Need[] {
   const { cluster, forecast, namespace } = context.now;
   // An object that was deleted before the namespace may have been cleaned up in time.
   if (!forecast && held.since < (namespace.deletionTimestamp ?? '')) return [];
-  const listed = listedNeeds(context, held).flatMap(({ action, kind, note, when = [] }) => {
+  const known = listed(context, held, 'create')?.flatMap(({ kind, note, when = [] }) => {
     const isNamed = when.some((one) => one.includes('$namespace'));
-    const isHere = isNamed || isInside(context, held.subject.namespace);
-    return action === 'create' && isHere ? `a ${kind} (${note})` : [];
+    return isNamed || isInside(context, held.subject.namespace) ? `a ${kind} (${note})` : [];
   });
-  const isKnown = !forecast || knownNeeds(held) !== undefined;
-  const tasks = (isKnown ? [] : held.objects).flatMap((object) => {
+  const tasks = (forecast ? held.objects : []).flatMap((object) => {
     const { endedAt, templates = [] } = detailOf(context, object) ?? {};
     const made = itemsIn(cluster.jobs).filter(({ owner }) => owner?.uid === object.uid);
     return [
@@ -102,10 +101,11 @@ function creations({ context, held }: Question): Need[] {
       ...made.map(({ name }) => `something like Job ${name}, which it made for this object`),
     ];
   });
-  return [
-    ...listed.map((text): Need => ({ kind: 'create', text, certainty: 'likely' })),
-    ...tasks.slice(0, 3).map((text): Need => ({ kind: 'create', text, certainty: 'unknown' })),
-  ];
+  const certainty = known ? 'likely' : 'unknown';
+  return (known ?? tasks).map((text) => {
+    const clause = `it may have to create ${text} here, which a terminating namespace refuses`;
+    return { kind: 'create', text, clause, certainty };
+  });
 }
 
 function refusedCreation({ context }: Question, error: ContentError): string | undefined {
@@ -123,7 +123,18 @@ export function namedByOwner(context: Context, held: Held): Named[] {
     const type = by && servedType(context, object);
     return type ? [{ type, namespace: object.namespace, name: object.name, by }] : [];
   });
-  return [...objectsNamedBy(context, held.objects), ...found];
+  const reads = listed(context, held, 'read') ?? [];
+  const told = held.objects.flatMap((object) =>
+    (detailOf(context, object)?.names ?? []).flatMap(({ field: by, name }) =>
+      reads
+        .filter(({ field }) => field === by)
+        .flatMap(
+          (need) => servedType(context, { apiVersion: `${need.group}/`, kind: need.kind }) ?? [],
+        )
+        .map((type) => ({ type, namespace: object.namespace, name, by })),
+    ),
+  );
+  return [...objectsNamedBy(context, held.objects), ...told, ...found];
 }
 
 /** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
@@ -148,21 +159,21 @@ function inputsLacking({ context, held, actor }: Question): Need[] {
   const { forecast, partners } = context.now;
   return inputsOf(context, held).flatMap(({ type, namespace, name, certainty, text }): Need[] => {
     const object = findNamedObject(context, { type, namespace, name });
-    const isHere = isInside(context, namespace);
-    if (object !== undefined) {
-      if (willBeDeleted(context, namespace))
-        return isUnprotected(object, held, actor) ? [{ kind: 'object', text, certainty }] : [];
-      const said = object.deletionTimestamp ? undefined : failureOf(context, held, object);
-      return said ? [{ kind: 'state', text: `${text} says: ${said}`, certainty: 'unknown' }] : [];
+    const is = (kind: Need['kind'], clause: string) => [{ kind, text, clause, certainty }];
+    if (object && willBeDeleted(context, namespace)) {
+      const isLacking = isUnprotected(object, held, actor);
+      return isLacking ? is('object', `it may need ${text}, deleted with this namespace`) : [];
     }
+    const said = object && !object.deletionTimestamp && failureOf(context, held, object);
+    if (object) return said ? is('state', `${text} says: ${said}`) : [];
+    const isHere = isInside(context, namespace);
     // Whether a host was a Service, cannot be told once it is deleted.
     if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, typeName(type)))
-      return [{ kind: 'object', text, certainty }];
+      return is('object', `it may need ${text}, which does not exist here`);
     const read = partners[partnerKey({ ...type, namespace, name })];
     // A Secret of this namespace may be one that the owner has yet to write.
-    return read?.ok && (type.group === held.type.group || !isHere)
-      ? [{ kind: 'absent', text, certainty }]
-      : [];
+    const isMeant = type.group === held.type.group || !isHere;
+    return read?.ok && isMeant ? is('absent', `${text} does not exist`) : [];
   });
 }
 
@@ -229,16 +240,6 @@ function absentHere({ context, held }: Question, error: ContentError): string | 
     : undefined;
 }
 
-/** Returns the Services of this namespace that the settings of a controller address. */
-function servicesGoing({ context, actor }: Question): Need[] {
-  if (!context.now.forecast && !isEmpty(context, 'services')) return [];
-  return (actor?.addresses ?? []).flatMap((address): Need[] => {
-    const [name = '', namespace] = address.split('.');
-    const text = `Service ${name} (its settings address it)`;
-    return isInside(context, namespace) ? [{ kind: 'object', text, certainty: 'unknown' }] : [];
-  });
-}
-
 /** An account that may not impersonate a ServiceAccount, with its namespace, has no permission any more. */
 const IMPERSONATED =
   /"(?:system:serviceaccount:[^"\\:]{1,63}:)?([^"\\:]{1,253})\\?" is forbidden: .{1,500} cannot impersonate resource \\?"serviceaccounts\\?" .{1,99} in the namespace \\?"([^"\\]{1,63})/;
@@ -266,8 +267,12 @@ function complaints({ context, held }: Question): Need[] {
   return (context.now.forecast ? working : []).flatMap((object) =>
     presentFailures(context, object).map(({ text }): Need => {
       const clause = `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`;
-      const certainty = TERMINATING.test(text) ? 'likely' : 'unknown';
-      return { kind: 'state', text: clause, certainty };
+      return {
+        kind: 'state',
+        text,
+        clause,
+        certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
+      };
     }),
   );
 }
@@ -292,7 +297,8 @@ function reasonToRead(
     if (named !== undefined) return named.field.replace(/\.name$/, '');
     if (isInput && name.startsWith(`${object.name}-`)) return 'by its name';
   }
-  if (listedReads(context, held).some((need) => isCalled(held, need, name))) return 'by its name';
+  if (listed(context, held, 'read')?.some((need) => isCalled(held, need, name)))
+    return 'by its name';
   const { annotations = {} } = context.now.namespace;
   const key = Object.keys(annotations).find((one) => annotations[one] === name && isOwn(one));
   if (key !== undefined) return `annotation ${key} of the namespace`;
@@ -325,25 +331,19 @@ export function wantedInputs(
 }
 
 /**
- * Returns what the catalogue knows that the owner of the finalizer needs; undefined where that is not known. Of an object
- * of a built-in type only that is needed: a Pod's containers use what its spec names, not the owner of its finalizer.
+ * Returns what the catalogue knows that the owner creates or reads for these objects; undefined where that is not known. Of
+ * a built-in object only that is needed: a Pod's containers use what its spec names, not the owner of its finalizer.
  */
-function knownNeeds(held: Held): readonly CleanupNeed[] | undefined {
-  return knownFinalizer(held)?.needs ?? (isBuiltIn(held.type.group) ? [] : undefined);
-}
-
-/** Returns what the catalogue says that the owner needs for these objects. */
-function listedNeeds(context: Context, held: Held): CleanupNeed[] {
-  const settings = held.objects.flatMap((object) => detailOf(context, object)?.settings ?? []);
-  const { name: own } = context.now.namespace;
-  return (knownNeeds(held) ?? []).filter(
-    ({ when }) =>
-      when === undefined || when.some((one) => settings.includes(one.replace('$namespace', own))),
-  );
-}
-
-function listedReads(context: Context, held: Held): CleanupNeed[] {
-  return listedNeeds(context, held).filter(({ action }) => action === 'read');
+function listed(
+  context: Context,
+  held: Held,
+  action: CleanupNeed['action'],
+): CleanupNeed[] | undefined {
+  const needs = knownFinalizer(held)?.needs ?? (isBuiltIn(held.type.group) ? [] : undefined);
+  const settings = held.objects.flatMap((one) => detailOf(context, one)?.settings ?? []);
+  const isSet = (one: string): boolean =>
+    settings.includes(one.replace('$namespace', context.now.namespace.name));
+  return needs?.filter((need) => need.action === action && (need.when?.some(isSet) ?? true));
 }
 
 /**
@@ -357,10 +357,10 @@ function certaintyOf(
 ): Need['certainty'] | undefined {
   // Every namespace has these.
   if (PLAIN.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name)) return undefined;
-  if (knownNeeds(held) === undefined) return 'unknown';
-  const named = listedReads(context, held).filter((need) =>
+  const named = listed(context, held, 'read')?.filter((need) =>
     need.field === undefined ? isCalled(held, need, name) : by.startsWith(need.field),
   );
+  if (named === undefined) return 'unknown';
   const isListed = named.some(({ group, kind }) => kind === type.kind && group === type.group);
   return isListed ? 'likely' : named.some(({ field }) => field) ? 'unknown' : undefined;
 }

@@ -7,32 +7,27 @@ import type { Held } from './held.ts';
 // What the arguments and the environment of a controller leave out: namespaces, labels, classes.
 
 /** Returns the sentence that an actor's arguments leave the held objects out. */
-export function restrictionOf(context: Context, held: Held, actor: Actor): string | undefined {
-  const { objects } = held;
+export function restrictionOf(
+  context: Context,
+  { objects, type }: Held,
+  actor: Actor,
+): string | undefined {
+  const { selectors, watches } = actor;
+  const { name, labels } = context.now.namespace;
   const isLeftOut = (by: (argument: string, object: ObjectFacts) => boolean): boolean =>
     objects.length > 0 &&
-    objects.every((object) => actor.selectors.some((argument) => by(argument, object)));
-  if (!watchesNamespace(context, held, actor)) {
+    objects.every((object) => selectors.some((argument) => by(argument, object)));
+  const isElsewhere =
+    watches?.includes(name) === false ||
+    listOfOthers(context, actor) !== undefined ||
+    !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
+  if (type.namespaced && isElsewhere)
     return 'its arguments or environment restrict it to other namespaces';
-  }
-  if (isLeftOut((argument, { labels }) => !mayMatch(OBJECTS, argument, labels))) {
+  if (isLeftOut((argument, object) => !mayMatch(OBJECTS, argument, object.labels)))
     return 'its arguments select objects by other labels';
-  }
-  if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object))) {
+  if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object)))
     return 'its arguments are for another class than the object names';
-  }
   return undefined;
-}
-
-function watchesNamespace(context: Context, { type }: Held, actor: Actor): boolean {
-  const { watches, selectors } = actor;
-  const { name, labels } = context.now.namespace;
-  return (
-    !type.namespaced ||
-    (watches?.includes(name) !== false &&
-      listOfOthers(context, actor) === undefined &&
-      selectors.every((selector) => mayMatch(NAMESPACES, selector, labels)))
-  );
 }
 
 /** Returns what restricts it to other namespaces or objects. */

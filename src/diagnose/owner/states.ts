@@ -1,8 +1,7 @@
-import { lowerFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
-import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
+import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { admissionResult, refusesOtherChange } from '../admission/refusals.ts';
@@ -29,7 +28,7 @@ import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
 import { hasLeader, isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { lostWithNamespace, type Need, needsOfOwner } from './needs.ts';
+import { lostWithNamespace, needsOfOwner } from './needs.ts';
 import { pausedBy, protectionsOf } from './pauses.ts';
 import {
   cureRemedies,
@@ -89,7 +88,6 @@ const STATES: readonly {
   { state: 'may not remove it', code: 'owner-failing', fix: 'the guard, a right', find: isRefused },
   { state: 'is being deleted', code: 'owner-running', fix: 'install again', find: isGoing },
   { state: 'does not lead', code: 'owner-running', fix: 'restart', find: doesNotLead },
-  { state: 'lacks a pod on the node', code: 'owner-not-ready', fix: 'that pod', find: lacksAgent },
   { state: 'will lose its right', code: 'owner-failing', fix: 'an order', find: losesRight },
   { state: 'lacks what it needs', code: 'owner-failing', fix: 'an order', find: lacksNeeds },
   { state: 'shows no reason', code: 'owner-running', fix: 'read its log', find: showsNoReason },
@@ -98,6 +96,11 @@ const STATES: readonly {
 /** An owner with what it was seen to do. */
 interface Signs extends Owner {
   isAhead: boolean;
+  who: string;
+  /** The held object. */
+  what: string;
+  /** How to read its log. */
+  log: Remedy[];
   /** Its current errors about the objects. */
   refusals: ReturnType<typeof refusalsFor>;
   /** Texts of the objects since the deletion that report no error. */
@@ -106,67 +109,64 @@ interface Signs extends Owner {
 
 /** Returns the findings about the state of the owner. In a forecast, nothing may stand against it. */
 export function stateResults(owner: Owner): RuleResult[] {
-  const signs = signsOf(owner);
+  const { actor, common, context, held } = owner;
+  const signs = {
+    ...{ ...owner, isAhead: isForeseen(context, held) },
+    ...{ who: actorText(actor), what: nameOf(held.subject), log: logRemedies(context, actor) },
+    ...{ refusals: errorsOf(owner), statements: statusTexts(context, held, actor) },
+  };
   for (const { code, find } of STATES) {
     const found = find(signs);
     if (found === undefined) continue;
     const { says, remedies, more = {}, causes = [] } = found;
-    const evidence = [...owner.common.evidence, ...(more.evidence ?? [])];
+    const evidence = [...common.evidence, ...(more.evidence ?? [])];
     const certainty = more.certainty ?? owner.certainty;
-    const message = `${roleText(owner.certainty, certainty)}${says}`;
-    return [{ ...owner.common, code, ...more, certainty, message, evidence, remedies }, ...causes];
+    // A finding that is proven has a sentence that names the controller anyway.
+    const isNamed = certainty === 'proven' ? '' : 'is its controller, and ';
+    const role = owner.certainty === 'proven' ? isNamed : 'is most likely its controller, and ';
+    const message = `${role}${says}`;
+    return [{ ...common, code, ...more, certainty, message, evidence, remedies }, ...causes];
   }
   return [];
 }
 
-/** Says that it is the controller; a finding that is proven has a sentence that says so anyway. */
-function roleText(owner: Certainty, finding: Certainty): string {
-  if (owner !== 'proven') return 'is most likely its controller, and ';
-  return finding === 'proven' ? '' : 'is its controller, and ';
-}
-
-function signsOf(owner: Owner): Signs {
-  const { actor, context, held } = owner;
+function errorsOf({ actor, context, held }: Owner): Signs['refusals'] {
   const isLeading = lostLease(context, held, actor) === undefined;
   // Whether the clean-up may create objects here, the catalogue says of a known product.
   const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
-  return {
-    ...owner,
-    isAhead: isForeseen(context, held),
-    statements: statusTexts(context, held, actor),
-    // A text that names an object which holds this one back reports a wait, which has a finding of its own. Without
-    // the lead, an error from before the deletion is no reason.
-    refusals: refusalsFor(context, held, actor).filter(
-      ({ error: { kind, text }, at }) =>
-        (isLeading || at >= held.since) &&
-        (kind !== 'namespace-terminating' || mayCreate) &&
-        idsInText(context, held, text).length === 0,
-    ),
-  };
+  // A text that names an object which holds this one back reports a wait, which has a finding of its own. Without the
+  // lead, an error from before the deletion is no reason.
+  return refusalsFor(context, held, actor).filter(
+    ({ error: { kind, text }, at }) =>
+      (isLeading || at >= held.since) &&
+      (kind !== 'namespace-terminating' || mayCreate) &&
+      idsInText(context, held, text).length === 0,
+  );
 }
 
 const REMOVES = 'it then removes the finalizer';
 
-function isLost({ actor, context, removal }: Signs): Found | undefined {
-  const isHere = isInside(context, actor.namespace) && isEnding(context, actor);
-  if (!isHere || actor.ready > 0 || actor.pods.length > 0) return undefined;
+const now = (text: string): Remedy => withRole('now', { text });
+
+function isLost(owner: Signs): Found | undefined {
+  const { actor, context, removal } = owner;
+  if (!isEnding(context, actor) || actor.ready > 0) return undefined;
+  const isHere = isInside(context, actor.namespace);
   return {
-    says: 'is being deleted itself and has no pods, and no new ones can be created here',
-    remedies: removalAsFirstStep(removal),
-    more: { waitsForNamespace: true },
+    says: `is being deleted itself and has no ready pod${isHere ? ', and no new ones can be created here' : ''}`,
+    remedies: isHere ? removalAsFirstStep(removal) : [returnRemedy(owner), ...removal],
+    more: { waitsForNamespace: isHere },
   };
 }
 
-function scaledToZero(owner: Signs): Found | undefined {
-  const { actor, context, removal } = owner;
+function scaledToZero({ actor, removal }: Signs): Found | undefined {
   if (actor.wanted !== 0) return undefined;
   const { manager, time } = actor.scaledBy ?? {};
   const at = time === undefined ? '' : ` at ${time}`;
   const by = manager && `field manager "${manager}" set its replicas${at} (managedFields)`;
-  const isEnded = isEnding(context, actor);
   return {
-    says: `${scaledToZeroText(actor)}${isEnded ? ', and is being deleted itself' : ''}`,
-    remedies: [isEnded ? returnRemedy(owner) : scaleUpRemedy(actor, REMOVES), ...removal],
+    says: scaledToZeroText(actor),
+    remedies: [scaleUpRemedy(actor, REMOVES), ...removal],
     more: { evidence: by ? [by] : [] },
   };
 }
@@ -181,10 +181,9 @@ function scaledToZeroText({ kind, nodeSelector }: Actor): string {
 }
 
 /** Explains why none of its pods is ready, and what that waits for in turn. */
-function notReady({ actor, context, removal }: Signs): Found | undefined {
+function notReady({ actor, context, log, removal, who }: Signs): Found | undefined {
   if (actor.ready > 0) return undefined;
   const { conditions, kind, namespace, pods, ready, uid, wanted } = actor;
-  const who = actorText(actor);
   const troubles = podTroubles(context, actor);
   // Only ReplicaSets report refused pods in a condition; all others do in Events (kubernetes pkg/controller).
   const events = pods.length > 0 ? [] : warningsIn(context, namespace);
@@ -198,14 +197,13 @@ function notReady({ actor, context, removal }: Signs): Found | undefined {
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`, namespace));
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`;
-  const fix = denied ? [withRole('now', { text })] : podRemedies(actor, who, REMOVES);
+  const fix = denied ? [now(text)] : podRemedies(actor, who, REMOVES);
   const told = causes.length > 0 ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${told}`,
-    remedies: [...fix, ...logRemedies(context, actor), ...removal],
+    remedies: [...fix, ...log, ...removal],
     more: {
-      waitsForNamespace: isInside(context, namespace),
       quote: causes.length > 0 ? undefined : why,
       evidence: [...refused, ...troubles.slice(0, 5)],
       waitsFor: causes.map(resultId),
@@ -215,22 +213,22 @@ function notReady({ actor, context, removal }: Signs): Found | undefined {
 }
 
 /** Its arguments leave the object out: nothing that it does matters, unless it has written the object since its deletion. */
-function leavesOut({ actor, candidate, context, held, removal }: Signs): Found | undefined {
+function leavesOut({ actor, candidate, context, held, removal, what, who }: Signs) {
+  const { restriction } = candidate;
   const hasWritten = lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
-  if (candidate.restriction === undefined || hasWritten) return undefined;
-  const { kind, name } = held.subject;
-  const details = restrictionText(context, actor).join(' ');
-  const text = `Let ${actorText(actor)} handle ${kind} ${name}: change what leaves it out${details && ` (${details})`}`;
+  if (restriction === undefined || hasWritten) return undefined;
+  const details = restrictionText(context, actor);
+  const setting = details.length === 0 ? '' : ` (${details.join(' ')})`;
   return {
-    says: `does not handle it: ${candidate.restriction}`,
-    remedies: [withRole('now', { text }), ...removal],
-    more: { evidence: details === '' ? [] : [details] },
+    says: `does not handle it: ${restriction}`,
+    remedies: [now(`Let ${who} handle ${what}: change what leaves it out${setting}`), ...removal],
+    more: { evidence: details },
   };
 }
 
 /** Explains that requests of the owner fail, by its own words. */
 function reportsErrors(owner: Signs): Found | undefined {
-  const { actor, candidate, common, context, held, obstacles, refusals, removal } = owner;
+  const { candidate, common, context, held, log, obstacles, refusals, removal } = owner;
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
     const found = lostWithNamespace({ context, held, ...candidate }, refusal.error);
@@ -265,8 +263,7 @@ function reportsErrors(owner: Signs): Found | undefined {
         ? removalAsFirstStep([...removal, ...escapes])
         : [...(isCured ? [] : cureRemedies(owner, error, false)), ...escapes, ...byHand]),
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
-      ...(isEnding(context, actor) ? [withRole('or', returnRemedy(owner))] : []),
-      ...logRemedies(context, actor),
+      ...log,
     ],
     more: {
       quote: isHopeless || isTold ? undefined : quote,
@@ -281,23 +278,22 @@ function reportsErrors(owner: Signs): Found | undefined {
 
 /** A field of a known product may stop what it runs, and not its controller: it counts in a hang in which nothing is said. */
 function paused(owner: Signs): Found | undefined {
-  const { actor, certainty, context, held, isAhead, statements } = owner;
+  const { certainty, context, held, isAhead, log, statements } = owner;
   const pause = pausedBy(context, held);
-  const isHeard = isAhead || statements.length > 0;
-  if (pause === undefined || (pause.isGuess && isHeard)) return undefined;
+  if (pause === undefined || (pause.isGuess && (isAhead || statements.length > 0)))
+    return undefined;
   const { object, by, isUnclear } = pause;
-  const what = `${object.kind} ${object.name}`;
   const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
   return {
-    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${what}: ${by}`,
-    remedies: [resume, ...logRemedies(context, actor)],
-    more: { evidence: [`${what}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
+    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${nameOf(object)}: ${by}`,
+    remedies: [resume, ...log],
+    more: { evidence: [`${nameOf(object)}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
   };
 }
 
 /** The removal is refused to this gate, or RBAC does not let the owner remove the finalizer. */
 function isRefused(owner: Signs): Found | undefined {
-  const { actor, candidate, context, held, obstacles } = owner;
+  const { candidate, context, held, log, obstacles } = owner;
   const { change, impersonates } = candidate.rights;
   const mayChange = change !== undefined || impersonates || !isRbacRead(context);
   if (mayChange && obstacles.length === 0) return undefined;
@@ -305,21 +301,17 @@ function isRefused(owner: Signs): Found | undefined {
   const refused = 'the removal is refused, at least to this gate';
   return {
     says: `runs, but ${obstacles.length > 0 ? refused : lack}`,
-    remedies: [
-      ...cureRemedies(owner, undefined, !mayChange),
-      ...escapeRemedies(held),
-      ...logRemedies(context, actor),
-    ],
+    remedies: [...cureRemedies(owner, undefined, !mayChange), ...escapeRemedies(held), ...log],
     more: { evidence: mayChange ? [] : [lack], waitsFor: obstacles.map(resultId) },
     causes: obstacles,
   };
 }
 
 function isGoing(owner: Signs): Found | undefined {
-  const { actor, context } = owner;
-  if (!isEnding(context, actor)) return undefined;
-  const remedies = [returnRemedy(owner), ...logRemedies(context, actor)];
-  return { says: 'still runs, but is being deleted itself', remedies };
+  const remedies = [returnRemedy(owner), ...owner.log];
+  return isEnding(owner.context, owner.actor)
+    ? { says: 'still runs, but is being deleted itself', remedies }
+    : undefined;
 }
 
 /** Returns the remedy to install an owner again that is being deleted. */
@@ -329,7 +321,7 @@ function returnRemedy({ actor, context, held }: Owner): Remedy {
 }
 
 /** None of its pods leads: another process holds the Lease, or nobody has renewed it. */
-function doesNotLead({ actor, context, held, isAhead }: Signs): Found | undefined {
+function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
   const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
@@ -341,16 +333,16 @@ function doesNotLead({ actor, context, held, isAhead }: Signs): Found | undefine
   );
   if (hasWritten) return undefined;
   const what = `Lease ${namespace}/${name}`;
-  const who = actorText(actor);
   const isLed = isRenewed(context, lease);
-  const restart = `Restart ${who}, so that one of its pods becomes the leader`;
-  const text = `Let ${who} become the leader, or end the process that holds the Lease`;
+  const again = `Restart ${who}, so that one of its pods becomes the leader`;
+  const restart = isLed ? [] : restartRemedies(context, actor, again);
+  const lead = now(`Let ${who} become the leader, or end the process that holds the Lease`);
   return {
     says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
     remedies: [
-      ...logRemedies(context, actor),
+      ...log,
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
-      ...(isLed ? [withRole('now', { text })] : restartRemedies(context, actor, restart)),
+      ...(restart.length > 0 ? restart : [lead]),
     ],
     more: {
       ...(isLed ? {} : { code: 'owner-not-acting' as const }),
@@ -358,33 +350,6 @@ function doesNotLead({ actor, context, held, isAhead }: Signs): Found | undefine
       // The process that leads may act in time.
       certainty: isLed && isAhead ? 'unknown' : 'likely',
     },
-  };
-}
-
-/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-export function lostAgent(context: Context, held: Held, { kind, pods }: Actor) {
-  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
-  return held.objects
-    .flatMap((object) => (detailOf(context, object)?.nodes ?? []).map((node) => ({ node, object })))
-    .map((one) => ({ ...one, own: pods.filter(({ nodeName }) => nodeName === one.node) }))
-    .find(({ own }) => own.every(({ ready }) => !ready));
-}
-
-function lacksAgent({ actor, certainty, context, held, removal }: Signs): Found | undefined {
-  const agent = lostAgent(context, held, actor);
-  if (agent === undefined) return undefined;
-  const { node, object, own } = agent;
-  const [pod] = own;
-  const state = pod ? `has Pod ${pod.name}, not ready,` : 'may not act, because it has no pod';
-  const then = pod ? '' : `If node ${node} is gone for good: `;
-  return {
-    says: `${state} on node ${node}, which ${object.kind} ${object.name} names`,
-    remedies: [
-      ...podRemedies(actor, `the pod of ${actorText(actor)} on node ${node}`, REMOVES),
-      ...removal.map((one) => ({ ...one, text: then ? then + lowerFirst(one.text) : one.text })),
-    ],
-    // A name without a pod may be another name than that of a node.
-    more: { certainty: pod ? certainty : 'likely' },
   };
 }
 
@@ -403,86 +368,96 @@ function losesRight({ candidate, context, held, isAhead }: Signs): Found | undef
 
 /** What it needs and will not have, or, if it is silent, does not have; before a deletion also what else may keep it. */
 function lacksNeeds(owner: Signs): Found | undefined {
-  const { actor, common, context, held, isAhead, removal } = owner;
+  const { actor, common, context, held, isAhead, log, removal, who } = owner;
   if (!isAhead && !isSilent(owner)) return undefined;
   const needs = needsOfOwner(context, held, actor);
-  const clauses = [
-    ...needs.map((one) => needText(one, isAhead)),
-    ...(isAhead ? doubtsOf(owner) : []),
-  ];
+  const clauses = [...needs.map(({ clause }) => clause), ...(isAhead ? doubtsOf(owner) : [])];
   const [first] = clauses;
   if (first === undefined) return undefined;
-  const textsOf = (...kinds: Need['kind'][]): string[] =>
+  const textsOf = (...kinds: string[]): string[] =>
     needs.flatMap(({ kind, text }) => (kinds.includes(kind) ? [text] : []));
-  const names = listNames(textsOf('object', 'create'));
-  const text = `Find out before the deletion whether this keeps ${actorText(actor)} from removing ${held.finalizer}, and resolve it`;
+  const again = textsOf('absent').map((what) => `Create ${what} again, as it was`);
+  const taken = listNames(textsOf('object', 'create'));
+  const find = `Find out before the deletion whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   return {
     says: `runs; ${first.replace(/ \(.*\)(?= here,)/, '')}`,
     remedies: [
-      ...textsOf('absent').map((what) =>
-        withRole('now', { text: `Create ${what} again, as it was` }),
-      ),
-      ...(isAhead && names === '' ? [withRole('now', { text })] : []),
-      ...logRemedies(context, actor),
-      ...(names === '' ? [] : orderRemedies(context, held, names)),
+      ...[...again, ...(isAhead && !taken ? [find] : [])].map(now),
+      ...log,
+      ...(taken ? orderRemedies(context, held, taken) : []),
       ...removal,
     ],
     more: {
       certainty: isAhead ? (needs[0]?.certainty ?? 'unknown') : 'likely',
-      evidence: [...new Set(clauses)],
+      evidence: clauses,
       quote: quotedIn(first),
-      scope: isAhead || names === '' ? common.scope : 'namespace',
-      waitsForNamespace: isAhead && names !== '',
+      scope: taken && !isAhead ? 'namespace' : common.scope,
+      waitsForNamespace: isAhead && taken !== '',
     },
   };
 }
 
-function needText({ kind, text }: Need, isAhead: boolean): string {
-  switch (kind) {
-    case 'object':
-      return `it may need ${text}, ${isAhead ? 'deleted with this namespace' : 'which does not exist here'}`;
-    case 'create':
-      return `it may have to create ${text} here, which a terminating namespace refuses`;
-    case 'absent':
-      return `${text} does not exist`;
-    case 'state':
-      return text;
-  }
-}
-
 /** Reports whether nothing shows that it has noticed the deletion, and it waits for no other object. */
 function isSilent({ actor, context, held, statements }: Signs): boolean {
-  return [
-    ...statements,
-    ...lateWriters(held),
-    ...logLinesAbout(context, held, actor),
-    ...idsAwaited(context, held, actor),
-  ].every((one) => one === undefined);
+  const lines = logLinesAbout(context, held, actor);
+  const awaited = idsAwaited(context, held, actor);
+  return statements.length + lateWriters(held).length + lines.length + awaited.length === 0;
 }
 
-/** Returns what may keep an owner from acting that runs and reports no failure. */
-function doubtsOf({ actor, context, held, isAhead, questions }: Signs): string[] {
-  const { objects } = held;
+const CRASHED_LATELY_MS = 10 * 60_000;
+const MANY_RESTARTS = 3;
+/** An argument that lists types, and not one that is about all objects. */
+const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
+
+/** Returns what may keep an owner from acting that is ready and reports no failure. */
+function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): string[] {
+  const { objects, type } = held;
+  const { kind, limits = [], pods, ready, wanted } = actor;
+  const names = [type.kind.toLowerCase(), type.resource];
+  // A controller that wrote the status handles the object, whatever its settings say.
+  const isOpen = isAhead && objects.every(({ statusWriters }) => statusWriters.length === 0);
+  const started = limits.map((limit) => {
+    const words = limit.toLowerCase().split(/[=,]/);
+    const isMeant = !LISTS_TYPES.test(limit) || words.some((one) => names.includes(one));
+    return limit.startsWith('-')
+      ? isMeant && `it was started with ${limit}, which may leave it out`
+      : isOpen && `it has settings that this gate does not read: ${limit}`;
+  });
+  const isCrash = ({ crashedAt = '', restarts = 0 }): boolean =>
+    restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS;
+  const crashes = pods
+    .filter((pod) => pod.ready)
+    .map(({ containers = [] }) => containers.find(isCrash));
+  const [crash] = crashes.every(Boolean) ? crashes : [];
+  const isPart = !isAhead && ready < wanted && !hasLeader(context, actor);
+  const isAgent = kind === 'DaemonSet' && pods.length > 0;
+  const nodes = (isAgent ? objects : []).flatMap((one) => detailOf(context, one)?.nodes ?? []);
+  const node = nodes.find((one) => pods.every((pod) => pod.nodeName !== one || !pod.ready));
   const pause = isAhead ? pausedBy(context, held) : undefined;
-  const ahead = [
-    ...namespacesAwaited(context, held).map(
-      ({ subject }) => `it waits until Namespace ${subject.name} is deleted`,
+  const ill = (isAhead ? objects : []).flatMap((object) =>
+    poorHealth(context, object).map(
+      (text) => `${nameOf(object)} says in its status: ${shortQuote(text)}`,
     ),
-    ...objects.flatMap((object) =>
-      poorHealth(context, object).map(
-        (text) => `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
-      ),
-    ),
-  ];
+  );
   return [
     ...questions,
-    ...(isAhead ? ahead : []),
+    ...(isAhead ? namespacesAwaited(context, held) : []).map(
+      (one) => `it waits until ${nameOf(one.subject)} is deleted`,
+    ),
+    ...ill,
     ...protectionsOf(context, held),
-    ...limitsOf(context, held, actor),
-    ...(pause
-      ? [`its controller may ignore ${pause.object.kind} ${pause.object.name}: ${pause.by}`]
-      : []),
-  ];
+    ...started,
+    kind === 'CronJob' && 'it may act only while its schedule runs a Job',
+    crash &&
+      `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
+    node && `it has no ready pod on node ${node}, which ${what} names`,
+    isPart && `only ${ready} of ${wanted} pods are ready: the one for ${what} may not be`,
+    pause && `its controller may ignore ${nameOf(pause.object)}: ${pause.by}`,
+  ].filter((one) => typeof one === 'string');
+}
+
+function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
+  return `${kind} ${name}`;
 }
 
 /** Returns the words of another program with which a clause ends. */
@@ -495,42 +470,34 @@ function quotedIn(clause: string): string | undefined {
  * a doubt, its log, or the last error from before. Its log comes first: more time helps only an owner that is at work.
  */
 function showsNoReason(owner: Signs): Found | undefined {
-  const { actor, certainty, context, held, isAhead, questions, statements } = owner;
+  const { actor, certainty, context, held, isAhead, log, questions, statements, what, who } = owner;
   if (isAhead) return undefined;
-  const who = actorText(actor);
-  const what = `${held.subject.kind} ${held.subject.name}`;
   const [said] = statements;
   const [doubt] = said ? [] : doubtsOf(owner);
-  const [line] = currentLogLines(context, held, actor);
+  const [line] = said ? [] : currentLogLines(context, held, actor);
   const last = said ? undefined : lastComplaint(context, held, actor);
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
   const before = age >= 0 ? `${formatDuration(age)} before` : 'before';
-  const told = said
-    ? { by: `${what} says`, text: said.text }
+  const earlier = last?.isOfOthers ? undefined : last;
+  const by = said
+    ? `${what} says`
     : line
-      ? { by: 'Its log says', text: line.text }
-      : last &&
-        !last.isOfOthers && {
-          by: `${last.by === 'status' ? what : last.source} said ${before} the deletion`,
-          text: last.text,
-        };
-  const quote = told && shortQuote(told.text);
-  const log = logRemedies(context, actor);
-  const ask = { text: `Find out whether this keeps ${who} from acting: ${doubt}` };
+      ? 'Its log says'
+      : `${earlier?.by === 'status' ? what : earlier?.source} said ${before} the deletion`;
+  const text = (said ?? line ?? earlier)?.text;
+  const quote = text && shortQuote(text);
+  const told = quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why';
+  const ask = `Find out whether this keeps ${who} from acting: ${doubt}`;
   const fix =
     said && !GOES_ON.test(said.text)
-      ? [sayingRemedy(`the status of ${said.object.kind} ${said.object.name}`, said.text)]
-      : doubt && [withRole('now', ask)];
+      ? [sayingRemedy(`the status of ${nameOf(said.object)}`, said.text)]
+      : doubt && [now(ask)];
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
     : '; its log was not read';
   return {
-    says: doubt
-      ? `runs; ${doubt}`
-      : told
-        ? `runs. ${told.by}: ${quote}`
-        : 'runs, but nothing that was read shows why',
+    says: doubt ? `runs; ${doubt}` : told,
     remedies: fix
       ? [...log, ...fix]
       : [
@@ -540,12 +507,12 @@ function showsNoReason(owner: Signs): Found | undefined {
         ],
     more: {
       evidence: [
-        ...(said ? [`${said.source}: ${said.text}`] : []),
-        ...(last ? [`${last.source}, ${ageText(last)}: ${last.text}`] : []),
+        said && `${said.source}: ${said.text}`,
+        last && `${last.source}, ${ageText(last)}: ${last.text}`,
         ...questions,
         `searched: its status and Events${searched}`,
-      ],
-      quote: (doubt ? quotedIn(doubt) : quote) || undefined,
+      ].filter((one) => one !== undefined),
+      quote: doubt ? quotedIn(doubt) : quote,
       certainty: doubt ? 'likely' : certainty,
     },
   };
@@ -554,52 +521,6 @@ function showsNoReason(owner: Signs): Found | undefined {
 /** A text which only says that the work goes on: nothing in it can be resolved. */
 const GOES_ON =
   /\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b/i;
-
-const CRASHED_LATELY_MS = 10 * 60_000;
-const MANY_RESTARTS = 3;
-/** A limit that lists types, and not one that is about all objects. */
-const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
-
-/** Returns why an owner that is ready may not act on these objects: by how it was started, or because it crashes again and again. */
-function limitsOf(context: Context, held: Held, actor: Actor): string[] {
-  const { subject, type } = held;
-  const { kind, limits = [], pods, ready, wanted } = actor;
-  const isAhead = isForeseen(context, held);
-  const types = [type.kind.toLowerCase(), type.resource];
-  // A controller that wrote the status handles the object, whatever its settings say.
-  const isOpen = isAhead && held.objects.every((one) => !one.statusWriters[0]);
-  const started = limits.flatMap((limit) => {
-    const words = limit.toLowerCase().split(/[=,]/);
-    const isMeant = !LISTS_TYPES.test(limit) || words.some((one) => types.includes(one));
-    if (limit.startsWith('-'))
-      return isMeant ? [`it was started with ${limit}, which may leave it out`] : [];
-    return isOpen ? [`it has settings that this gate does not read: ${limit}`] : [];
-  });
-  const crashes = pods
-    .filter((pod) => pod.ready)
-    .map(({ containers = [] }) =>
-      containers.find(
-        ({ crashedAt = '', restarts = 0 }) =>
-          restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
-      ),
-    );
-  const crash = crashes.every(Boolean) ? crashes[0] : undefined;
-  const isPart = !isAhead && ready < wanted && !hasLeader(context, actor);
-  return [
-    ...started,
-    ...(kind === 'CronJob' ? ['it may act only while its schedule runs a Job'] : []),
-    ...(crash
-      ? [
-          `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
-        ]
-      : []),
-    ...(isPart
-      ? [
-          `only ${ready} of ${wanted} pods are ready: the one for ${subject.kind} ${subject.name} may not be`,
-        ]
-      : []),
-  ];
-}
 
 /** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
 function podTroubles(context: Context, { namespace, pods }: Actor): string[] {

@@ -28,7 +28,6 @@ import { notActing } from './not-acting.ts';
 import { obstacles } from './obstacles.ts';
 import { omnibus } from './omnibus.ts';
 import { owners } from './owners.ts';
-import { parts } from './parts.ts';
 import { plainSight } from './plain-sight.ts';
 import { pods } from './pods.ts';
 import { podsAndNodes } from './pods-and-nodes.ts';
@@ -69,7 +68,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...obstacles,
   ...products,
   ...knownProducts,
-  ...parts,
   ...namespaceFinalizers,
   ...pods,
   ...podsAndNodes,

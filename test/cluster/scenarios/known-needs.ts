@@ -21,8 +21,8 @@ interface Product {
   object: string;
   spec?: JsonObject;
   annotations?: Record<string, string>;
-  /** What its owner may need, as the report says it; without it, nothing shows that in a hang. */
-  needs?: RegExp;
+  /** What its owner may need, as the report says it. */
+  needs: RegExp;
 }
 
 const STORES = 'external-secrets.io';
@@ -45,6 +45,7 @@ const products = ({ namespace }: World): readonly Product[] => [
     },
     ...{ group: 'storage.azure.com', version: 'v1', kind: 'StorageAccount', object: 'files' },
     finalizer: 'serviceoperator.azure.com/finalizer',
+    needs: /Secret azure-login \(metadata\.annotations/,
     annotations: { 'serviceoperator.azure.com/credential-from': 'azure-login' },
   },
   {
@@ -131,9 +132,7 @@ const knownNeeds: Scenario = {
       );
       return [
         objectFinalizer(subject, product.finalizer),
-        product.needs
-          ? owner(operator, 'owner-failing', { says: [product.needs] })
-          : owner(operator, 'owner-running'),
+        owner(operator, 'owner-failing', { says: [product.needs] }),
       ];
     }),
   }),
