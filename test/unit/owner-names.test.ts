@@ -3,7 +3,12 @@ import { type Actor, actorsOf, actorText } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { isHolder } from '../../src/diagnose/owner/leases.ts';
-import { containsName, isSameName, matchesReporter } from '../../src/diagnose/owner/names.ts';
+import {
+  containsName,
+  isSameName,
+  matchesReporter,
+  workloadsOfProgram,
+} from '../../src/diagnose/owner/names.ts';
 import { isSameAccount } from '../../src/diagnose/rights.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -34,6 +39,26 @@ const actor = (name: string, pod: string, kind = 'Deployment'): Actor =>
     account: { namespace: 'ops', name: 'default' },
     pods: [podFacts(pod, { namespace: 'ops', nodeName: '' })],
   }) as unknown as Actor;
+
+test.each<[string, boolean, string, string?]>([
+  ['keda-operator', true, 'keda-operator'],
+  ['KedaOperator', true, 'keda-operator'],
+  ['cert-manager-challenges', true, 'cert-manager'],
+  ['crossplane-helm-provider', true, 'provider-helm'],
+  ['cnrm-controller-manager', true, 'cnrm-controller-manager-preview'],
+  ['cert-manager-controller', false, 'cert-controller-manager'],
+  // Of one product, but another program.
+  ['keda', false, 'keda-operator-metrics-apiserver'],
+  ['keda-operator', false, 'keda-operator-metrics-apiserver'],
+  ['dns-zone-controller', true, 'zones', 'dns-zone-controller'],
+  ['', false, 'keda-operator'],
+])(
+  'field manager %j is a program of the workload: %s, %s',
+  (manager, isIts, name, account = name) => {
+    const one = { ...actor(name, 'x-0'), account: { namespace: 'ops', name: account } };
+    expect(workloadsOfProgram([one], manager)).toEqual(isIts ? [one] : []);
+  },
+);
 
 test.each<[string, Actor, string, string, boolean]>([
   ['a bare hostname', actor('x', 'x-0'), 'other', 'x-0', true],

@@ -161,7 +161,8 @@ function isEndOfName(own: string, name: string): boolean {
 
 /** Reports whether a name has one word behind another one of at least three. */
 function isCopyOf(own: string, name: string): boolean {
-  return own.startsWith(`${name}-`) && /^[^-]+(?:-[^-]+){2,}-[^-]+$/.test(own);
+  const last = own.startsWith(`${name}-`) ? own.slice(name.length + 1) : '-';
+  return !last.includes('-') && /^[^-]+(?:-[^-]+){2,}$/.test(name);
 }
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */
