@@ -4,6 +4,9 @@
  * for the unit tests of the diagnosis; without arguments, all of them. `foreseen` stands for the situations of
  * the tests of forecasts, which are recorded before their deletion. What a snapshot consists of is the
  * gate's business: here it is JSON. Names and addresses of this machine do not get into the files.
+ *
+ * A recording with `expected` has no scenario: the last commit that could make it is ba6dac0f. It cannot be made anew here,
+ * so a change of what is read has to be made in it by hand.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -60,11 +63,7 @@ const ALSO_ON_1_32 = new Set([
 const PAUSE_MS = 8_000;
 /** Looked at before their deletion as well, as a forecast does. */
 const FORETOLD = new Set([
-  ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'conversion', 'deletion-forbidden'],
-  ...['denied-by-webhook', 'owner-not-ready', 'paused'],
-  ...['who-is-asked'],
-  ...['which-webhooks', 'which-policies', 'many-references'],
-  ...['known-needs'],
+  ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'deletion-forbidden', 'owner-not-ready', 'paused'],
 ]);
 /** Recorded only as a forecast sees them. Their tests know the outcome: nobody asks for an expectation. */
 const AHEAD: readonly Scenario[] = FORESEEN.map(({ id, title, build }) => ({
@@ -349,6 +348,9 @@ async function main(): Promise<void> {
   const asked = positionals.flatMap((id) => (id === 'foreseen' ? AHEAD.map((one) => one.id) : id));
   const ids = [...SCENARIOS, ...AHEAD].map(({ id }) => id);
   const unknown = asked.filter((id) => !ids.includes(id));
+  const kept = unknown.filter((id) => recordingNames().includes(id));
+  if (kept.length > 0)
+    throw new Error(`no scenario makes ${kept.join(', ')} any more: commit ba6dac0f could`);
   if (unknown.length > 0) throw new Error(`there is no scenario "${unknown.join('", "')}"`);
   const wanted = [...SCENARIOS, ...AHEAD].filter(
     ({ id, needs }) =>

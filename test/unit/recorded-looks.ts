@@ -14,6 +14,8 @@ export interface RecordedLooks {
   title: string;
   /** Kubernetes version of the control plane. */
   version: string;
+  /** What the gate must say, of a situation that is no scenario (any more): expressions are written as /text/. */
+  expected?: JsonObject;
   /** Only its time and its content are of then: two looks are compared by nothing else. */
   before: Snapshot;
   now: Snapshot;
@@ -58,6 +60,19 @@ export function readRecordedLook(id: string): RecordedLooks {
   const looks = unfolded(readJson(join(SNAPSHOTS_FOLDER, `${id}.json`)), common());
   const { before, now, ...rest } = looks as unknown as RecordedLooks;
   return { ...rest, before: { ...now, ...before }, now };
+}
+
+/** The expectation of a recording, with its expressions. */
+export function expectationIn({
+  expected,
+  scenario,
+}: Pick<RecordedLooks, 'expected' | 'scenario'>) {
+  if (expected === undefined) throw new Error(`nothing says what is right for ${scenario}`);
+  return JSON.parse(JSON.stringify(expected), (_, value: Json) => {
+    const [, source, flags] =
+      (typeof value === 'string' && /^\/(.*)\/([a-z]*)$/s.exec(value)) || [];
+    return source === undefined ? value : new RegExp(source, flags);
+  });
 }
 
 let known: Common | undefined;

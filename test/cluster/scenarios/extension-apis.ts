@@ -1,4 +1,4 @@
-import { apiServiceRef, configMap } from '../objects.ts';
+import { apiServiceRef } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
 import {
   available,
@@ -9,23 +9,14 @@ import {
   register,
   startExtensionApi,
 } from '../servers/extension-api.ts';
-import { startHttpsServer } from '../servers/https.ts';
 import type { World } from '../world.ts';
 import { settledByDiscovery } from './dead-apis.ts';
-import {
-  CONTENT_FAILURE,
-  configMapRef,
-  objectFinalizer,
-  ownerUnknown,
-  resourceType,
-  stuck,
-} from './links.ts';
+import { CONTENT_FAILURE, resourceType, stuck } from './links.ts';
 
 /** Extension APIs with a live backend that does not do its duty. */
 
 const GROUP = 'ledger.example.com';
 const BACKEND = 'ledger-system';
-const HELD = 'some.random/finalizer';
 const ENTRIES = resourceType(`${GROUP}/${EXTENSION_VERSION}`, `entries.${GROUP}`);
 
 /** Registered and answering; what it does from then on is for `fault` to say. */
@@ -105,68 +96,6 @@ const seed4d500 = refusesCollectionDelete(
   { code: 'api-failing', subject: ENTRIES, says: [/ledger database is read-only/] },
 );
 
-/** The namespace controller waits for it, has said so in its conditions, and is held by something else. */
-const slow: Scenario = {
-  id: 'api-slow',
-  title: 'an extension API answers late, and a finalizer holds the namespace',
-  own: 'new',
-  setUp: async (world) => {
-    await installExtension(world, {
-      group: GROUP,
-      namespace: BACKEND,
-      fault: (method, path) => (method === 'GET' && path.endsWith('/entries') ? 'slow' : undefined),
-    });
-    await world.create(configMap(world.namespace, 'precious', { finalizers: [HELD] }));
-  },
-  settle: (world) =>
-    world.client.waitFor(
-      world.namespaceRef,
-      'has been gone through',
-      (namespace) => JSON.stringify(namespace?.['status'] ?? '').includes(`${HELD} in 1 resource`),
-      { timeoutMs: 150_000 },
-    ),
-  expect: (world) => {
-    const held = configMapRef(world.namespace, 'precious');
-    return {
-      ...stuck([objectFinalizer(held, HELD), ownerUnknown(held, HELD)]),
-      notInspected: [`entries.${GROUP}`],
-    };
-  },
-};
-
-/** Its pods are fine: nobody is sent to them. */
-const untrusted: Scenario = {
-  id: 'api-untrusted',
-  title: 'an extension API has a certificate that its caBundle does not trust',
-  own: 'new',
-  versions: ['1.36.3'], // the availability check of 1.32.2 takes any certificate
-  setUp: async (world) => {
-    const api: ExtensionApi = { group: GROUP, namespace: BACKEND };
-    await world.createNamespace();
-    await world.createNamespace(BACKEND);
-    const server = await startExtensionApi(world, api);
-    await connect(world, api, server);
-    const { caBundle } = await startHttpsServer(world, [], () => {});
-    await register(world, api, { ...server, caBundle });
-    await available(world, GROUP, 'False');
-  },
-  settle: settledByDiscovery(GROUP),
-  expect: () => ({
-    ...stuck([
-      {
-        code: 'apiservice-unavailable',
-        subject: apiServiceRef(GROUP, EXTENSION_VERSION),
-        says: [/certificate that no CA of the caBundle has signed/],
-        advises: [
-          /^Let the backend of Service .* have a certificate that a CA of the caBundle signed/m,
-        ],
-      },
-    ]),
-    scope: 'cluster',
-    notInspected: [GROUP],
-  }),
-};
-
 /** The backend comes back while the gate waits: nobody has to touch the namespace. */
 const seed3e: Scenario = {
   id: 'SEED-3e',
@@ -197,4 +126,4 @@ const seed3e: Scenario = {
 };
 const comeBack = new WeakMap<World, () => Promise<void>>();
 
-export const extensionApis = [s11, seed3e, seed4d500, slow, untrusted];
+export const extensionApis = [s11, seed3e, seed4d500];

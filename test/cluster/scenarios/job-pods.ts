@@ -96,16 +96,4 @@ const s21 = refusedUpdate(
   'a webhook on pod UPDATE fails because its ServiceAccount is gone',
   'serviceaccounts "workload" not found',
 );
-const s22 = refusedUpdate(
-  'S22',
-  'a policy webhook on pod UPDATE says no',
-  'policy require-team-label: label team is required',
-);
-
-const s22Mutated = refusedUpdate(
-  'S22-mutated',
-  'a webhook adds a container to pods, also when they are updated',
-  { op: 'add', path: '/spec/containers/-', value: { name: 'proxy', image: 'example.com/proxy' } },
-);
-
-export const jobPods = [s21, s22, s22Mutated];
+export const jobPods = [s21];

@@ -74,8 +74,6 @@ export const rule = (apiGroup: string, resources: string[], verbs: string[]) => 
   resources,
   verbs,
 });
-/** Writes as half of all operators do: that tells nobody apart. */
-export const NAMELESS = { manager: 'manager', container: { name: 'manager' } };
 
 export function operatorOf(world: World, options: OperatorOptions = {}): Operator {
   const base = options.group ?? 'example.com';

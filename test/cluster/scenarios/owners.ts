@@ -1,17 +1,9 @@
 import type { Certainty } from '../../../src/model/finding.ts';
-import { configMap, grant, pod, RBAC, secret, service } from '../objects.ts';
+import { configMap, pod, secret, service } from '../objects.ts';
 import type { Expectation, Scenario } from '../scenario.ts';
 import type { World } from '../world.ts';
 import { deploymentRef, objectFinalizer, ownerMissing, podRef, ref, stuck } from './links.ts';
-import {
-  createGuarded,
-  FULL,
-  install,
-  type Operator,
-  operatorOf,
-  rule,
-  start,
-} from './operator.ts';
+import { createGuarded, install, type Operator, operatorOf, start } from './operator.ts';
 import { settledWithPod } from './pods.ts';
 import { GUARDED, heldBy, nobodyLeft, settledByFinalizer, situation } from './situation.ts';
 
@@ -62,37 +54,6 @@ function departed(world: World, certainty: Certainty, ...says: RegExp[]): Expect
     deadlock: true,
     mutations: [`delete namespaces/${world.namespace}`],
   };
-}
-
-/** An agent of another cluster registers as a user with the prefix of Kubernetes' own users. */
-const s4WatchedAgent: Scenario = {
-  ...s4Watched,
-  id: 'S4-watched-agent',
-  title:
-    'the same, and a user of another cluster, whose name begins with system:, may change its type',
-  setUp: async (world) => {
-    const { group } = await setUpPreview(world, 'namespace');
-    const name = 'system:agents.example.com:c1:work-agent';
-    const user = { kind: 'User', apiGroup: RBAC, name };
-    await world.createAll(grant({ name: 'work-agent' }, [user], [rule(group, ['*'], FULL)]));
-  },
-  expect: (world) => departed(world, 'likely'),
-};
-
-const s4WatchedNeighbours: Scenario = {
-  ...s4Watched,
-  id: 'S4-watched-neighbours',
-  own: true,
-  title: 'the same, with the gate there from the beginning',
-  setUp: (world) => setUpPreview(world, 'namespace').then(() => setUpNeighbour(world)),
-  // A program of the writer's name runs elsewhere: what it may do by a kubeconfig, RBAC does not show.
-  expect: (world) => departed(world, 'likely'),
-};
-
-async function setUpNeighbour(world: World): Promise<void> {
-  const namespace = world.name('preview-pr-43');
-  await world.createNamespace(namespace);
-  await start(world, await install(world, { namespace, scope: 'namespace', type: false }));
 }
 
 /** The operator guards the pod of its object too: everything else queues up behind that pod. */
@@ -148,4 +109,4 @@ async function setUpPreview(world: World, scope: 'namespace' | 'cluster'): Promi
   return operator;
 }
 
-export const owners = [s3, s4, s4Watched, s4WatchedNeighbours, s4WatchedAgent, s4Queued];
+export const owners = [s3, s4, s4Watched, s4Queued];

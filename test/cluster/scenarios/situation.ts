@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
 import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
-import { podSpec, typeRef } from '../objects.ts';
+import { typeRef } from '../objects.ts';
 import type { Expectation, Link, Scenario } from '../scenario.ts';
 import {
   type OperatorBehaviour,
@@ -197,13 +197,6 @@ export const keeper = (world: World): OperatorOptions => ({
   finalizer: `${world.domain('keep.example.com')}/drain`,
   rules: [rule('', ['pods'], FULL)],
 });
-
-/** Its pod: Events stay as long as a pod holds the namespace, for it is asked to go before them. */
-export const KEPT: Pick<Situation, 'own' | 'versions' | 'spec'> = {
-  own: true, // pods have owners in other scenarios too
-  versions: ['1.36.3'],
-  spec: podSpec(),
-};
 
 /** What some remedy has to say. */
 export const advises =

@@ -9,7 +9,6 @@ import {
 import type { Ref } from '../client.ts';
 import { customObject, customType, deployment, service } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
-import { startWebhook, type Verdict } from '../servers/webhook.ts';
 import type { World } from '../world.ts';
 import { holdUntilWatched } from './hold.ts';
 import { CONTENT_FAILURE, ref, stuck } from './links.ts';
@@ -120,29 +119,5 @@ const s19 = noReadyEndpoint(
     await world.create(deployment(another, 'guard', { replicas: 0 }));
   },
 );
-
-export function liveWebhook(
-  id: string,
-  title: string,
-  verdict: Verdict,
-  words: RegExp,
-  expected: (world: World) => Link,
-): Scenario {
-  return {
-    id,
-    title,
-    setUp: async (world) => {
-      const clientConfig = await startWebhook(world, () => verdict);
-      await createLedger(world);
-      await guardLedger(world, clientConfig, { timeoutSeconds: 1 });
-    },
-    settle: contentFails(words),
-    expect: (world) => ({
-      ...stuck([expected(world)]),
-      queued: LEDGER_QUEUED,
-    }),
-    cure: (world) => world.client.delete(webhookRef(world)),
-  };
-}
 
 export const webhooks = [s15, s17, s19];
