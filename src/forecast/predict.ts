@@ -1,3 +1,4 @@
+import { dictionary } from '../base/json.ts';
 import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
@@ -6,7 +7,7 @@ import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
-import { type Read, readOk } from '../model/read.ts';
+import { type Read, readOk, valueIn } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
@@ -33,7 +34,31 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
     type,
     read: onlyPods && typeName(type) !== 'pods' ? count : afterDeletion(count, now.takenAt),
   }));
-  return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content };
+  const partners = partnersAfterDeletion(now);
+  return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content, partners };
+}
+
+/**
+ * Returns the partners. Those that are bound to the namespace and deleted with it, such as the content of a
+ * VolumeSnapshot, are terminating.
+ */
+function partnersAfterDeletion({
+  details,
+  namespace,
+  partners,
+  takenAt,
+}: Snapshot): Snapshot['partners'] {
+  const goes = ({ uid }: ObjectFacts): boolean => {
+    const { settings = [], references = [] } = valueIn(details[uid]) ?? {};
+    const isBound = references.some((back) => back.namespace === namespace.name);
+    return isBound && settings.includes('spec.deletionPolicy=Delete');
+  };
+  return dictionary(
+    Object.entries(partners).map(([key, read]) => {
+      const partner = valueIn(read);
+      return [key, partner && goes(partner) ? readOk(terminated(partner, takenAt)) : read] as const;
+    }),
+  );
 }
 
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */

@@ -193,6 +193,25 @@ test('a cloud controller that runs in the cluster is no part of a managed contro
   expect(forecast('cloud-nodes', inCluster).outcome).not.toBe('clear');
 });
 
+test.each([
+  ['Delete', 'would-hang'],
+  ['Retain', 'clear'],
+])(
+  'the content of a snapshot, deletionPolicy %s, is bound to the namespace: %s',
+  (policy, outcome) => {
+    const isPresent = (now: Snapshot): void => {
+      const partners = Object.values(now.partners).flatMap((one) => (one.ok && one.value) || []);
+      expect(partners).toHaveLength(1);
+      for (const partner of partners) {
+        delete partner.deletionTimestamp;
+        const detail = now.details[partner.uid];
+        if (detail?.ok && detail.value) detail.value.settings = [`spec.deletionPolicy=${policy}`];
+      }
+    };
+    expect(forecast('S83', isPresent).outcome).toBe(outcome);
+  },
+);
+
 test.each<[string, ResourceType, string, boolean]>([
   ['a ConfigMap with its name in front', CONFIG_MAPS, 'db-settings', true],
   ['a custom object with its name in front', GADGETS, 'db-nightly', false],
