@@ -1,5 +1,4 @@
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, errors } from 'undici';
 import { ActionError } from '../base/errors.ts';
@@ -226,16 +225,20 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
 
 /** The API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters). */
 async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Promise<string> {
+  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
+  // The error of a body is also that of what unpacks it.
+  const content = isPacked ? pipeline(body, createGunzip(), () => undefined) : body;
   const kept: Buffer[] = [];
   let left = maxBytes;
-  const collect = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
-    for await (const chunk of chunks) {
-      left -= chunk.length;
-      if (left < 0) throw new errors.ResponseExceededMaxSizeError();
+  // An iterator would take a tenth of the time of a short request.
+  await new Promise<void>((resolve, reject) => {
+    content.on('data', (chunk: Buffer) => {
       kept.push(chunk);
-    }
-  };
-  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
-  await (isPacked ? pipeline(body, createGunzip(), collect) : collect(body));
+      left -= chunk.length;
+      if (left < 0) content.destroy(new errors.ResponseExceededMaxSizeError());
+    });
+    content.on('end', resolve).on('error', reject);
+    content.on('close', () => reject(new errors.SocketError('closed')));
+  });
   return Buffer.concat(kept).toString('utf8');
 }
