@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type CatalogueEntry, lookUpFinalizer } from '../../src/model/catalogue.ts';
+import { type CatalogueEntry, isWorkloadOf, lookUpFinalizer } from '../../src/model/catalogue.ts';
 import entries from '../../src/model/finalizers.json' with { type: 'json' };
 
 const CATALOGUE = entries as CatalogueEntry[];
@@ -179,3 +179,14 @@ function isText(value: unknown): boolean {
 function isSentence(value: unknown): boolean {
   return isText(value) && /\.$/.test(value as string);
 }
+
+test.each([
+  ['eventbus-controller', 'EventBus', 'controller-manager', true],
+  // Every operator made with Kubebuilder is called so.
+  ['eventbus-controller', 'EventBus', 'gatekeeper-controller-manager', false],
+  ['chaosengine.litmuschaos.io/finalizer', 'ChaosEngine', 'team-chaos-operator-ce', true],
+])('%s of %s is of workload %s: %s', (finalizer, kind, name, isIt) => {
+  const group = kind === 'EventBus' ? 'argoproj.io' : 'litmuschaos.io';
+  const entry = lookUpFinalizer(finalizer, { kind, group });
+  expect(entry !== undefined && isWorkloadOf(entry, name)).toBe(isIt);
+});

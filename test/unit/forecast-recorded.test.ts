@@ -64,8 +64,6 @@ const BEGIN_LATER: Record<string, string> = {
 const NOT_IN_THE_RECORDING: Record<string, string> = {
   'only a dry run of the deletion shows it': `
     denied-by-webhook`,
-  'what its owner needs was deleted with the namespace': `
-    many-references`,
 };
 
 const idsIn = (table: Record<string, string>): string[][] =>

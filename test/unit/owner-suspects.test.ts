@@ -272,38 +272,56 @@ test.each([
 });
 
 test.each([
-  ['kubebuilder-v4', 'cache-platform', 'backstage', 'backstage', 'owner-unknown'],
-  ['kubebuilder-v4', 'tools', 'cache-deployer', 'deployer', 'owner-unknown'],
-  ['kubebuilder-v4', 'cache-system', 'cache-controller-manager', 'manager', 'owner-running'],
-  ['aws-load-balancer', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
-  ['external-secrets', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
-])(
-  'without %s, the only administrator %s/%s runs %s',
-  (install, namespace, name, program, code) => {
-    const { now, before } = readRecordedLook(`everyday-${install}-uninstalled`);
-    const { deployments, clusterRoleBindings } = now.cluster;
-    if (!deployments?.ok || !clusterRoleBindings?.ok) throw new Error('not read');
-    const workload = workloadFacts(
-      'apps/v1',
-      'Deployment',
-    )({
-      metadata: { namespace, name, uid: name },
-      spec: { template: { spec: { serviceAccountName: name, containers: [{ name: program }] } } },
-      status: { replicas: 1, readyReplicas: 1 },
-    });
-    const binding = bindingFacts({
-      metadata: { name },
-      roleRef: { kind: 'ClusterRole', name: 'cluster-admin' },
-      subjects: [{ kind: 'ServiceAccount', namespace, name }],
-    });
-    Object.assign(deployments, { value: [...deployments.value, workload] });
-    Object.assign(clusterRoleBindings, { value: [...clusterRoleBindings.value, binding] });
-    const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
+  ['kubebuilder-v4-uninstalled', 'cache-platform', 'backstage', 'backstage', 'owner-unknown'],
+  ['kubebuilder-v4-uninstalled', 'tools', 'cache-deployer', 'deployer', 'owner-unknown'],
+  [
+    'kubebuilder-v4-uninstalled',
+    'cache-system',
+    'cache-controller-manager',
+    'manager',
+    'owner-running',
+  ],
+  ['aws-load-balancer-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
+  ['external-secrets-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
+  // A part of a backup tool; and beside the account of the controller.
+  ['kubebuilder-v4-uninstalled', 'kasten-io', 'executor-svc', 'executor', 'owner-missing'],
+  ['kubebuilder-v4-rights-left', 'tools', 'cache-deployer', 'deployer', 'owner-missing'],
+])('%s: the only administrator %s/%s runs %s', (install, namespace, name, program, code) => {
+  const { now, before } = readRecordedLook(`everyday-${install}`);
+  const { deployments, clusterRoleBindings } = now.cluster;
+  if (!deployments?.ok || !clusterRoleBindings?.ok) throw new Error('not read');
+  const workload = workloadFacts(
+    'apps/v1',
+    'Deployment',
+  )({
+    metadata: { namespace, name, uid: name },
+    spec: { template: { spec: { serviceAccountName: name, containers: [{ name: program }] } } },
+    status: { replicas: 1, readyReplicas: 1 },
+  });
+  const binding = bindingFacts({
+    metadata: { name },
+    roleRef: { kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ kind: 'ServiceAccount', namespace, name }],
+  });
+  Object.assign(deployments, { value: [...deployments.value, workload] });
+  Object.assign(clusterRoleBindings, { value: [...clusterRoleBindings.value, binding] });
+  const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
 
-    expect(owners.map((one) => one.code)).toEqual([code]);
-    expect(JSON.stringify(owners).includes(name)).toBe(code !== 'owner-missing');
-  },
-);
+  expect(owners.map((one) => one.code)).toEqual([code]);
+  expect(JSON.stringify(owners).includes(name)).toBe(code !== 'owner-missing');
+});
+
+test('a finalizer that ends with finalizer.name has no domain', () => {
+  const look = readRecordedLook('everyday-kubebuilder-v4-asleep');
+  const text = JSON.stringify(look).replaceAll(
+    /[\w.]+\/finalizer(?=")/g,
+    'memcached.finalizer.name',
+  );
+  const { now, before } = JSON.parse(text) as typeof look;
+  const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
+  expect(owners.map((one) => one.code)).toEqual(['owner-scaled-to-zero']);
+  expect(owners[0]).toMatchObject({ finalizer: 'memcached.finalizer.name' });
+});
 
 const GROUP = ['cache.acme.dev'];
 const READ = ['get', 'list', 'watch'];

@@ -286,7 +286,8 @@ function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Susp
     actors.some((actor) => isNamed(held, actor, program));
   const isPart =
     !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake', 'catalogue'));
-  if (program === '' || isHere || isPart || isControllerOfType(held, program)) return [];
+  const isInside = isControllerOfType(held, program) && !isKnownWorkload(held, program);
+  if (program === '' || isHere || isPart || isInside) return [];
   const [, { finds, ...writer }] = CLUES;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
   return [{ actor: undefined, account: undefined, program, rights: NO_RIGHTS, clues: [clue] }];
@@ -339,7 +340,9 @@ function namedInLog({ context, held }: OwnerQuestion) {
 /** Where the catalogue knows the workload of this name, another one with its image is not meant. Static pods add their node. */
 function isNamed(held: Held, actor: Actor, program: string): boolean {
   return isKnownWorkload(held, program)
-    ? hasWorkloadName(actor, program) || (isStatic(actor) && actor.name.startsWith(`${program}-`))
+    ? hasWorkloadName(actor, program) ||
+        (isStatic(actor) && actor.name.startsWith(`${program}-`)) ||
+        (isKnownWorkload(held, actor.name) && hasProgramName(actor, program))
     : hasProgramName(actor, program);
 }
 

@@ -116,7 +116,10 @@ export function lateWrites(held: Held) {
 /** Reports whether the finalizer belongs to no project and no person, or to any controller of a framework or product. */
 export function isOfNoDomain(held: Held): boolean {
   const isAnyones = knownFinalizer(held)?.anyController === true;
-  const isBare = !domainOf(held.finalizer).includes('.') && !isSetByHand(held);
+  const domain = domainOf(held.finalizer);
+  // `widgets.finalizer.name`, as in examples of Kubebuilder.
+  const isDomain = domain.includes('.') && !/\bfinalizers?(?:\.name)?$/.test(domain);
+  const isBare = !isDomain && !isSetByHand(held);
   return !isBuiltIn(held.type.group) && (isAnyones || isBare);
 }
 

@@ -19,13 +19,13 @@ const GENERIC_FIELD_MANAGERS =
 
 /**
  * Tools that may change everything and remove no finalizer of others: of GitOps, packages, policies, backup, dashboards
- * and CI.
+ * and CI. Their parts have names of their own (`executor-svc` in `kasten-io`): the namespace counts too.
  */
 export const GENERAL_TOOLS =
-  /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|tekton-pipelines-controller|prometheus.*)$/;
+  /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|concourse.*|teamcity.*|azure-pipelines.*|spinnaker.*|harness-delegate.*|octopus-.*|atlantis.*|portainer.*|cattle-.*|botkube.*|robusta.*|komodor.*|devtron.*|teleport.*|castai-.*|tekton-pipelines-controller|prometheus.*)$/;
 
-export function isGeneralTool({ name, programs }: Actor): boolean {
-  return [name, ...programs].some((own) => GENERAL_TOOLS.test(own));
+export function isGeneralTool({ name, namespace, programs }: Actor): boolean {
+  return [name, namespace, ...programs].some((own) => GENERAL_TOOLS.test(own));
 }
 
 /** Kubelets and schedulers, which own no finalizers. */

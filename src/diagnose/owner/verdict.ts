@@ -116,7 +116,10 @@ function judge(question: OwnerQuestion): Ownership {
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
     owner: best ?? tied.find((one) => one.account !== undefined && !workloadExists(one)),
-    suspects: [...suspects, ...(isBuiltIn(held.type.group) ? [] : further)],
+    // Many may change a built-in type.
+    suspects: isBuiltIn(held.type.group)
+      ? suspects.filter(isMoreThanAble)
+      : [...suspects, ...further],
   };
 }
 
