@@ -15,7 +15,6 @@ import {
   type Context,
   fateText,
   isInside,
-  itemsIn,
   type RuleResult,
   serviceText,
   shortQuote,
@@ -24,7 +23,7 @@ import {
 import type { CallFailure } from './error-texts.ts';
 
 /** The backend of a Service that the API server calls: for a webhook, a conversion or an extension API. */
-export interface Backend {
+interface Backend {
   /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
   isDead: boolean | undefined;
   /** The way in which a call fails, if an error or the objects that were read show it. */
@@ -57,15 +56,19 @@ export function backendOf(context: Context, service: ServiceRef, said?: CallFail
   }
   const { services, pods } = places[namespace] ?? {};
   if (services?.ok !== true) return unread;
-  const selector = selectorOf(context, service);
+  const selector = services.value.find(({ name }) => name === service.name)?.selector;
   if (selector === undefined) {
     const all = cluster.namespaces;
     return all?.ok === true && all.value.every(({ name }) => name !== namespace)
       ? dead('whose namespace does not exist', 'service-not-found', { isLeftOver: true })
       : dead(`which ${SAYS['service-not-found']}`, 'service-not-found');
   }
-  if (Object.keys(selector).length === 0) return unread;
-  const actors = actorsBehind(context, service);
+  const labels = Object.entries(selector);
+  if (labels.length === 0) return unread;
+  const actors = actorsOf(context).filter(
+    (one) =>
+      one.namespace === namespace && labels.every(([key, value]) => one.podLabels[key] === value),
+  );
   if (actors.some(({ ready }) => ready > 0)) {
     const text = `which ${SAYS[said ?? 'other']}`;
     return { isDead: false, text, failure: said ?? 'other', isLost: isHere };
@@ -78,20 +81,6 @@ export function backendOf(context: Context, service: ServiceRef, said?: CallFail
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
   return dead(`whose ${actorText(actor)} ${state}`, 'no-endpoints', { actor });
-}
-
-function selectorOf({ now }: Context, { namespace, name }: ServiceRef) {
-  return itemsIn(now.places[namespace]?.services).find((one) => one.name === name)?.selector;
-}
-
-/** Returns the workloads whose pods a Service selects. */
-export function actorsBehind(context: Context, service: ServiceRef): Actor[] {
-  const wanted = Object.entries(selectorOf(context, service) ?? {});
-  if (wanted.length === 0) return [];
-  return actorsOf(context).filter(
-    ({ namespace, podLabels }) =>
-      namespace === service.namespace && wanted.every(([key, value]) => podLabels[key] === value),
-  );
 }
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */

@@ -24,11 +24,16 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
     .flatMap((pod) => pod.deletionTimestamp ?? []);
   const until = graces.sort().at(-1);
   if (until !== undefined) return { kind: 'grace-period', until };
-  const isHeld = blocking.some(({ code }) => code !== 'content-deleting');
-  const shrunk = before && shrinkingBetween(before, now, isHeld);
-  if (before !== undefined && shrunk !== undefined) {
+  if (before !== undefined) {
+    const sets = shrinkingTypes(before, now);
+    const [had, left] =
+      sets.length > 0
+        ? [sum(sets.map((one) => one.before)), sum(sets.map((one) => one.now))]
+        : [lastingOf(before), lastingOf(now)];
+    const isHeld = blocking.some(({ code }) => code !== 'content-deleting');
+    const isRest = !isHeld && left < had && isContentRead(now);
     const comparedMs = nowMs - Date.parse(before.takenAt);
-    return { kind: 'shrinking', ...shrunk, comparedMs };
+    if (sets.length > 0 || isRest) return { kind: 'shrinking', before: had, now: left, comparedMs };
   }
   const isSilent = blocking.length === 0 && now.unread.length === 0;
   return (
@@ -36,18 +41,6 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
       kind: before === undefined ? 'unknown' : 'none',
     }
   );
-}
-
-function shrinkingBetween(
-  before: Snapshot,
-  now: Snapshot,
-  isHeld: boolean,
-): { before: number; now: number } | undefined {
-  const sets = shrinkingTypes(before, now);
-  if (sets.length > 0)
-    return { before: sum(sets.map((one) => one.before)), now: sum(sets.map((one) => one.now)) };
-  const [had, left] = [lastingOf(before), lastingOf(now)];
-  return isHeld || left >= had || !isContentRead(now) ? undefined : { before: had, now: left };
 }
 
 export function isWithoutMovement({ kind }: Movement): boolean {

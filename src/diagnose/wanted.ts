@@ -20,6 +20,7 @@ import {
   extensionApis,
   isAggregated,
   isBuiltIn,
+  isInside,
   itemsIn,
   typeName,
   valueIn,
@@ -207,12 +208,21 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
     { places: asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service)) },
     ...candidates.map(({ one }) => ({
       definitions: definitionNames(context, one),
-      details: detailsOf(context, one),
+      details: one.objects
+        .filter(
+          (object) =>
+            isInside(context, object.namespace) && !WITHOUT_STATUS.has(typeName(one.type)),
+        )
+        .map((object) => ({ type: one.type, object })),
       partners: [
         ...namedOutside(context, one),
         ...(forecast === undefined ? [] : needsOf(context, one)),
       ],
-      trials: trialsOf(context, one),
+      // A removal as a dry run. Only an aggregated server itself knows whether it honours dry runs.
+      trials:
+        cluster.apiServices?.ok !== true || isAggregated(context, one.type)
+          ? []
+          : one.objects.slice(0, 1).map((object) => ({ ...one, object })),
       places: [
         ...placesOfRoles(context, one),
         ...one.objects
@@ -251,22 +261,9 @@ function logsOfSuspects(context: Context, held: readonly Held[]): Wanted['logs']
   return [...actors].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor));
 }
 
-function detailsOf({ now }: Context, { type, objects }: Held): Wanted['details'] {
-  if (WITHOUT_STATUS.has(typeName(type))) return [];
-  const inside = objects.filter(({ namespace }) => namespace === now.namespace.name);
-  return inside.map((object) => ({ type, object }));
-}
-
 /** Returns the objects that a clean-up may need: those that a held object names, and those that these name. */
 function needsOf(context: Context, held: Held): Wanted['partners'] {
   const named = namedByOwner(context, held);
   const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
   return [...named, ...objectsNamedBy(context, between)];
-}
-
-/** Returns a removal to try as a dry run. */
-function trialsOf(context: Context, { finalizer, objects, type }: Held): Wanted['trials'] {
-  // Only the aggregated server itself knows whether it honours dry runs.
-  if (context.now.cluster.apiServices?.ok !== true || isAggregated(context, type)) return [];
-  return objects.slice(0, 1).map((object) => ({ type, object, finalizer }));
 }

@@ -115,8 +115,11 @@ function unreachableWebhook(
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
     says: (server) =>
-      `cannot be called for ${request}: its webhook ${name} is served by ${server}${quote === undefined ? '' : `: ${quote}`}`,
-    evidence: [text, ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy}`] : [])],
+      `cannot ask ${server}, about ${request}${quote === undefined ? '' : `: ${quote}`}`,
+    evidence: [
+      text,
+      ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy} of webhook ${name}`] : []),
+    ],
     or: [
       withRole('or', {
         text: `Let requests pass while webhook ${name} of ${what} cannot be called`,
@@ -232,19 +235,17 @@ function engineRemedies(
   ];
 }
 
+interface Exempting {
+  kind: string;
+  webhook?: Guard['webhook'] | undefined;
+  binding?: Guard['binding'] | undefined;
+}
+
 /** Returns the remedy to exempt this namespace, where the object is, from a webhook or from a policy of this kind. */
 function exemptions(
   { now: { namespace } }: Context,
   isHere: boolean,
-  {
-    kind,
-    webhook,
-    binding,
-  }: {
-    kind: string;
-    webhook?: Guard['webhook'] | undefined;
-    binding?: Guard['binding'] | undefined;
-  },
+  { kind, webhook, binding }: Exempting,
 ): Remedy[] {
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [

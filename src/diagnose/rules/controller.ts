@@ -29,16 +29,18 @@ export function controllerManager({ now, nowMs }: Context): {
   evidence: string;
 } {
   const { namespace, name } = MANAGER_LEASE;
-  const { renewTime, durationSeconds = LEASE_SECONDS } =
-    itemsIn(now.cluster.leases).find((one) => one.namespace === namespace && one.name === name) ??
-    {};
-  const ageMs = nowMs - Date.parse(renewTime ?? '');
+  const lease = itemsIn(now.cluster.leases).find(
+    (one) => one.namespace === namespace && one.name === name,
+  );
+  const { renewTime = '', durationSeconds = LEASE_SECONDS } = lease ?? {};
+  const ageMs = nowMs - Date.parse(renewTime);
   const where = `Lease ${namespace}/${name}`;
-  if (Number.isNaN(ageMs)) {
-    return { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` };
-  }
-  const state = ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh';
-  return { state, evidence: `${where} was last renewed at ${renewTime}` };
+  return Number.isNaN(ageMs)
+    ? { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` }
+    : {
+        state: ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh',
+        evidence: `${where} was last renewed at ${renewTime}`,
+      };
 }
 
 /**
