@@ -94,13 +94,23 @@ export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: stri
   );
 }
 
-/** Returns the entries whose owner has the name of this workload. Names that any program may have are left out. */
+/**
+ * Returns the entries whose owner has the name of this workload. Names that any program may have are left out, and patterns
+ * of many, such as `*-operator-controller-manager`.
+ */
 export function entriesOfWorkload(
   name: string,
   isOfAnyone: (known: string) => boolean,
 ): CatalogueEntry[] {
   return CATALOGUE.filter(({ workload }) =>
-    isWorkloadOf({ workload: workload.filter((known) => !isOfAnyone(known.name)) }, name),
+    isWorkloadOf(
+      {
+        workload: workload.filter(
+          (known) => !known.name.startsWith('*') && !isOfAnyone(known.name),
+        ),
+      },
+      name,
+    ),
   );
 }
 

@@ -185,6 +185,7 @@ test('an object that is invalid itself is no fault of a mutating webhook', () =>
   const text = 'Widget.example.com "db" is invalid: spec.size: Required value';
   const roots = obstacles('put-back', 'its dry run', text, 'sidecar');
   expect(roots.map(({ code }) => code)).not.toContain('admission-denied');
+  expect(roots[0]?.remedies[0]?.text).toMatch(/^Make \w+ \S+ valid, or let its type accept it/);
 });
 
 test('a refusal that only an Event reports ends the chain behind kube-controller-manager', () => {
@@ -429,6 +430,8 @@ const failedAt = (now: Snapshot, lastTransitionTime: string, message: string): v
 test.each([
   ['api error NoSuchBucket: the bucket does not exist', /nothing is leaked/],
   ['api error AccessDenied', /may be leaked/],
+  ['failed to drop: pq: database "shop" does not exist', /nothing is leaked/],
+  ['failed to connect: pq: role "admin" does not exist', /may be leaked/],
 ])('what removing the finalizer leaks after %j', (message, risk) => {
   const { before, now } = readRecordedLook('put-back');
   failedAt(now, now.takenAt, message);

@@ -150,11 +150,17 @@ test.each<[string, string, string, string]>([
     "the DRA driver on node node-ready: it does not release the pod's devices",
     'device is busy',
   ],
+  [
+    'a container that cannot be killed',
+    'error killing pod: failed to "KillContainer" for "app" with KillContainerError: "rpc error: code = DeadlineExceeded desc = context deadline exceeded"',
+    "the container runtime on node node-ready: it does not end the pod's container app",
+    'deadline exceeded"',
+  ],
 ])('a kubelet waits for %s', (_, text, fix, end) => {
   const { message, quote, remedies } = overdue(withWarnings([{ message: text }]));
   expect(remedies[0]?.text).toContain(`Repair ${fix}`);
   expect(message).toMatch(
-    /^is overdue, and on node node-ready .+ does not (?:release|unmount) .+: \w+: /,
+    /^is overdue, and on node node-ready .+ does not (?:release|unmount|end) .+: \w+: /,
   );
   expect(quote?.endsWith(end)).toBe(true);
 });

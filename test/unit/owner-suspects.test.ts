@@ -100,6 +100,22 @@ test.each([
   expect(facts.selectors).toEqual(selectors);
 });
 
+test('an operator whose name fits a pattern of many is not known for another product', () => {
+  const found = ownerBeside(
+    () => [],
+    () => {},
+    (text) =>
+      text
+        .replace(/widgets\.[\w.-]+\/cleanup/g, 'finalizer.stack.pulumi.com')
+        .replaceAll('"Widget"', '"Stack"')
+        .replaceAll('"manager":"widget-operator"', '"manager":"manager"')
+        .replaceAll('widget-operator', 'widget-operator-controller-manager'),
+  );
+
+  expect(found?.code).toBe('owner-unknown');
+  expect(found?.message).toContain('widget-operator-controller-manager (scaled to zero)');
+});
+
 test('of 24 operators that may act, five are evidence, and those that fit are named, each with its state', () => {
   const crowd = Array.from({ length: 23 }, (_, index) => ({ name: `platform-${index}` }));
   const nameless = (operator: WorkloadFacts): void => {

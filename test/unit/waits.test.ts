@@ -25,6 +25,8 @@ describe('a status text', () => {
     ['db-data still exists', 1],
     ['db-data must be deleted first', 1],
     ['deletion pending on parts.example.com/db-data', 1],
+    ['it cannot be deleted: it has parts: db-data', 1],
+    ['1 of 4 children left: part/db-data', 1],
     // The name is that of an object elsewhere, and the clause that waits is about another one.
     ['waiting for Part elsewhere/db-data', 0],
     ['Part db-data is kept; waiting for Part db-log', 0],

@@ -140,6 +140,10 @@ export function cureRemedies(
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error)) return [];
   if (refusesOtherChange(error)) return [changerRemedy(error.text)];
+  const invalid = owner.held.objects.find(
+    ({ name }) => error.kind === 'invalid' && error.text.includes(`"${name}" is invalid: `),
+  );
+  if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
     error.kind === 'not-found'
       ? `Create ${kindOfResource(owner.context, error)} ${error.name} again, which the controller needs${ELSEWHERE}`
@@ -243,8 +247,7 @@ export function removalRemedies(
   if (object === undefined) return [];
   const [invalid] = objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
   if (invalid !== undefined && !refusesOtherChange(invalid)) {
-    const text = `Make ${object.kind} ${object.name} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(invalid.text)}"`;
-    return [withRole('now', { text })];
+    return [validityRemedy(object, invalid.text)];
   }
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
   const but = refusedBy
@@ -294,6 +297,12 @@ export function escapeRemedies(held: Held): Remedy[] {
   ];
 }
 
+/** Returns the remedy for an object that no update can leave as it is, also the removal of a finalizer. */
+function validityRemedy({ kind, name }: { kind: string; name: string }, error: string): Remedy {
+  const text = `Make ${kind} ${name} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`;
+  return withRole('now', { text });
+}
+
 /** Returns the removal as the fix. */
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   return removal.map((one) => ({ ...one, role: 'now' }));
@@ -321,7 +330,8 @@ function specRemoval(context: Context, held: Held): Remedy {
 }
 
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
-const GONE_OUTSIDE = /\b404\b|\w*NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]\w*/;
+const GONE_OUTSIDE =
+  /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy).{0,200}\bdoes not exist/i;
 
 /** Reports whether an error says that what its controller would delete does not exist. */
 export function isGoneOutside({ kind, text }: ContentError): boolean {

@@ -138,7 +138,7 @@ export function invalidity(
 }
 
 const WAITING =
-  /\ba?wait|\bterminating\b|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\bin use\b|\b(?:used|referenced) by\b|\bmust be (?:deleted|removed|gone)|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finali[sz]ed|finished|ready)\b/i;
+  /\ba?wait|\bterminating\b|\bstill\b|\buntil\b|\bremain|\bpending\b|\bblock|\bdepend|\bin use\b|\b(?:used|referenced) by\b|\b(?:must|cannot) be (?:deleted|removed|gone)|\bleft\b|\b(?:being|for) delet|\bexists?\b|\bnot (?:yet )?(?:been )?(?:gone|deleted|removed|finali[sz]ed|finished|ready)\b/i;
 const FAILING =
   /\brefused|\btime(?:d )?-?out|\bunauthori[sz]ed|\bdenied|\bforbidden|no such host|x509|certificate (?:is|has|signed|not)|\b(?:code|status|http)\W{0,3}5\d\d\b|internal error|does not exist|not exist/i;
 

@@ -55,6 +55,12 @@ const PARTS = [
     ...{ names: DRIVERS, does: "unmount the pod's volume", word: 'csi', of: '' },
     object: /\bvolume \\{0,3}"(?<name>[^"\\]{1,253})/,
   },
+  {
+    what: 'container runtime',
+    text: /KillContainerError/,
+    ...{ names: [], does: "end the pod's container", word: '', of: '' },
+    object: /"KillContainer\\{0,3}" for \\{0,3}"(?<name>[\w.-]{1,63})/,
+  },
 ];
 
 function partIn(event: string, pods: readonly PodFacts[]): NodePart | undefined {
