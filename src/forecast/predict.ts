@@ -6,7 +6,7 @@ import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
-import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
+import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { type Read, readOk, valueIn } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
@@ -85,7 +85,8 @@ export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
   // A grace period ends, and then the rest is deleted.
   const holdsPods = findingsOf(all, all.blockers).some(
-    (finding) => isAboutPods(finding) && finding.code !== 'pod-grace-period',
+    ({ code, subject }) =>
+      code === 'pod-node-unavailable' || (subject.kind === 'Pod' && code !== 'pod-grace-period'),
   );
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
 }
@@ -116,9 +117,4 @@ function terminated<T extends ObjectFacts>(
   const { generation: before } = object;
   const generation = before === undefined ? undefined : before + 1;
   return { ...object, deletionTimestamp, generation, ...more };
-}
-
-/** Reports whether the finding is about pods. Since Kubernetes 1.33 they are deleted before all other objects. */
-function isAboutPods({ code, subject }: Finding): boolean {
-  return subject.kind === 'Pod' || code === 'pod-node-unavailable';
 }

@@ -52,7 +52,7 @@ export class Following {
   private readonly reported = new Set<Follower>();
   /** To be read at once. News during a read causes another read. */
   private readonly due = new Set<Follower>();
-  private readonly watched = new Set<Follower>();
+  private isWatched = false;
   private wake = (): void => undefined;
   private lastRead = Promise.resolve();
 
@@ -68,7 +68,7 @@ export class Following {
     };
     deps.signal.addEventListener('abort', stop, { once: true });
     if (deps.signal.aborted) stop();
-    if (!deps.idle) void Promise.all([this.poll(), this.watch(this.followers)]);
+    if (!deps.idle) void Promise.all([this.poll(), this.watch()]);
   }
 
   async confirm(): Promise<void> {
@@ -145,8 +145,7 @@ export class Following {
     while (!over.aborted) {
       const woken = new AbortController();
       this.wake = () => woken.abort();
-      const isWatched = this.open().every((one) => this.watched.has(one));
-      const nextAt = checkedAt + (isWatched ? POLL_WITH_WATCH_MS : pause);
+      const nextAt = checkedAt + (this.isWatched ? POLL_WITH_WATCH_MS : pause);
       const signal = AbortSignal.any([over, woken.signal]);
       if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       const isTime = clock.now() >= nextAt;
@@ -167,34 +166,28 @@ export class Following {
     this.wake();
   }
 
-  private async watch(some: readonly Follower[]): Promise<void> {
+  private async watch(): Promise<void> {
     const { api, clock } = this.deps;
-    const [only, ...others] = some;
-    const over = others.length === 0 && only !== undefined ? only.over : this.over;
-    const pollThese = (): void => this.pollNow(some.filter(({ ended }) => ended === undefined));
+    const { followers, over } = this;
+    const [only] = followers.length === 1 ? followers : [];
     let pause = REWATCH_MS.first;
     while (!over.aborted) {
       let openedAt = Number.POSITIVE_INFINITY;
       const result = await api.watch(NAMESPACES_PATH, {
-        ...(others.length === 0 ? { fieldSelector: `metadata.name=${only?.name}` } : {}),
+        ...(only ? { fieldSelector: `metadata.name=${only.name}` } : {}),
         signal: over,
         onOpen: () => {
-          for (const one of some) this.watched.add(one);
+          this.isWatched = true;
           openedAt = clock.now();
           // Changes before the watch was open are not in it.
-          pollThese();
+          this.pollNow(this.open());
         },
         onEvent: (event) => this.handleEvent(event),
       });
       // The end of the watch may hide the deletion of a namespace.
-      for (const one of some) this.watched.delete(one);
-      pollThese();
+      this.isWatched = false;
+      this.pollNow(this.open());
       const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-      // An identity that may not watch all namespaces may be allowed to watch those that a role names.
-      if (isForbidden && others.length > 0) {
-        await Promise.all(some.map((one) => this.watch([one])));
-        return;
-      }
       if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
       await clock.sleep(isForbidden ? REWATCH_MS.most : pause, over);
       pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);

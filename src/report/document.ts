@@ -87,12 +87,10 @@ export function documentOf(view: View, detail: Detail): Block[] {
     causes.some((cause) => cause.namespaces[0] === name),
   );
   const evidence = examples.flatMap((one) => one.rows);
+  const tree = listOf('', evidence, rows, (row) => row);
   return [
     ...shown,
-    ...fold(
-      'Evidence',
-      listOf('', evidence, rows, (row) => row),
-    ),
+    ...fold('Evidence', tree),
     ...fold('Details', only ? readBlocks(only, view, detail) : [], true),
   ];
 }
