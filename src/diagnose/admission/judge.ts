@@ -72,6 +72,9 @@ function verdictOf(
   const asked = isGuardAsked(guard, request);
   const differs = `looks at ${listWords(looksAt)}`;
   const toGate = refusal && `refused it to this gate: ${refusal.text}`;
+  const denied = (message: string, text: string): AdmissionError => ({
+    ...{ kind: 'policy-denied', policy: policy?.name ?? '', binding: binding?.name, message, text },
+  });
   // Whoever removes a finalizer later gets the same answer; a deletion may be refused until others are deleted.
   const doubt =
     operation === 'DELETE' && refusal ? doubtAboutRefusal(context, refusal, type) : undefined;
@@ -84,26 +87,19 @@ function verdictOf(
   if (asked && !refusal && hasLostParameters(context, guard, request)) {
     const message = `its parameters (${policy?.paramKind}) were deleted with this namespace`;
     const text = `${policy?.kind} '${policy?.name}' with binding '${binding?.name}' denies where it finds no parameters (parameterNotFoundAction)`;
-    return {
-      kind: 'policy-denied',
-      policy: policy?.name ?? '',
-      binding: binding?.name,
-      message,
-      text,
-    };
+    return denied(message, text);
   }
   if (looksAt.length === 0) return refusal;
   if (policy === undefined) {
-    return asked && refusal ? refusal : refusal ? `${differs}, and ${toGate}` : differs;
+    if (refusal === undefined) return differs;
+    return asked ? refusal : `${differs}, and ${toGate}`;
   }
   const denial = denialOf(guard, request);
   if (denial === 'none') return undefined;
   if (!asked || !denial) return `${differs}, and its expressions could not be evaluated`;
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;
   const text = `ValidatingAdmissionPolicy '${policy.name}': its expressions were evaluated for ${who}`;
-  return {
-    ...{ kind: 'policy-denied', policy: policy.name, binding: binding?.name, message, text },
-  };
+  return denied(message, text);
 }
 
 /** Reports whether the parameters of a policy were in this namespace, which has none left: then its binding denies. */

@@ -83,7 +83,8 @@ export function refusedLastRequest(context: Context): RuleResult[] {
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
 const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
-const ROLE = 'system:controller:namespace-controller';
+const GRANT =
+  'Kubernetes grants it by ClusterRole and ClusterRoleBinding system:controller:namespace-controller; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false';
 
 /** Returns the finding about the error with which the API server would refuse a request of the namespace controller. */
 function missingRule(context: Context, type: TypeRef, verb = 'deletecollection'): RuleResult {
@@ -95,7 +96,6 @@ function missingRule(context: Context, type: TypeRef, verb = 'deletecollection')
 function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
   const { user = CONTROLLER, verb = 'deletecollection', message, text } = error;
   const target = findType(context, error) ?? { ...error, version: 'v1' };
-  const grant = `Give ${user} the permission back. Kubernetes grants it by ClusterRole and ClusterRoleBinding ${ROLE}; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false`;
   return {
     code: 'deletion-forbidden',
     subject: typeSubject(target),
@@ -103,7 +103,7 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     quote: message,
     evidence: [text],
     remedies: [
-      withRole('now', { text: grant }),
+      withRole('now', { text: `Give ${user} the permission back. ${GRANT}` }),
       permissionRemedy(user, verb, typeName(target), context.now.namespace.name),
     ],
   };
