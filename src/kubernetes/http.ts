@@ -28,6 +28,7 @@ import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
 const TOO_LATE = new Error('no answer within the time limit');
+const CUT_OFF = new errors.SocketError('closed');
 const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
 interface Call<T> {
@@ -238,7 +239,7 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
       if (left < 0) content.destroy(new errors.ResponseExceededMaxSizeError());
     });
     content.on('end', resolve).on('error', reject);
-    content.on('close', () => reject(new errors.SocketError('closed')));
+    content.on('close', () => reject(CUT_OFF));
   });
   return Buffer.concat(kept).toString('utf8');
 }

@@ -75,12 +75,13 @@ export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
  * applied a manifest or created the object, and the finalizer came with the rest of the object.
  */
 export function finalizerWriters(object: Json | undefined) {
-  const authors = managedFields(object).filter((entry) =>
+  const entries = managedFields(object);
+  const authors = entries.filter((entry) =>
     Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(metadata|status)$/.test(key)),
   );
   return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
     const key = `v:${JSON.stringify(finalizer)}`;
-    const owner = lastWrite(object, 'f:metadata', 'f:finalizers', key);
+    const owner = lastOf(entries, ['f:metadata', 'f:finalizers', key]);
     if (owner === undefined) return [];
     const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
     const isAuthor = isManifest && authors.includes(owner);
@@ -102,9 +103,11 @@ function managedFields(object: Json | undefined): Json[] {
 
 /** Returns the entry of the field manager that last set a field, also by a subresource. */
 export function lastWrite(object: Json | undefined, ...field: string[]): Json | undefined {
-  return managedFields(object).findLast(
-    (entry) => valueAt(entry, 'fieldsV1', ...field) !== undefined,
-  );
+  return lastOf(managedFields(object), field);
+}
+
+function lastOf(entries: readonly Json[], field: readonly string[]): Json | undefined {
+  return entries.findLast((entry) => valueAt(entry, 'fieldsV1', ...field) !== undefined);
 }
 
 /** All field managers. Absent in snapshots that were recorded earlier. */
