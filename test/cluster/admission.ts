@@ -14,10 +14,8 @@ export interface WebhookOptions {
   apiVersions?: readonly string[];
   resource: string;
   scope?: 'Cluster' | 'Namespaced';
-  matchPolicy?: 'Exact' | 'Equivalent';
   /** CEL; it sees nothing else. */
   condition?: string;
-  objectSelector?: JsonObject;
   /** The only namespace that it sees; unless given, the one under test. */
   sees?: string;
   /** A Service, or where a webhook of these tests listens. */
@@ -44,7 +42,7 @@ export function webhookRef(
 export async function createWebhook(world: World, options: WebhookOptions): Promise<void> {
   const { operations, apiGroup = '', apiVersions = ['*'], resource, clientConfig } = options;
   const { kind, name } = webhookRef(world, options.kind, options.name);
-  const { scope, matchPolicy } = options;
+  const { scope } = options;
   await world.create({
     apiVersion: API,
     kind,
@@ -61,11 +59,9 @@ export async function createWebhook(world: World, options: WebhookOptions): Prom
             ...(scope === undefined ? {} : { scope }),
           },
         ],
-        ...(matchPolicy === undefined ? {} : { matchPolicy }),
         namespaceSelector: {
           matchLabels: { 'kubernetes.io/metadata.name': options.sees ?? world.namespace },
         },
-        ...(options.objectSelector === undefined ? {} : { objectSelector: options.objectSelector }),
         ...(options.condition === undefined
           ? {}
           : { matchConditions: [{ name: 'concerns-us', expression: options.condition }] }),
@@ -154,8 +150,6 @@ export interface PolicyOptions {
   /** CEL; what is not true is refused. */
   expression: string;
   message?: string;
-  /** CEL; said in place of the message. */
-  messageExpression?: string;
   /** CEL; the policy looks at nothing else. */
   condition?: string;
   /** Named expressions that the others read. */
@@ -172,7 +166,7 @@ export function policyRef(world: World, name: string): Ref {
 /** A ValidatingAdmissionPolicy and its binding, for the namespace under test. */
 export async function createPolicy(world: World, options: PolicyOptions): Promise<void> {
   const { operations, apiGroup, resource, expression, message, condition, params } = options;
-  const { failurePolicy = 'Fail', messageExpression: words, variables = [] } = options;
+  const { failurePolicy = 'Fail', variables = [] } = options;
   const { apiVersion, kind, name } = policyRef(world, options.name);
   const rule = {
     operations: [...operations],
@@ -192,9 +186,7 @@ export async function createPolicy(world: World, options: PolicyOptions): Promis
       ...(condition === undefined
         ? {}
         : { matchConditions: [{ name: 'concerns-us', expression: condition }] }),
-      validations: [
-        { expression, ...(message && { message }), ...(words && { messageExpression: words }) },
-      ],
+      validations: [{ expression, ...(message && { message }) }],
     },
   });
   await world.create({

@@ -54,8 +54,6 @@ export interface OperatorOptions {
   rules?: readonly JsonObject[];
   /** A ClusterRole that is there already, in place of one of its own. */
   role?: string;
-  /** As whom its rights are bound. */
-  boundAs?: 'ServiceAccount' | 'User' | 'Group';
   /** Its type; `false`: installed already, or not at all. */
   type?: false | Partial<TypeOptions>;
   /** Of its workload. */
@@ -212,13 +210,7 @@ export function operatorRules(
 function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
   const { namespace, name, account } = operator;
   const rules = [...(options.rules ?? operatorRules(operator, options.verbs))];
-  const user = `system:serviceaccount:${namespace}:${account}`;
-  const group = `system:serviceaccounts:${namespace}`;
-  const subject = {
-    ServiceAccount: accountSubject(namespace, account),
-    User: { kind: 'User', apiGroup: RBAC, name: user },
-    Group: { kind: 'Group', apiGroup: RBAC, name: group },
-  }[options.boundAs ?? 'ServiceAccount'];
+  const subject = accountSubject(namespace, account);
   const isCluster = options.scope === 'cluster';
   const metadata = isCluster ? { name: clusterName(operator) } : { namespace, name };
   return grant(metadata, [subject], options.role ?? rules);

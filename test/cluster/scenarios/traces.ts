@@ -15,16 +15,12 @@ export interface LeaseOptions {
   holder: string;
   /** Renewed last so long ago and never again; unless given, its holder renews it. */
   silentForSeconds?: number;
-  /** How late the clock is by which its holder renews it. */
-  lateBySeconds?: number;
-  /** It renews it once, and no more. */
-  isOnce?: boolean;
   /** Its field manager. */
   manager?: string;
 }
 
 export async function createLease(world: World, options: LeaseOptions): Promise<void> {
-  const { namespace, name, holder, silentForSeconds, lateBySeconds = 0, isOnce } = options;
+  const { namespace, name, holder, silentForSeconds } = options;
   const made = await world.create(
     {
       apiVersion: 'coordination.k8s.io/v1',
@@ -34,7 +30,7 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
         holderIdentity: holder,
         leaseDurationSeconds: 15,
         acquireTime: microTime((silentForSeconds ?? 0) + 3_600),
-        renewTime: microTime(silentForSeconds ?? lateBySeconds),
+        renewTime: microTime(silentForSeconds ?? 0),
       },
     },
     { fieldManager: options.manager ?? 'Go-http-client' },
@@ -44,10 +40,9 @@ export async function createLease(world: World, options: LeaseOptions): Promise<
     await world.client.patch(refOf(made), { metadata: { managedFields: [{}] } });
     return;
   }
-  if (isOnce) return;
   const renewal = setInterval(() => {
     void world.client
-      .patch(refOf(made), { spec: { renewTime: microTime(lateBySeconds) } })
+      .patch(refOf(made), { spec: { renewTime: microTime(0) } })
       .catch(() => undefined); // the server restarts, or the scenario has ended
   }, 3_000);
   world.atEnd(() => clearInterval(renewal));

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../../src/base/json.ts';
 import { ApiError, type Client, type KubeObject, type Ref, refOf, versionsOf } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
@@ -31,8 +30,6 @@ export interface OperatorBehaviour {
     client: Client,
     operator: Operator,
   ) => string | undefined | Promise<string | undefined>;
-  /** Works only after this long, as in a back-off. */
-  afterMs?: number;
   /** Takes longer for its first step than the namespace controller for a pass over all types. */
   isSlow?: boolean;
   /** The instance that runs when this starts does nothing for ever; a restarted one works. */
@@ -41,8 +38,6 @@ export interface OperatorBehaviour {
   updates?: boolean;
   /** False: it tells nobody what went wrong. */
   tells?: boolean;
-  /** What it looks after besides its own type in the namespace under test; `{}`: in no namespace. */
-  alsoAfter?: readonly { apiVersion: string; kind: string; namespace?: string }[];
 }
 
 /**
@@ -74,7 +69,6 @@ async function work(
   hung: ReadonlySet<string>,
   stop: AbortSignal,
 ): Promise<void> {
-  await sleep(behaviour.afterMs ?? 0, undefined, { signal: stop }).catch(() => {});
   const round: Round = { world, operator, behaviour, told: new Set() };
   let instance: { uid: string; client: Client } | undefined;
   let known: KubeObject[] | undefined;
@@ -117,26 +111,21 @@ async function startInstance(world: World, pod: KubeObject) {
 async function reconcile(round: Round, client: Client): Promise<string> {
   const { world, operator, behaviour } = round;
   const { kind, finalizer } = operator;
-  const own = { apiVersion: apiVersionOf(operator), kind, namespace: world.namespace };
-  let seen = '';
-  for (const type of [own, ...(behaviour.alsoAfter ?? [])]) {
-    const objects = await client
-      .list(type.apiVersion, type.kind, type.namespace)
-      .catch((): KubeObject[] => []); // it may not, or not yet
-    seen += versionsOf(objects);
-    for (const object of objects) {
-      const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
-      if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
-      if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
-      const failed = await behaviour.cleanUp?.(object, client, operator);
-      const problem = failed ?? (await removeFinalizer(client, object, finalizer, behaviour));
-      const words = `${uidOf(object)} ${problem}`;
-      if (problem === undefined || behaviour.tells === false || round.told.has(words)) continue;
-      round.told.add(words);
-      await tell(client, operator, refOf(object), problem);
-    }
+  const objects = await client
+    .list(apiVersionOf(operator), kind, world.namespace)
+    .catch((): KubeObject[] => []); // it may not, or not yet
+  for (const object of objects) {
+    const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
+    if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
+    if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
+    const failed = await behaviour.cleanUp?.(object, client, operator);
+    const problem = failed ?? (await removeFinalizer(client, object, finalizer, behaviour));
+    const words = `${uidOf(object)} ${problem}`;
+    if (problem === undefined || behaviour.tells === false || round.told.has(words)) continue;
+    round.told.add(words);
+    await tell(client, operator, refOf(object), problem);
   }
-  return seen;
+  return versionsOf(objects);
 }
 
 async function hasHadItsPass({ client, namespaceRef }: World): Promise<boolean> {

@@ -13,8 +13,6 @@ export interface StandInOptions {
   confirms?: boolean;
   /** How long its containers take to stop, if their grace period does not end before. */
   stopsAfterMs?: number;
-  /** Address of its pods; unless given, one where nobody is. */
-  podIP?: string;
   /** What its kubelet says of the node; `False`: that its container runtime is down. */
   ready?: 'True' | 'False';
 }
@@ -87,7 +85,7 @@ async function work(client: Client, options: StandInOptions, stop: AbortSignal):
 /** Returns whether there is nothing left to do before something changes. */
 async function takeCareOfPods(
   client: Client,
-  { node, confirms = true, stopsAfterMs = 0, podIP }: StandInOptions,
+  { node, confirms = true, stopsAfterMs = 0 }: StandInOptions,
   pods: readonly KubeObject[],
   /** When each pod was told to stop, by UID. */
   stopping: Map<string, number>,
@@ -109,7 +107,7 @@ async function takeCareOfPods(
     } else if (nodeName === undefined) {
       await bind(client, ref, node);
     } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
-      await client.patchStatus(ref, runningStatus(podIP));
+      await client.patchStatus(ref, runningStatus());
     }
   }
   return isDone;
