@@ -41,7 +41,9 @@ type ErrorDetail =
     }
   /** `namespace`: as the text names it; the API server names none. */
   | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
-  | { kind: 'new-finalizers-refused' | 'invalid' | 'unavailable' | 'timeout' | 'other' };
+  /** `resource`: the kind of the object. */
+  | { kind: 'invalid'; resource: string }
+  | { kind: 'new-finalizers-refused' | 'unavailable' | 'timeout' | 'other' };
 
 /** `text`: the original one. */
 export type ContentError = ErrorDetail & { text: string };
@@ -174,7 +176,11 @@ const OTHERS: readonly Row[] = [
     },
   ],
   // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
-  ['invalid', / is invalid: /, (_, { name }) => (name === undefined ? undefined : {})],
+  [
+    'invalid',
+    / is invalid: /,
+    (_, { name, resource = '' }) => (name === undefined ? undefined : { resource }),
+  ],
   // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted".
   [
     'not-found',

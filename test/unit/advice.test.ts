@@ -181,6 +181,14 @@ test('a refused change of which no read webhook or policy can be the cause is se
   }
 });
 
+test('a refused change of another object is no fault of a mutating webhook', () => {
+  const text =
+    'Job.batch "drop-db" is invalid: spec.template: Invalid value: {}: field is immutable';
+  const roots = obstacles('put-back', 'the status', text, 'sidecar');
+  expect(roots.map(({ code }) => code)).not.toContain('admission-denied');
+  expect(JSON.stringify(roots)).not.toContain('Find the mutating webhook');
+});
+
 test('an object that is invalid itself is no fault of a mutating webhook', () => {
   const text = 'Widget.example.com "db" is invalid: spec.size: Required value';
   const roots = obstacles('put-back', 'its dry run', text, 'sidecar');
@@ -431,6 +439,7 @@ test.each([
   ['api error NoSuchBucket: the bucket does not exist', /nothing is leaked/],
   ['api error AccessDenied', /may be leaked/],
   ['failed to drop: pq: database "shop" does not exist', /nothing is leaked/],
+  ['failed to delete record: API key does not exist', /may be leaked/],
   ['failed to connect: pq: role "admin" does not exist', /may be leaked/],
 ])('what removing the finalizer leaks after %j', (message, risk) => {
   const { before, now } = readRecordedLook('put-back');

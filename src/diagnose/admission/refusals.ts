@@ -283,9 +283,9 @@ function exemptions(
 const UNCHANGEABLE =
   /\bimmutable\b|\bmay not (?:be )?change|\bupdates? (?:may not|to .{1,300} are forbidden)|\b(?:cannot|must not|can't) be (?:changed|updated|modified)/i;
 
-/** Reports whether an error refuses the change of a field that the removal of a finalizer does not change. */
-export function refusesOtherChange({ kind, text }: ContentError): boolean {
-  return kind === 'invalid' && UNCHANGEABLE.test(text);
+/** Reports whether an error refuses the change of a field of such an object, which the removal of a finalizer does not change. */
+export function refusesOtherChange(error: ContentError, { kind }: { kind: string }): boolean {
+  return error.kind === 'invalid' && error.resource === kind && UNCHANGEABLE.test(error.text);
 }
 
 /** Returns the remedy to find what makes such a change, which need not be one of the guards that were read. */

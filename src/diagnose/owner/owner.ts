@@ -270,7 +270,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
       quote: obstacles.length > 0 ? undefined : quote,
       waitsFor: obstacles.map(resultId),
     };
-    const fix = first && refusesOtherChange(first.error) ? [changerRemedy(first.error.text)] : [];
+    const fix =
+      first && refusesOtherChange(first.error, held.type) ? [changerRemedy(first.error.text)] : [];
     return endAt(finding('owner-failing', words, fix, more), ...obstacles);
   }
   if (isForeseen(context, held)) return EXPECTED;

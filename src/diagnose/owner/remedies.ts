@@ -139,7 +139,7 @@ export function cureRemedies(
   if (error === undefined) return lacksRight ? grantRemedies(owner) : [];
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error)) return [];
-  if (refusesOtherChange(error)) return [changerRemedy(error.text)];
+  if (refusesOtherChange(error, owner.held.type)) return [changerRemedy(error.text)];
   const invalid = owner.held.objects.find(
     ({ name }) => error.kind === 'invalid' && error.text.includes(`"${name}" is invalid: `),
   );
@@ -246,7 +246,7 @@ export function removalRemedies(
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : objects[0];
   if (object === undefined) return [];
   const [invalid] = objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
-  if (invalid !== undefined && !refusesOtherChange(invalid)) {
+  if (invalid !== undefined && !refusesOtherChange(invalid, type)) {
     return [validityRemedy(object, invalid.text)];
   }
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
@@ -331,7 +331,7 @@ function specRemoval(context: Context, held: Held): Remedy {
 
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
 const GONE_OUTSIDE =
-  /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy).{0,200}\bdoes not exist/i;
+  /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy).{0,200}["'] does not exist/i;
 
 /** Reports whether an error says that what its controller would delete does not exist. */
 export function isGoneOutside({ kind, text }: ContentError): boolean {

@@ -56,7 +56,9 @@ function reportedObstacles(context: Context, held: Held, actor: Actor | undefine
     ...named.map((error) =>
       admissionResult(context, error, `UPDATE of ${typeName(type)}`, object.namespace),
     ),
-    ...(errors.some(refusesOtherChange) ? mutatingResults(context, type, object, CHANGES) : []),
+    ...(errors.some((one) => refusesOtherChange(one, type))
+      ? mutatingResults(context, type, object, CHANGES)
+      : []),
   ];
 }
 
@@ -77,7 +79,7 @@ function judgeObject(
       ? `puts ${finalizer} back on the object`
       : isAdded
         ? 'adds a finalizer to the object, which the API server refuses'
-        : errors.some(refusesOtherChange) && CHANGES;
+        : errors.some((one) => refusesOtherChange(one, type)) && CHANGES;
   if (does) return { ...UNDECIDED, results: mutatingResults(context, type, object, does) };
   const request = realRequest(context, 'UPDATE', type, object, account);
   const who = account === undefined ? 'its owner' : accountText(account);

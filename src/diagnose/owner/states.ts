@@ -246,7 +246,7 @@ function reportsErrors(owner: Signs): Found | undefined {
   const isHopeless = lost !== undefined && !lost.isGrantable;
   // What refuses or changes the request has a finding of its own, with the text and the remedy.
   const isTold = causes.length > 0 && isAdmissionError(error);
-  const isCured = causes.length > 0 && refusesOtherChange(error);
+  const isCured = causes.length > 0 && refusesOtherChange(error, held.type);
   const quote = shortQuote(error.text);
   // A text that quotes no answer of the API server need not be about a request.
   const by = source.startsWith('the log of ') ? 'its log' : source;
