@@ -115,7 +115,7 @@ function forFailures(context: Context): Part[] {
     {
       definitions: unlisted.flatMap(({ type }) => (isBuiltIn(type.group) ? [] : typeName(type))),
     },
-    ...(isAlone ? forLastRequest(context) : []),
+    isAlone ? forLastRequest(context) : {},
     ...countsOf(now).map(({ type, sample }) => ({
       places: sample === undefined ? [] : serversAsked(context, 'DELETE', type, sample),
     })),
@@ -132,7 +132,7 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
     { places: [{ namespace: namespace.name, sources: ['services', 'roles', 'roleBindings'] }] },
     { places: conversionsOf(itemsIn(cluster.conversions)).map(({ service }) => placeOf(service)) },
     { nodes: itemsIn(forecast?.present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
-    ...forLastRequest(context),
+    forLastRequest(context),
     ...foreseenDeletions(context).map(({ type, object }): Part => {
       const isOwn = type === NAMESPACE_TYPE;
       // Only an aggregated server knows whether it honours dry runs.
@@ -151,13 +151,13 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
 }
 
 /** Reads the guards of the last request of the namespace controller. */
-function forLastRequest(context: Context): Part[] {
+function forLastRequest(context: Context): Part {
   const { namespace } = context.now;
   const object = { ...namespace, namespace: '' };
   const isGuarded = guardsOfLastRequest(context).length > 0;
   const trial = { type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER };
   const places = serversAsked(context, 'UPDATE', FINALIZE, namespace);
-  return [{ places, trials: isGuarded ? [trial] : [] }];
+  return { places, trials: isGuarded ? [trial] : [] };
 }
 
 /** Returns where the webhooks run that such a request needs. */

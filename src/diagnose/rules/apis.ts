@@ -1,4 +1,3 @@
-import type { Subject } from '../../model/finding.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { unansweredCall } from '../backends.ts';
 import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
@@ -19,32 +18,6 @@ export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
   return apiVersionOf(a) === apiVersionOf(b);
 }
 
-/** A group-version that cannot be discovered. `reasons`: the observations, one sentence per source. */
-type FailingGroup = GroupVersion & { reasons: string[] };
-
-/**
- * Returns group-versions that cannot be discovered now. The gate's own discovery decides; the namespace's condition,
- * up to a minute old, is added as evidence, and stands alone only when discovery could not be read.
- */
-function failingGroups(context: Context): FailingGroup[] {
-  const { discovery } = context.now;
-  const said = context.conditions.discoveryFailures;
-  const found = discovery.ok ? discovery.value.failedGroups : said;
-  // In a forecast, a group whose backend is deleted with the namespace keeps every deletion from finishing.
-  const going = extensionApis(context)
-    .filter(({ service }) => willBeDeleted(context, service.namespace))
-    .filter((one) => !found.some((other) => isSameVersion(one, other)));
-  return [...found, ...going].map((one) => {
-    const { group, version } = one;
-    const own = 'reason' in one ? [`discovery of ${group}/${version}: ${one.reason}`] : [];
-    const told = said.filter((other) => isSameVersion(one, other));
-    const texts = told.map(
-      ({ error }) => `the namespace's condition NamespaceDeletionDiscoveryFailure: ${error}`,
-    );
-    return { group, version, reasons: [...own, ...texts] };
-  });
-}
-
 /**
  * Finds API groups that do not respond. The namespace controller needs a complete discovery to finish, so one of
  * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is
@@ -53,15 +26,36 @@ function failingGroups(context: Context): FailingGroup[] {
  * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
  */
 export function failingApis(context: Context): RuleResult[] {
-  return failingGroups(context).map((group) => failingApi(context, group));
+  // The gate's own discovery decides; the namespace's condition, up to a minute old, is added as evidence, and stands
+  // alone only when discovery could not be read.
+  const { discovery } = context.now;
+  const said = context.conditions.discoveryFailures;
+  const found = discovery.ok ? discovery.value.failedGroups : said;
+  // In a forecast, a group whose backend is deleted with the namespace keeps every deletion from finishing.
+  const going = extensionApis(context)
+    .filter(({ service }) => willBeDeleted(context, service.namespace))
+    .filter((one) => !found.some((other) => isSameVersion(one, other)));
+  return [...found, ...going].map((one) => {
+    const own = 'reason' in one ? [`discovery of ${one.group}/${one.version}: ${one.reason}`] : [];
+    const told = said
+      .filter((other) => isSameVersion(one, other))
+      .map(({ error }) => `the namespace's condition NamespaceDeletionDiscoveryFailure: ${error}`);
+    return failingApi(context, one, [...own, ...told]);
+  });
 }
 
-function failingApi(context: Context, { group, version, reasons }: FailingGroup): RuleResult {
+function failingApi(
+  context: Context,
+  { group, version }: GroupVersion,
+  reasons: readonly string[],
+): RuleResult {
   const api = itemsIn(context.now.cluster.apiServices).find((one) =>
     isSameVersion(one, { group, version }),
   );
   const name = `${group}/${version}`;
-  const common = { subject: apiServiceSubject(`${version}.${group}`), blocksNamespace: true };
+  const kind = 'APIService';
+  const subject = { apiVersion: 'apiregistration.k8s.io/v1', kind, name: `${version}.${group}` };
+  const common = { subject, blocksNamespace: true };
   const isGoing = willBeDeleted(context, api?.service?.namespace);
   const isDown = isGoing || api?.available?.status !== 'True';
   if (api === undefined || (api.service === undefined && !isDown)) {
@@ -92,12 +86,12 @@ function failingApi(context: Context, { group, version, reasons }: FailingGroup)
       `${state}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [condition, ...reasons],
     since: isDown ? available?.since : undefined,
-    stop: removalOf(api),
+    stop: {
+      text: `delete APIService ${api.name}`,
+      command: kubectl('delete', ...nameArgs('apiservice', api.name)),
+      risk: `the API ${name} disappears for the whole cluster`,
+    },
   });
-}
-
-function apiServiceSubject(name: string): Subject {
-  return { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
 }
 
 /** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
@@ -111,12 +105,4 @@ function failureOf({ available }: ApiServiceFacts): CallFailure {
     default:
       return callFailure(available?.message ?? '');
   }
-}
-
-function removalOf({ group, name, version }: ApiServiceFacts) {
-  return {
-    text: `delete APIService ${name}`,
-    command: kubectl('delete', ...nameArgs('apiservice', name)),
-    risk: `the API ${group}/${version} disappears for the whole cluster`,
-  };
 }
