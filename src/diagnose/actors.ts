@@ -34,6 +34,8 @@ export interface Actor {
   selectors: string[];
   /** Arguments and variables that may keep it from acting: `--dry-run`, a list of disabled types, an unread list of namespaces. */
   limits?: string[];
+  /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
+  addresses?: string[];
   wanted: number;
   ready: number;
   /** Its pods, if those of its namespace were read. */
@@ -109,6 +111,7 @@ function adoptScopeOfPods(actor: Actor): void {
   actor.watches = watched.includes(undefined)
     ? undefined
     : [...new Set(watched.flatMap((names) => names ?? []))];
+  actor.addresses = [...new Set(running.flatMap(({ addresses }) => addresses ?? []))];
   actor.limits = [...new Set(running.flatMap(({ limits }) => limits ?? []))];
   actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
 }

@@ -63,6 +63,7 @@ const NEEDS: readonly {
 }[] = [
   { needs: 'to create an object or a pod', finds: creations, error: refusedCreation },
   { needs: 'a Secret or the like, or another object', finds: inputsLacking, error: absentHere },
+  { needs: 'a Service', finds: servicesGoing },
   { needs: 'a ServiceAccount as which it acts', error: lostAccount },
   { needs: 'a right', error: lostBinding, isGrantable: true },
   { needs: 'that its work succeeds', finds: complaints },
@@ -238,6 +239,18 @@ function absentHere({ context, held }: Question, error: ContentError): string | 
   return address && isEmpty(context, 'services')
     ? lost(`Service ${address.split('.')[0]}`)
     : undefined;
+}
+
+/** Returns the Services of this namespace that the settings of a controller address. */
+function servicesGoing({ context, actor }: Question): Need[] {
+  const { forecast, namespace } = context.now;
+  if (!forecast && !isEmpty(context, 'services')) return [];
+  const fate = forecast ? 'deleted with this namespace' : 'which does not exist here';
+  const here = (actor?.addresses ?? []).filter((one) => one.endsWith(`.${namespace.name}`));
+  return here.map((address) => {
+    const text = `Service ${address.split('.')[0]} (its settings address it)`;
+    return { kind: 'object', text, clause: `it may need ${text}, ${fate}`, certainty: 'unknown' };
+  });
 }
 
 /** An account that may not impersonate a ServiceAccount, with its namespace, has no permission any more. */

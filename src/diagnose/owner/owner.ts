@@ -41,7 +41,7 @@ import { pausedBy } from './pauses.ts';
 import { removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
-import { type Owner, stateResults } from './states.ts';
+import { lostNode, type Owner, stateResults } from './states.ts';
 import { findOwner, type Ownership } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
@@ -197,7 +197,9 @@ function workloadResults(
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
   const partners = suspects.flatMap((other) =>
-    other.actor?.ready === 0 && hasClue(other, 'catalogue')
+    other.actor &&
+    hasClue(other, 'catalogue') &&
+    (other.actor.ready === 0 || lostNode(context, held, other.actor))
       ? `${suspectText(other)} works on such objects too and has no ready pod`
       : [],
   );

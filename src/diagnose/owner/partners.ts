@@ -71,26 +71,24 @@ function typeNamed(context: Context, { group, kind, isAddress }: Reference, own:
 /** Returns what a field `spec.cluster` or `spec.clusterName` of its API group names, or a label `GROUP/cluster-name`. */
 function namedByConvention(context: Context, object: ObjectFacts): Named[] {
   const own = groupOf(object.apiVersion);
-  const fields = specSettings(context, object).map(([field, name]) => ({
-    ...{ domain: own, by: `spec.${field}`, kind: field.replace(/(?:Name|Ref)$/, ''), name },
-  }));
+  const fields = specSettings(context, object).map(([field, name]) => {
+    return { domain: own, word: field, name, by: `spec.${field}` };
+  });
   const labels = Object.entries(object.labels).map(([key, name]) => {
     const [domain = '', word = ''] = key.split('/');
-    return {
-      domain,
-      by: `label ${key}`,
-      kind: word.replace(/-name$/, '').replaceAll('-', ''),
-      name,
-    };
+    return { domain, word, name, by: `label ${key}` };
   });
-  return [...fields, ...labels].flatMap(({ domain, kind, name, by }) =>
-    typesOf(context)
+  return [...fields, ...labels].flatMap(({ domain, word, name, by }) => {
+    const kind = word.replace(/(?:Name|Ref|-name)$/, '').replaceAll('-', '');
+    return typesOf(context)
       .filter((type) => isKind(type, kind) && [domain, own].includes(type.group))
-      .map((type) => {
-        const namespace = type.namespaced ? object.namespace : undefined;
-        return { type, namespace, name, by };
-      }),
-  );
+      .map((type) => ({
+        type,
+        namespace: type.namespaced ? object.namespace : undefined,
+        name,
+        by,
+      }));
+  });
 }
 
 /** Returns the object, if it was read and exists: by its name, or among the content. */

@@ -25,13 +25,11 @@ export function pausedBy(context: Context, held: Held): Pause | undefined {
   const find = (object: ObjectFacts): Pause[] => {
     const told = Object.entries(object.annotations).filter(([key, value]) => isPause(key, value));
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const by = own ?? told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
-    const field = pauseField(context, object);
-    if (by !== undefined) {
-      const isUnclear = own === undefined;
-      return [{ object, by: `annotation ${by.join('=')}`, isUnclear, isGuess: false }];
-    }
-    return field ? [{ object, by: field, isUnclear: true, isGuess: known !== undefined }] : [];
+    const near = told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
+    const annotation = own ?? near;
+    const by = annotation ? `annotation ${annotation.join('=')}` : pauseField(context, object);
+    const isGuess = annotation === undefined && known !== undefined;
+    return by ? [{ object, by, isUnclear: own === undefined, isGuess }] : [];
   };
   const own = held.objects.flatMap(find);
   if (own.length === held.objects.length && own[0] !== undefined) return own[0];

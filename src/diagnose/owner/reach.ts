@@ -4,22 +4,18 @@ import type { Held } from './held.ts';
 
 // Objects whose deletion deletes what they deployed, in whatever namespace or cluster.
 
-/** GitOps tools apply deleted objects again, so their own objects have to be deleted first. */
+/** GitOps tools apply deleted objects again, so that their own have to be deleted first: those of earlier kinds create later ones. */
 const RECREATING =
   /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
-/** Kinds of GitOps tools. A kind creates objects of later kinds. */
-const RECREATING_KINDS = [
-  ...['ApplicationSet', 'Application', 'GitRepo', 'Bundle', 'Kustomization', 'HelmRelease', 'App'],
-];
+const KINDS = 'ApplicationSet Application GitRepo Bundle Kustomization HelmRelease App'.split(' ');
 
 export function isGitOps(type: ResourceType): boolean {
-  return rankOf(type) < RECREATING_KINDS.length;
+  return rankOf(type) < KINDS.length;
 }
 
 /** Returns the position of a type among the GitOps kinds. All other types come last. */
 export function rankOf({ group, kind }: ResourceType): number {
-  const rank = RECREATING.test(group) ? RECREATING_KINDS.indexOf(kind) : -1;
-  return rank < 0 ? RECREATING_KINDS.length : rank;
+  return RECREATING.test(group) && KINDS.includes(kind) ? KINDS.indexOf(kind) : KINDS.length;
 }
 
 /** A setting with the namespace in which a controller deploys something, as `spec.targetNamespace` of a k3s HelmChart. */

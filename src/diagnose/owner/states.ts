@@ -152,10 +152,11 @@ function isLost(owner: Signs): Found | undefined {
   const { actor, context, removal } = owner;
   if (!isEnding(context, actor) || actor.ready > 0) return undefined;
   const isHere = isInside(context, actor.namespace);
+  const isAsleep = actor.wanted === 0;
   return {
-    says: `is being deleted itself and has no ready pod${isHere ? ', and no new ones can be created here' : ''}`,
+    says: `${isAsleep ? scaledToZeroText(actor) : 'has no ready pod'}, and is being deleted itself`,
     remedies: isHere ? removalAsFirstStep(removal) : [returnRemedy(owner), ...removal],
-    more: { waitsForNamespace: isHere },
+    more: { ...(isAsleep && { code: 'owner-scaled-to-zero' }), waitsForNamespace: isHere },
   };
 }
 
@@ -430,9 +431,7 @@ function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): st
     .map(({ containers = [] }) => containers.find(isCrash));
   const [crash] = crashes.every(Boolean) ? crashes : [];
   const isPart = !isAhead && ready < wanted && !hasLeader(context, actor);
-  const isAgent = kind === 'DaemonSet' && pods.length > 0;
-  const nodes = (isAgent ? objects : []).flatMap((one) => detailOf(context, one)?.nodes ?? []);
-  const node = nodes.find((one) => pods.every((pod) => pod.nodeName !== one || !pod.ready));
+  const node = lostNode(context, held, actor);
   const pause = isAhead ? pausedBy(context, held) : undefined;
   const ill = (isAhead ? objects : []).flatMap((object) =>
     poorHealth(context, object).map(
@@ -454,6 +453,13 @@ function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): st
     isPart && `only ${ready} of ${wanted} pods are ready: the one for ${what} may not be`,
     pause && `its controller may ignore ${nameOf(pause.object)}: ${pause.by}`,
   ].filter((one) => typeof one === 'string');
+}
+
+/** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
+export function lostNode(context: Context, { objects }: Held, { kind, pods }: Actor) {
+  if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
+  const nodes = objects.flatMap((object) => detailOf(context, object)?.nodes ?? []);
+  return nodes.find((node) => pods.every((pod) => pod.nodeName !== node || !pod.ready));
 }
 
 function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {

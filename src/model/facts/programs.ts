@@ -31,6 +31,8 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
   const lists = {
     /** Arguments that look as if they select objects: a class, a label selector, a shard, namespaces that are left out. */
     selectors: all.flatMap((one) => (mayExclude(one, namespace) ? one.text : [])).toSorted(),
+    /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
+    addresses: all.flatMap(({ value }) => serviceAddresses(value)),
     /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
     limits: main.flatMap(({ container, settings }) => [
       ...settings.flatMap((one) => limitBy(one)),
