@@ -90,7 +90,7 @@ export function objectsAwaited(
 /** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
 export function idsAwaited(context: Context, held: Held, owner?: Actor): string[] {
   const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
-  const texts = [...waitTexts(context, held, owner), ...lines.map(({ text }) => text)];
+  const texts = [...waitTexts(context, held), ...lines.map(({ text }) => text)];
   const told = texts.filter(isWaitText);
   return [
     ...objectsAwaited(context, held, undefined, told).flatMap((object) =>
@@ -159,8 +159,8 @@ function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boo
 }
 
 /** Returns the texts of the status that say what is waited for. */
-function waitTexts(context: Context, held: Held, owner?: Actor): string[] {
-  return statusTexts(context, held, owner)
+function waitTexts(context: Context, held: Held): string[] {
+  return statusTexts(context, held)
     .map(({ words }) => words)
     .filter(isWaitText);
 }

@@ -6,8 +6,7 @@ import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-texts.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
-import { cureRemedies, removalRemedies } from '../../src/diagnose/owner/remedies.ts';
-import { findOwner } from '../../src/diagnose/owner/verdict.ts';
+import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -279,27 +278,6 @@ test('an object that alone has a finalizer in its group is not called the first 
   const { remedies } = rootOf('S4-queued', () => {});
   const texts = remedies.map(({ text }) => text);
   expect(texts).toContain('Remove this one finalizer from Widget db');
-});
-
-test.each([
-  [' in the namespace "ops"', '-n ops'],
-  [' at the cluster scope', '-A'],
-])('whether a user has a permission is asked where it was refused:%s', (where, place) => {
-  const { before, now } = readRecordedLook('S40');
-  const context = contextOf(now, before);
-  const [held] = heldObjects(context) as [Held];
-  const { owner } = findOwner(context, held);
-  if (owner?.actor === undefined) throw new Error('no owner');
-  const user = 'system:serviceaccount:ops:janitor';
-  const text = `leases.coordination.k8s.io "a" is forbidden: User "${user}" cannot get resource "leases" in API group "coordination.k8s.io"${where}`;
-  const remedies = cureRemedies(
-    { context, held, candidate: owner, actor: owner.actor },
-    classifyErrorText(text)[0],
-    false,
-  );
-  expect(remedies.map(({ command = '' }) => command)).toContain(
-    `kubectl auth can-i get leases.coordination.k8s.io ${place} --as=${user} || true`,
-  );
 });
 
 test('this namespace is exempted only from what refuses its own objects', () => {

@@ -3,7 +3,12 @@ import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
 import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
-import { poorHealth, refusalsFor, statusTexts } from '../../src/diagnose/owner/statements.ts';
+import {
+  lastComplaint,
+  poorHealth,
+  refusalsFor,
+  statusTexts,
+} from '../../src/diagnose/owner/statements.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
@@ -46,6 +51,29 @@ test.each([
   const objects = HELD.objects.map((object) => ({ ...object, statusWriters }));
   const refusals = refusalsFor(contextOf(now), { ...HELD, objects });
   expect(refusals.map(({ error }) => error.text)).toEqual(expected);
+});
+
+test.each<[string, object, string | undefined]>([
+  [
+    'a phase that says so, with its reason',
+    { phase: 'Suspended', message: 'the licence has expired' },
+    'phase: Suspended (the licence has expired)',
+  ],
+  [
+    'the same below',
+    { sync: { state: 'Paused', message: 'by ops' } },
+    'sync.state: Paused (by ops)',
+  ],
+  ['a phase alone', { phase: 'Stopped' }, undefined],
+  ['a phase that is well', { phase: 'Ready', message: 'all is done' }, undefined],
+])('what was said before the deletion: %s', (_, status, expected) => {
+  const detail = objectDetail({ metadata: { generation: 1 }, ...{ status } } as never);
+  const context = contextOf(snapshot({ details: { 'uid-widgets-db': readOk(detail) } }));
+  const statusWriters = [{ manager: 'widget-operator', time: LONG_AGO }];
+  const held = { ...HELD, objects: HELD.objects.map((object) => ({ ...object, statusWriters })) };
+  const said = lastComplaint(context, held);
+  expect(said?.text).toBe(expected);
+  expect(said?.at ?? LONG_AGO).toBe(LONG_AGO);
 });
 
 test.each<[string, object, string | undefined]>([

@@ -8,11 +8,13 @@ import {
   namespaceSubject,
   type RuleResult,
   subjectOf,
+  valueIn,
 } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { namespacesAwaited, objectsAwaited, PROTECTION } from '../waits.ts';
-import { finalizersOfObject, type Held, writerOf } from './held.ts';
+import { writerText } from './absent.ts';
+import { finalizersOfObject, type Held } from './held.ts';
 import { ownerResults } from './owner.ts';
 
 /**
@@ -26,22 +28,21 @@ export function everythingHeld(context: Context): Held[] {
 }
 
 function heldNamespace({ now: { namespace } }: Context): Held[] {
+  const { finalizers, name, specFinalizers, writers } = namespace;
+  const since = namespace.deletionTimestamp ?? '';
   const base = {
-    subject: namespaceSubject(namespace.name),
+    subject: namespaceSubject(name),
     type: NAMESPACE_TYPE,
     objects: [],
     count: 1,
-    since: namespace.deletionTimestamp ?? '',
+    since,
   };
-  const own = namespace.finalizers.map((finalizer) => ({
-    ...base,
-    finalizer,
-    writers: namespace.writers,
-  }));
-  const spec = namespace.specFinalizers
-    .filter((finalizer) => finalizer !== KUBERNETES_FINALIZER)
-    .map((finalizer) => ({ ...base, finalizer, writers: [], isInSpec: true }));
-  return [...own, ...spec];
+  return [
+    ...finalizers.map((finalizer) => ({ ...base, finalizer, writers })),
+    ...specFinalizers
+      .filter((finalizer) => finalizer !== KUBERNETES_FINALIZER)
+      .map((finalizer) => ({ ...base, finalizer, writers: [], isInSpec: true })),
+  ];
 }
 
 /**
@@ -49,15 +50,20 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
  * come last, because they wait for the others.
  */
 export function heldObjects(context: Context): Held[] {
-  const moving = shrinkingSets(context);
-  const all = context.now.content.flatMap((content) => {
-    if (!content.read.ok) return []; // listed under "not inspected"
-    return content.read.value.terminating
-      .filter(({ finalizers }) => !moving.get(content)?.has(finalizerSet(finalizers)))
+  const { before, now } = context;
+  const shrinking = before === undefined ? [] : shrinkingTypes(before, now);
+  const all = now.content.flatMap((content) =>
+    (valueIn(content.read)?.terminating ?? [])
+      .filter(({ finalizers }) =>
+        shrinking.every(
+          (one) =>
+            one.content !== content || finalizerSet(one.finalizers) !== finalizerSet(finalizers),
+        ),
+      )
       .flatMap((group) =>
         [...new Set(group.finalizers)].flatMap((name) => heldIn(context, content, group, name)),
-      );
-  });
+      ),
+  );
   const isProtected = ({ finalizer }: Held): boolean => PROTECTION.test(finalizer);
   return [...all.filter((held) => !isProtected(held)), ...all.filter(isProtected)];
 }
@@ -65,36 +71,16 @@ export function heldObjects(context: Context): Held[] {
 function heldIn(
   context: Context,
   { type }: TypeContent,
-  group: ObjectGroup,
+  { count, examples, since }: ObjectGroup,
   finalizer: string,
 ): Held[] {
   // Claims that a pod still uses have a finding of their own.
-  const objects = group.examples.filter((object) => !isClaimInUse(context, object, finalizer));
+  const objects = examples.filter((object) => !isClaimInUse(context, object, finalizer));
   const [first] = objects;
   if (first === undefined) return [];
-  const { since, count } = group;
-  return [
-    {
-      finalizer,
-      subject: subjectOf(first),
-      type,
-      objects,
-      count: count - (group.examples.length - objects.length),
-      since,
-      writers: first.writers,
-    },
-  ];
-}
-
-/** Returns sets of objects that are being deleted one by one: they are "content-deleting", not held. */
-function shrinkingSets({ before, now }: Context): Map<TypeContent, Set<string>> {
-  const sets = new Map<TypeContent, Set<string>>();
-  if (before === undefined) return sets;
-  for (const { content, finalizers } of shrinkingTypes(before, now)) {
-    const known = sets.get(content) ?? new Set();
-    sets.set(content, known.add(finalizerSet(finalizers)));
-  }
-  return sets;
+  const left = count - (examples.length - objects.length);
+  const { writers } = first;
+  return [{ finalizer, subject: subjectOf(first), type, objects, count: left, since, writers }];
 }
 
 /**
@@ -118,94 +104,51 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
 
 /** Finds what finalizers hold, and their owners. */
 export function heldByFinalizers(context: Context): RuleResult[] {
-  return everythingHeld(context).flatMap((held) =>
-    held.objects.length === 0
-      ? namespaceFinalizerResults(context, held)
-      : objectResults(context, held),
-  );
+  return everythingHeld(context).flatMap((held) => heldResults(context, held));
 }
 
 /** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
-function objectResults(context: Context, held: Held): RuleResult[] {
-  const { finalizer, objects, count, since } = held;
-  const [first] = objects as [ObjectFacts];
-  const siblings = removableSiblings(context, held, first.finalizers);
-  const owner = ownerResults(context, held, siblings);
-  if (owner.isExpected) return [];
-  const message = `is held by finalizer ${finalizer}`;
-  const foreseen = isForeseen(context, held);
-  return [
-    {
-      code: 'object-finalizer',
-      ...foldSubjects(objects, count),
-      finalizer,
-      message,
-      evidence: evidenceOf(first, held, foreseen),
-      since: foreseen ? undefined : since,
-      scope: 'namespace',
-      remedies: [],
-      blocksNamespace: isInside(context, first.namespace),
-      waitsFor: owner.waitsFor,
-      wayOut: owner.wayOut,
-    },
-    ...owner.results,
-    ...(foreseen ? [] : namespacesAwaited(context, held)),
-  ];
-}
-
-function removableSiblings(context: Context, held: Held, all: readonly string[]): string[] {
-  return all.filter(
-    (finalizer) =>
-      finalizer !== held.finalizer && ownerResults(context, { ...held, finalizer }).isRemovable,
-  );
-}
-
-function evidenceOf(first: ObjectFacts, held: Held, foreseen: boolean): string[] {
-  const many = held.count > 1 ? `the first of ${held.count} such objects: ` : '';
-  const writer = writerOf(held);
-  return [
-    `${many}${foreseen ? '' : `deletionTimestamp ${first.deletionTimestamp}, `}finalizers ${first.finalizers.join(', ')}`,
-    writer === undefined
-      ? 'managedFields do not say who wrote the finalizer'
-      : `managedFields: "${writer.manager}" wrote the finalizer (${writer.operation}${writer.time === undefined ? '' : `, ${writer.time}`})`,
-  ];
-}
-
-/**
- * Finds entries of the namespace's own lists. No condition covers them: the five are all False while such an
- * entry holds the namespace. It is deleted when both lists are empty (kubernetes
- * pkg/registry/core/namespace/storage/storage.go, ShouldDeleteNamespaceDuringUpdate).
- */
-function namespaceFinalizerResults(context: Context, held: Held): RuleResult[] {
+function heldResults(context: Context, held: Held): RuleResult[] {
+  const { count, finalizer, isInSpec, objects, since, subject } = held;
   const { namespace } = context.now;
-  const { finalizer } = held;
-  const isSpec = held.isInSpec === true;
-  const siblings = isSpec ? [] : removableSiblings(context, held, namespace.finalizers);
-  const owner = ownerResults(context, held, siblings);
-  if (owner.isExpected) return [];
-  const list = isSpec ? 'spec.finalizers' : 'metadata.finalizers';
-  const entries = isSpec ? namespace.specFinalizers : namespace.finalizers;
+  const [first] = objects;
+  const isAhead = isForeseen(context, held);
+  const beside = first?.finalizers ?? (isInSpec ? [] : namespace.finalizers);
+  const siblings = beside.filter(
+    (other) =>
+      other !== finalizer && ownerResults(context, { ...held, finalizer: other }).isRemovable,
+  );
+  const { isExpected, results, waitsFor, wayOut } = ownerResults(context, held, siblings);
+  if (isExpected) return [];
+  const list = isInSpec ? 'spec.finalizers' : 'metadata.finalizers';
+  const deletion = isAhead ? '' : `deletionTimestamp ${first?.deletionTimestamp}, `;
+  const evidence = first
+    ? [
+        `${count > 1 ? `the first of ${count} such objects: ` : ''}${deletion}finalizers ${first.finalizers.join(', ')}`,
+        writerText(held),
+      ]
+    : [
+        `${list}: ${(isInSpec ? namespace.specFinalizers : namespace.finalizers).join(', ')}`,
+        // No condition covers them (kubernetes pkg/registry/core/namespace/storage/storage.go).
+        'the namespace is deleted only when metadata.finalizers and spec.finalizers are both empty',
+      ];
+  const code = first ? 'object' : isInSpec ? 'namespace-spec' : 'namespace';
   return [
     {
-      code: isSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer',
-      subject: held.subject,
+      code: `${code}-finalizer`,
+      ...(first ? foldSubjects(objects, count) : { subject }),
       finalizer,
-      message: `is held by ${finalizer} in its ${list}`,
-      evidence: [
-        `${list}: ${entries.join(', ')}`,
-        isSpec
-          ? 'the namespace controller removes only its own entry, "kubernetes"'
-          : namespace.specFinalizers.length === 0
-            ? 'spec.finalizers is empty: the namespace controller has finished and only this list is left'
-            : 'the namespace is deleted only when metadata.finalizers and spec.finalizers are both empty',
-      ],
-      since: namespace.deletionTimestamp,
+      message: first
+        ? `is held by finalizer ${finalizer}`
+        : `is held by ${finalizer} in its ${list}`,
+      evidence,
+      since: isAhead ? undefined : since,
       scope: 'namespace',
       remedies: [],
-      blocksNamespace: true,
-      waitsFor: owner.waitsFor,
-      wayOut: owner.wayOut,
+      blocksNamespace: first === undefined || isInside(context, first.namespace),
+      ...{ waitsFor, wayOut },
     },
-    ...owner.results,
+    ...results,
+    ...(isAhead ? [] : namespacesAwaited(context, held)),
   ];
 }

@@ -13,6 +13,7 @@ import {
   valueIn,
 } from '../context.ts';
 import { FAILURE } from '../error-texts.ts';
+import { remember } from '../remember.ts';
 import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
@@ -66,21 +67,22 @@ export function isLogRead(context: Context, actor: Actor): boolean {
 
 /** Returns lines of this controller about the held objects: errors first, then the newest. */
 export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLine[] {
-  const written = logSources(context, actor).flatMap((source) => {
+  const lines = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
-    return recordsOf(valueIn(context.now.logs?.[pod])).map((record) => ({ record, pod }));
+    return recordsOf(valueIn(context.now.logs?.[pod]) ?? []).flatMap((record) => {
+      const object = held.objects.find((one) => isAbout(context, one, record));
+      const { at, text, isError } = record;
+      return object === undefined ? [] : [{ at, text, isError, pod, object }];
+    });
   });
-  const found = new Map<string, LogLine>();
-  for (const { record, pod } of written.toSorted((a, b) => (a.record.at < b.record.at ? -1 : 1))) {
-    const object = held.objects.find((one) => isAbout(context, one, record));
-    if (object === undefined) continue;
-    const { at, text, isError } = record;
-    const shape = text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+/g, '#');
-    const count = (found.get(shape)?.count ?? 0) + 1;
-    found.set(shape, { at, pod, text, isError, count, object });
-  }
-  const rank = ({ isError, at }: LogLine): string => `${Number(isError)} ${at}`;
-  return [...found.values()].toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
+  const rank = ({ isError, at }: Pick<LogLine, 'isError' | 'at'>) => `${Number(isError)} ${at}`;
+  const sorted = lines.toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
+  const shapes = Map.groupBy(sorted, ({ text }) =>
+    text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}\b|\d+/g, '#'),
+  );
+  return [...shapes.values()].flatMap((same) =>
+    same.slice(0, 1).map((line) => ({ ...line, count: same.length })),
+  );
 }
 
 /** The time for which a line counts after the controller logged another text about the object. */
@@ -93,10 +95,7 @@ export function currentLogLines(context: Context, held: Held, actor: Actor): Log
   return lines.filter(({ at }) => Date.parse(at) >= newest - CURRENT_MS);
 }
 
-/**
- * Returns lines that show that this controller works on the held objects: the strongest clue to the owner. A line
- * that says that the controller ignores an object or waits for one is no clue.
- */
+/** Returns lines that show that this controller works on the held objects, and not that it ignores them or waits for them. */
 export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
   return logLinesAbout(context, held, actor).filter(
     ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
@@ -107,16 +106,11 @@ const DISCLAIMER =
   /\b(?:ignor(?:e|es|ed|ing)|skip(?:s|ped|ping)?|unmanaged|not (?:managed|handled|watched|owned|ours|responsible|selected)|(?:does not|doesn't|did not|no) match|class mismatch|filtered out|wait(?:s|ed|ing)? (?:for|until))\b/i;
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
-const MAX_QUOTED = 3;
-
 /** Returns the lines that are reported. */
-export function quotedLines(
-  lines: readonly LogLine[],
-): { at: string; line: string; pod: string }[] {
-  return lines.slice(0, MAX_QUOTED).map(({ at, pod, text, count }) => ({
-    at,
+export function quotedLines(lines: readonly LogLine[]) {
+  return lines.slice(0, 3).map(({ at, pod, text, count }) => ({
+    ...{ at, pod },
     line: shortQuote(text) + (count > 1 ? ` (${count} times)` : ''),
-    pod,
   }));
 }
 
@@ -129,24 +123,9 @@ export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): stri
 }
 
 /** One record of a log, whatever its format. */
-interface LogRecord {
-  at: string;
-  isError: boolean;
-  /** Message and error, in one line and without stacks. */
-  text: string;
-  fields: JsonObject;
-  /** The whole line. */
-  line: string;
-}
+type LogRecord = ReturnType<typeof parseLogLine>;
 
-const RECORDS = new WeakMap<string[], LogRecord[]>();
-
-function recordsOf(lines: string[] | undefined): LogRecord[] {
-  if (lines === undefined) return [];
-  const known = RECORDS.get(lines) ?? lines.map(parseLogLine);
-  RECORDS.set(lines, known);
-  return known;
-}
+const recordsOf = remember((lines: string[]) => lines.map(parseLogLine));
 
 const MAX_LINE_CHARS = 16_000;
 const MAX_FIELDS = 100;
@@ -155,15 +134,12 @@ const KLOG = /^[IWEF]\d{4} [\d:.]+\s+\d+ [^\]\s]{1,200}\] ?/;
 const LEVEL =
   /^[IWEF](?=\d{4} )|\b[CEWNID](?= \| )|\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b/;
 const ERROR_LEVEL = /^(?:c|e|f|error|fatal|critical|d?panic)$/i;
-const DEBUG_LEVEL = /^(?:d|debug|trace)$/i;
-/** No failure at level info: what is being deleted is often not found. */
-const ABSENCE = /not found|notfound|not exist|missing/i;
 /** The beginning of a stack, in Go, Java, Python or JavaScript: everything behind it is left out. */
 const STACK =
   /\s*(?:\\n|\n)\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
 
 /** Parses JSON (zap, slog), zap's console format, klog and logfmt; any other line is one message. */
-export function parseLogLine(raw: string): LogRecord {
+export function parseLogLine(raw: string) {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters
   const plain = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
   const [, at = '', line = plain] = /^(\d{4}-\d\d-\d\dT\S{5,40}) (.*)$/s.exec(plain) ?? [];
@@ -177,7 +153,8 @@ export function parseLogLine(raw: string): LogRecord {
   const message = first('msg', 'message') ?? quoted ?? words;
   const error = (first('error', 'err') ?? '').replace(/^<nil>$|^null$/, '');
   const level = first('level', 'severity') ?? LEVEL.exec(line.slice(0, 80))?.[0] ?? '';
-  const isPlain = DEBUG_LEVEL.test(level) || (/^i/i.test(level) && ABSENCE.test(message));
+  // What is being deleted is often not found.
+  const isPlain = /^[dt]/i.test(level) || (/^i/i.test(level) && /not ?found/i.test(message));
   const isError = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   const whole = [...new Set([message, error])].filter(Boolean).join(': ');
   const text = (whole.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
@@ -186,44 +163,37 @@ export function parseLogLine(raw: string): LogRecord {
 
 function keyValues(text: string): JsonObject {
   const pair = /(?:^|\s)([A-Za-z_][\w./-]{0,80})=("(?:[^"\\]|\\.){0,4000}"|[^\s"{][^\s]{0,1000})/g;
-  return Object.fromEntries(
-    [...text.matchAll(pair)]
-      .slice(0, MAX_FIELDS)
-      .map(([, key = '', value = '']) => [
-        key,
-        value.replace(/^"|"$/g, '').replace(/\\(["\\])/g, '$1'),
-      ]),
-  );
+  const pairs = [...text.matchAll(pair)].slice(0, MAX_FIELDS);
+  const bare = (value: string): string => value.replace(/^"|"$/g, '').replace(/\\(["\\])/g, '$1');
+  return Object.fromEntries(pairs.map(([, key = '', value = '']) => [key, bare(value)]));
 }
 
-/**
- * Reports whether a record names the object: by its UID, as `name.namespace` (kube-rs), in its fields, or in its text as
- * `namespace/name` or behind its kind. A record with objects in its fields is about these; its text may mention others.
- */
+/** What names an object in a line. */
+interface Mention {
+  kind: string | undefined;
+  namespace: string;
+  name: string;
+}
+
+/** Reports whether a record names the object. A record with objects in its fields is about these; its text may mention others. */
 function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
   const { fields, line } = record;
+  const { kind, namespace, name, uid } = object;
   // A printed Event or audit record is about another program.
   if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
     return false;
   }
-  const { kind, namespace, name, uid } = object;
   if (uid !== '' && line.includes(uid)) return true;
+  // As kube-rs writes it.
   if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
-  const isKind = (other: string | undefined): boolean =>
-    other === undefined ? !isAmbiguous(context, object) : isSameKind(other, kind);
-  const listed = objectsIn(context, record);
-  if (listed.length > 0) {
-    return listed.some(
-      (one) => one.name === name && one.namespace === namespace && isKind(one.kind),
-    );
-  }
-  return textsBefore(line, name).some((before) => {
-    const isPath = before.endsWith(`${namespace}/`);
-    const ahead = isPath ? before.slice(0, -namespace.length - 1) : before;
-    const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
-    const other = kindNamed(context, word);
-    return isPath ? isKind(other ?? kindIn(record)) : other === kind && hasWord(line, namespace);
-  });
+  const inFields = mentionsInFields(context, record);
+  const mentions = inFields.length > 0 ? inFields : mentionsInText(context, object, record);
+  return mentions.some(
+    (one) =>
+      one.name === name &&
+      one.namespace === namespace &&
+      (one.kind === undefined ? !isAmbiguous(context, object) : isSameKind(one.kind, kind)),
+  );
 }
 
 /** Reports whether another held object in this namespace has the same name. */
@@ -241,19 +211,31 @@ function kindIn({ fields }: LogRecord): string | undefined {
 /** Keys that frameworks use for the object that a controller reconciles. */
 const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
-/** Returns the objects in the fields of a record: `namespace` and `name`, `Widget: {name, namespace}`, and `namespace/name`. */
-function objectsIn(context: Context, record: LogRecord) {
+/** Finds `namespace` and `name`, `Widget: {name, namespace}`, and `namespace/name`. */
+function mentionsInFields(context: Context, record: LogRecord): Mention[] {
   const { fields } = record;
   const entries = Object.entries(fields).slice(0, MAX_FIELDS);
   return [...entries, ['object', fields] as const].flatMap(([key, value]) => {
     const path = /^([a-z0-9][a-z0-9-]*)\/([a-z0-9][a-z0-9.-]*)$/.exec(stringAt(value) ?? '');
     const [, namespace = stringAt(value, 'namespace'), name = stringAt(value, 'name')] = path ?? [];
-    if (name === undefined || namespace === undefined) return [];
-    if (COMMON_KEY.test(key)) return [{ kind: kindIn(record), namespace, name }];
-    const kind = kindNamed(context, key);
+    const kind = COMMON_KEY.test(key) ? kindIn(record) : kindNamed(context, key);
     // `type=application/json` is no object.
-    const isObject = kind !== undefined || isInside(context, namespace);
-    return isObject ? [{ kind, namespace, name }] : [];
+    const isMeant = COMMON_KEY.test(key) || kind !== undefined || isInside(context, namespace);
+    return name !== undefined && namespace !== undefined && isMeant
+      ? [{ kind, namespace, name }]
+      : [];
+  });
+}
+
+/** Finds `namespace/name`, and the name behind the kind in a line with the namespace. */
+function mentionsInText(context: Context, { name, namespace }: ObjectFacts, record: LogRecord) {
+  return textsBefore(record.line, name).flatMap((before): Mention[] => {
+    const isPath = before.endsWith(`${namespace}/`);
+    const ahead = isPath ? before.slice(0, -namespace.length - 1) : before;
+    const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
+    const kind = kindNamed(context, word);
+    if (isPath) return [{ kind: kind ?? kindIn(record), namespace, name }];
+    return kind !== undefined && hasWord(record.line, namespace) ? [{ kind, namespace, name }] : [];
   });
 }
 
@@ -272,11 +254,8 @@ function isSameKind(a: string, b: string): boolean {
 
 /** Returns the text before each occurrence of a whole word, in terms of Kubernetes names. */
 function textsBefore(text: string, word: string): string[] {
-  const whole = new RegExp(
-    `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`,
-    'gi',
-  );
-  return [...text.matchAll(whole)]
+  const whole = `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`;
+  return [...text.matchAll(new RegExp(whole, 'gi'))]
     .slice(0, 20)
     .map(({ index }) => text.slice(Math.max(0, index - 100), index));
 }

@@ -1,5 +1,5 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
-import type { Certainty, FindingCode, Remedy } from '../../model/finding.ts';
+import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
 import { withRole } from '../commands.ts';
@@ -38,7 +38,7 @@ import {
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
 import { pausedBy } from './pauses.ts';
-import { removalRemedies } from './remedies.ts';
+import { removalAsFirstStep, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
 import { lostNode, type Owner, stateResults } from './states.ts';
@@ -69,9 +69,9 @@ const EXPECTED: OwnerResults = { ...NO_OWNER_EXPECTED, isExpected: true };
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
 
 /**
- * Returns the findings about the owner. `siblings`: the other finalizers of the same objects that a person may
- * remove as well. `behind`: UIDs of objects that wait for this one; objects that are bound to each other name each
- * other.
+ * Returns the findings about the owner: who it is, its state, and what that waits for. `siblings`: the other finalizers of
+ * the same objects that a person may remove as well. `behind`: UIDs of objects that wait for this one; objects that are
+ * bound to each other name each other.
  */
 export function ownerResults(
   context: Context,
@@ -82,62 +82,64 @@ export function ownerResults(
   if (isOfControllerManager(held)) return controllerManagerResults(context, held);
   const ownership = findOwner(context, held);
   const { verdict, owner, suspects, excluded } = ownership;
-  const others = [...suspects, ...excluded];
-  const isInCluster = [owner, ...others].some(workloadExists);
-  if (!isInCluster && isForeseen(context, held) && isOfTheCloud(held)) return EXPECTED;
+  const isAhead = isForeseen(context, held);
+  const isInCluster = [owner, ...suspects, ...excluded].some(workloadExists);
+  if (!isInCluster && isAhead && isOfTheCloud(held)) return EXPECTED;
   const { results: obstacles, questions } = judgeRemoval(context, held, owner);
   // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
   const removal =
-    isForeseen(context, held) && verdict !== 'missing'
+    isAhead && verdict !== 'missing'
       ? []
       : removalRemedies(context, held, siblings, obstacles[0]?.subject);
-  const results =
+  const { actor } = owner ?? {};
+  const [first, ...causes] =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
-      : verdict === 'missing' || owner?.actor === undefined
+      : verdict === 'missing' || !owner || !actor || willBeDeleted(context, actor.namespace)
         ? [missingOwner(context, held, ownership, removal)]
-        : workloadResults(ownership, {
-            ...{ context, held, removal, obstacles, questions },
-            ...{ candidate: owner, actor: owner.actor },
-          });
-  const [first] = results;
+        : stateResults(
+            ownerFrom(ownership, {
+              ...{ context, held, removal, obstacles, questions },
+              ...{ candidate: owner, actor },
+            }),
+          );
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const { code } = first;
-  const isRemovable = first.remedies.some(({ text }) => removal.some((one) => one.text === text));
   // An owner that ignores an object ignores its parts: the finding about the whole says it.
   const whole = code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
   if (whole !== undefined && !held.objects.includes(whole)) {
     const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
     return { ...NO_OWNER_EXPECTED, waitsFor: idsOfHeld(group?.examples[0] ?? whole) };
   }
-  const mayWait = code === 'owner-running';
-  const partners = mayWait ? idsAwaited(context, held, owner?.actor) : [];
-  const isWaiting = partners.length > 0;
-  // An owner that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
-  const further =
-    code === 'owner-unknown' && (owner === undefined || workloadExists(owner))
-      ? idsAwaited(context, held)
-      : [];
+  // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
+  const mayWait =
+    code === 'owner-running' ||
+    (code === 'owner-unknown' && (owner === undefined || workloadExists(owner)));
+  const awaited = mayWait
+    ? idsAwaited(context, held, code === 'owner-running' ? actor : undefined)
+    : [];
+  const isTold = code !== 'owner-running' || awaited.length === 0;
   const cut = unreadPartner(context, held);
   const { kind, name } = held.subject;
-  results[0] = {
+  const result = {
     ...first,
-    waitsFor: [...(first.waitsFor ?? []), ...further],
+    waitsFor: [...(first.waitsFor ?? []), ...awaited],
     ...(cut !== undefined && {
       isCut: true,
       evidence: [...first.evidence, `${kind} ${name} names ${cut}, which was not read in time`],
     }),
   };
-  const own = isWaiting ? [] : results;
   // A refusal of an owner that fails is linked below it; any other program meets the refusal when it acts.
-  const extra = RUNNING.includes(code) ? [] : obstacles;
-  const wakeless = code === 'owner-scaled-to-zero' ? refusedPods(context, owner?.actor) : [];
-  const shown = [...own, ...extra, ...wakeless];
+  const beside = [
+    ...(RUNNING.includes(code) ? [] : obstacles),
+    ...(code === 'owner-scaled-to-zero' ? refusedPods(context, actor) : []),
+  ];
+  const own = isTold ? [result] : [];
   return {
-    waitsFor: [...partners, ...[...own.slice(0, 1), ...extra, ...wakeless].map(resultId)],
-    results: shown,
+    waitsFor: [...(isTold ? [] : awaited), ...[...own, ...beside].map(resultId)],
+    results: [...own, ...(isTold ? causes : []), ...beside],
     wayOut: removal,
-    isRemovable,
+    isRemovable: first.remedies.some(({ text }) => removal.some((one) => one.text === text)),
     isExpected: false,
   };
 }
@@ -147,22 +149,16 @@ export function ownerResults(
  * webhook has to be removed first: scaling up would create no pod.
  */
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
-  if (actor === undefined) return [];
   const place = itemsIn(context.now.cluster.namespaces).find(
-    ({ name }) => name === actor.namespace,
+    ({ name }) => name === actor?.namespace,
   );
-  if (place === undefined) return [];
-  return deadWebhooks(context, POD_TYPE, { labels: actor.podLabels }, 'CREATE', place.labels).map(
-    ({ servedBy, ...result }) =>
-      servedBy === actorText(actor)
-        ? {
-            ...result,
-            remedies: result.remedies
-              .filter(({ role: when }) => when === 'or')
-              .map((remedy, index) => (index === 0 ? withRole('now', remedy) : remedy)),
-          }
-        : result,
-  );
+  if (actor === undefined || place === undefined) return [];
+  const pod = { labels: actor.podLabels };
+  return deadWebhooks(context, POD_TYPE, pod, 'CREATE', place.labels).map((result) => {
+    const ends = result.remedies.filter(({ role }) => role === 'or').slice(0, 1);
+    const isOwn = result.servedBy === actorText(actor);
+    return isOwn ? { ...result, servedBy: undefined, remedies: removalAsFirstStep(ends) } : result;
+  });
 }
 
 /** Finds terminating objects that the finalizer of another owner holds: a running owner may wait for these. */
@@ -183,15 +179,10 @@ function heldByPartner(
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
-/** Returns the findings about an owner that exists, by its state. */
-function workloadResults(
-  ownership: Ownership,
-  given: Omit<Owner, 'certainty' | 'common'>,
-): RuleResult[] {
-  const { context, held, candidate, actor, removal, obstacles } = given;
+/** Returns what its state is read from. */
+function ownerFrom(ownership: Ownership, given: Omit<Owner, 'certainty' | 'common'>): Owner {
+  const { context, held, candidate, actor, obstacles, questions } = given;
   const { certainty, suspects, excluded, unread } = ownership;
-  if (willBeDeleted(context, actor.namespace))
-    return [missingOwner(context, held, ownership, removal)];
   const lines = logLinesAbout(context, held, actor);
   const rivals = suspects
     .slice(0, 3)
@@ -203,10 +194,10 @@ function workloadResults(
       ? `${suspectText(other)} works on such objects too and has no ready pod`
       : [],
   );
-  return stateResults({
+  return {
     ...given,
     certainty,
-    questions: [...given.questions, ...partners],
+    questions: [...questions, ...partners],
     // A guard that the owner itself runs keeps others from changing its objects.
     obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
     common: {
@@ -222,7 +213,7 @@ function workloadResults(
       ],
       ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
     },
-  });
+  };
 }
 
 /**
@@ -242,47 +233,44 @@ export function isOfTheCloud(held: Held): boolean {
 /** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { finalizer } = held;
-  const manager = controllerManager(context);
-  const endAt = (result: RuleResult, ...causes: RuleResult[]): OwnerResults => {
-    const results = [result, ...causes];
-    return { ...NO_OWNER_EXPECTED, waitsFor: [resultId(result)], results };
-  };
-  if (manager.state === 'stale') return endAt(unprocessedNamespace(context));
-  const isFresh = manager.state === 'fresh';
-  const certainty: Certainty = isFresh ? 'proven' : 'likely';
-  const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
-  const finding = (
-    code: FindingCode,
-    words: string,
-    remedies: Remedy[],
-    more: Partial<RuleResult> = {},
-  ): RuleResult => ({
-    ...{ code, subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE }, finalizer },
-    ...{ scope: 'cluster', certainty, evidence: [known, manager.evidence], remedies },
-    message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${words}`,
-    ...more,
+  const { evidence, state } = controllerManager(context);
+  const endAt = (...results: [RuleResult, ...RuleResult[]]): OwnerResults => ({
+    ...NO_OWNER_EXPECTED,
+    ...{ waitsFor: [resultId(results[0])], results },
   });
+  if (state === 'stale') return endAt(unprocessedNamespace(context));
+  const isAhead = isForeseen(context, held);
   const { results: obstacles } = judgeRemoval(context, held);
   // Errors from before the deletion are about other work, such as the provisioning of a volume.
-  const [first] = isForeseen(context, held) ? [] : refusalsFor(context, held);
-  if (obstacles.length > 0 || first !== undefined) {
-    const quote = first === undefined ? undefined : shortQuote(first.error.text);
-    const words = `, but ${obstacles.length > 0 ? 'the removal is refused' : `its requests fail: ${quote}`}`;
-    const more = {
-      quote: obstacles.length > 0 ? undefined : quote,
-      waitsFor: obstacles.map(resultId),
-    };
-    const fix =
-      first && refusesOtherChange(first.error, held.type) ? [changerRemedy(first.error.text)] : [];
-    return endAt(finding('owner-failing', words, fix, more), ...obstacles);
-  }
-  if (isForeseen(context, held)) return EXPECTED;
+  const [refusal] = isAhead ? [] : refusalsFor(context, held);
+  const isRefused = obstacles.length > 0;
+  const isFailing = isRefused || refusal !== undefined;
+  if (!isFailing && isAhead) return EXPECTED;
   // Its status names the pod for which a ResourceClaim is reserved.
   const children = objectsAwaited(context, held, ['named', 'owned']).flatMap((object) =>
     idsOfObject(context, object),
   );
-  const parts = [...children, ...idsOfPods(context, held)];
+  const parts = isFailing ? [] : [...children, ...idsOfPods(context, held)];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
-  const text = 'Give the deletion more time: raise the timeout';
-  return endAt(finding('owner-running', '; it may be slow', [withRole('now', { text })]));
+  const error = refusal?.error;
+  const quote = isRefused || !error ? undefined : shortQuote(error.text);
+  const says = isRefused
+    ? ', but the removal is refused'
+    : error
+      ? `, but its requests fail: ${quote}`
+      : '; it may be slow';
+  const wait = withRole('now', { text: 'Give the deletion more time: raise the timeout' });
+  const changer = error && refusesOtherChange(error, held.type) ? [changerRemedy(error.text)] : [];
+  const isFresh = state === 'fresh';
+  const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
+  const result: RuleResult = {
+    code: isFailing ? 'owner-failing' : 'owner-running',
+    subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
+    ...{ finalizer, quote, scope: 'cluster', certainty: isFresh ? 'proven' : 'likely' },
+    message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${says}`,
+    evidence: [known, evidence],
+    remedies: isFailing ? changer : [wait],
+    waitsFor: obstacles.map(resultId),
+  };
+  return endAt(result, ...obstacles);
 }

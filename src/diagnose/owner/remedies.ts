@@ -13,7 +13,6 @@ import {
   namespaceArgs,
   objectArgs,
   patchCommand,
-  permissionRemedy,
   preventionRemedies,
   withoutPeriod,
   withRole,
@@ -22,7 +21,6 @@ import {
   type Context,
   groupsOf,
   isBuiltIn,
-  isForeseen,
   isInside,
   listNames,
   listWords,
@@ -41,7 +39,7 @@ import {
   specificFieldManager,
 } from './held.ts';
 import { REACHING_RISK, reachesOut } from './reach.ts';
-import { invalidity, kindOfResource, refusalsFor } from './statements.ts';
+import { invalidity, refusalsFor, typeOfResource } from './statements.ts';
 
 // The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
 
@@ -58,15 +56,13 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   );
   const hasLogs = LOGGED.includes(kind);
   if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
-  const isHint = now.logs === undefined && now.forecast === undefined;
-  const hint = '. With owner-logs, this gate reads the log itself and quotes its lines';
+  const hint =
+    now.logs === undefined && now.forecast === undefined
+      ? '. With owner-logs, this gate reads the log itself and quotes its lines'
+      : '';
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started?.name}`;
-  return [
-    lookRemedy(
-      `Read the log of ${actorText(actor)}${isHint ? hint : ''}`,
-      kubectl('logs', of, ...namespaceArgs(namespace), '--all-containers', '--tail=50'),
-    ),
-  ];
+  const words = [...namespaceArgs(namespace), '--all-containers', '--tail=50'];
+  return [lookRemedy(`Read the log of ${actorText(actor)}${hint}`, kubectl('logs', of, ...words))];
 }
 
 /** Returns the remedy to restart the owner, for a state that a restart is known to end. */
@@ -146,7 +142,7 @@ export function cureRemedies(
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
     error.kind === 'not-found'
-      ? `Create ${kindOfResource(owner.context, error)} ${error.name} again, which the controller needs${ELSEWHERE}`
+      ? `Create ${typeOfResource(owner.context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs${ELSEWHERE}`
       : `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer`;
   return [withRole('now', { text })];
 }
@@ -164,49 +160,36 @@ function grantRemedies(
   const type = typeName(held.type);
   if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
     const text = `Let the request pass, if it is meant to be allowed: "${shortQuote(error.text)}"`;
-    const place = REFUSED_PLACE.exec(error.message)?.[1];
-    return [
-      ...(error.user && error.verb && error.resource
-        ? [permissionRemedy(error.user, error.verb, typeName(error), place)]
-        : []),
-      withRole('now', { text }),
-    ];
+    return [withRole('now', { text })];
   }
   const watch = rights.watch === undefined ? ['list', 'watch'] : [];
   const verbs = error?.verb === undefined ? [...watch, 'update', 'patch'] : [error.verb];
   const types = [type, ...waysToChange(held.type).slice(1)];
   // Requests without a name need a rule without names.
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
-  const isComplete = held.objects.length === held.count;
-  const names = isByName && isComplete ? held.objects.map(({ name }) => name) : [];
+  const names = isByName && held.objects.length === held.count ? held.objects : [];
+  const only = [...new Set(names.map(({ name }) => `--resource-name=${name}`))];
   const role = `${context.now.namespace.name}-${account?.name}-${type}`;
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
-  const only = [...new Set(names)].map((one) => `--resource-name=${one}`);
   const commands = [
     made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
     // Its next attempt may be up to 17 minutes away.
     ...restartRemedies(context, actor, '').flatMap(({ command }) => command ?? []),
   ];
-  const fate = isForeseen(context, held)
-    ? 'would be deleted with this namespace'
-    : 'cannot be created in a terminating namespace';
   return [
     withRole('now', {
-      text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a Role ${fate}`,
+      text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`,
       command: commands.join(' && '),
       risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
     }),
   ];
 }
 
-/** The end of the API server's refusal (apiserver endpoints/handlers/responsewriters/errors.go, forbiddenMessage). */
-const REFUSED_PLACE = /in the namespace \\?"([^"\\]+)\\?"/;
-
 /** Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete: ordered`. */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
-  const { type, count, objects, subject } = held;
+  const { subject, type } = held;
   const { kind, name, namespace } = subject;
   if (type === NAMESPACE_TYPE) return [];
   const end = `before ${before} and the namespace`;
@@ -215,19 +198,22 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
     return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
   }
   // The other objects of a built-in type, such as Secrets, may be what this clean-up needs.
+  const { names, text } = namesOf(held);
   const isWhole = !isBuiltIn(type.group);
-  const names = objects.map((one) => one.name).slice(0, MAX_NAMES);
-  const more = count > names.length ? ` (the first ${names.length} of ${count})` : '';
-  const what = isWhole ? `the ${kind} objects` : `${kind} ${listNames(names)}${more}`;
   const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
+  const what = isWhole ? `the ${kind} objects` : text;
   return preventionRemedies(context, `delete ${what}, and wait until that is done, ${end}`, {
     command: kubectl('delete', ...which, ...namespaceArgs(namespace), '--wait'),
     ...(reachesOut(context, held) && { risk: REACHING_RISK }),
   });
 }
 
-/** The most names in one command; the same command works for the rest. */
-const MAX_NAMES = 10;
+/** Returns the names for one command; the same command works for the rest. */
+function namesOf({ count, objects, subject }: Held) {
+  const names = objects.map(({ name }) => name).slice(0, 10);
+  const more = count > names.length ? ` (the first ${names.length} of ${count})` : '';
+  return { names, text: `${subject.kind} ${listNames(names)}${more}` };
+}
 
 /**
  * Returns the last resort, a removal by hand. `siblings` are removed in the same patch: a second patch would be
@@ -240,12 +226,13 @@ export function removalRemedies(
   refusedBy?: Subject,
 ): Remedy[] {
   const { namespace, content } = context.now;
-  const { finalizer, objects, type } = held;
-  if (held.isInSpec === true) return [specRemoval(context, held)];
+  const { finalizer, isInSpec, objects, type } = held;
+  if (isInSpec) return [specRemoval(context, held)];
   const isNamespace = type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : objects[0];
   if (object === undefined) return [];
-  const [invalid] = objects.slice(0, 1).flatMap((one) => invalidity(context, held, one));
+  const who = `${object.kind} ${object.name}`;
+  const invalid = invalidity(context, held, object.uid);
   if (invalid !== undefined && !refusesOtherChange(invalid, type)) {
     return [validityRemedy(object, invalid.text)];
   }
@@ -255,43 +242,36 @@ export function removalRemedies(
     : '';
   const risk = leakText(context, held);
   // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
-  const alike = (isInside(context, object.namespace) ? groupsOf({ content }) : []).filter(
-    ({ finalizers }) => finalizers.includes(finalizer),
-  );
-  const own = alike.filter((group) => group.type.group === type.group);
-  const total = own.reduce((sum, group) => sum + group.count, 0);
-  const isShared = own.length < alike.length;
-  const command = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
-  if (command !== undefined) {
-    const text = `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace${but}`;
-    return [withRole('or', { text, command, risk })];
-  }
+  const alike = isInside(context, object.namespace)
+    ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))
+    : [];
+  const isShared = alike.some((group) => group.type.group !== type.group);
+  const total = alike
+    .filter((group) => group.type.group === type.group)
+    .reduce((sum, { count }) => sum + count, 0);
+  const force = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const place = isNamespace ? 'metadata.finalizers of ' : '';
-  const more = total > 1 ? `, the first of ${total}` : '';
-  return [
-    withRole('or', {
-      text: `Remove ${what} from ${place}${object.kind} ${object.name}${more}${but}`,
-      command: patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove)),
-      risk,
-    }),
-  ];
+  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${who}${total > 1 ? `, the first of ${total}` : ''}`;
+  const text = force
+    ? `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace`
+    : `Remove ${what} from ${from}`;
+  const patch = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
+  return [withRole('or', { text: text + but, command: force ?? patch, risk })];
 }
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
 export function escapeRemedies(held: Held): Remedy[] {
-  const { count, objects, subject, type } = held;
+  const { objects, subject, type } = held;
   const known = knownFinalizer(held);
   if (known?.escape === undefined || objects.length === 0) return [];
   const { leaves, namespaced, patch: usual } = known.escape;
-  const patch = (type.namespaced && namespaced) || usual;
-  const names = objects.map(({ name }) => name).slice(0, MAX_NAMES);
-  const more = count > names.length ? ` (the first ${names.length} of ${count})` : '';
+  const patch = JSON.stringify((type.namespaced && namespaced) || usual);
+  const { names, text } = namesOf(held);
   const target = [...nameArgs(typeName(type), ...names), ...namespaceArgs(subject.namespace)];
   return [
     withRole('or', {
-      text: `Let ${productName(known) ?? 'its controller'} delete ${subject.kind} ${listNames(names)}${more} without what ${names.length > 1 ? 'they stand' : 'it stands'} for`,
-      command: kubectl('patch', ...target, '--type=merge', '-p', JSON.stringify(patch)),
+      text: `Let ${productName(known) ?? 'its controller'} delete ${text} without what ${names.length > 1 ? 'they stand' : 'it stands'} for`,
+      command: kubectl('patch', ...target, '--type=merge', '-p', patch),
       risk: withoutPeriod(leaves),
     }),
   ];

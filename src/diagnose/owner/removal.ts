@@ -16,37 +16,31 @@ import type { Account } from '../rights.ts';
 import type { Held } from './held.ts';
 import { refusalsFor } from './statements.ts';
 
+/** What a mutating webhook or policy does if the API server then refuses a change that the update does not make. */
+const CHANGES = 'changes a field at every update, which the API server refuses';
+
 /**
- * Finds what refuses the update that removes the finalizer: proven by a dry run, or certain because a webhook
- * matches, fails closed and nothing is behind its Service. A dry run that is accepted clears admission.
+ * Finds what refuses the update that removes the finalizer: proven by a dry run, certain because a webhook matches, fails
+ * closed and nothing is behind its Service, or told by the objects, their Events or the log of the owner. A dry run that is
+ * accepted clears admission.
  */
 export function judgeRemoval(
   context: Context,
   held: Held,
   owner?: { account?: Account | undefined; actor?: Actor | undefined },
 ): Judgement {
-  const isOurs = !isAggregated(context, held.type);
-  const all = (isOurs ? held.objects : []).map((object) =>
-    judgeObject(context, held, object, owner?.account),
-  );
-  if (isOurs && !isForeseen(context, held)) {
-    all.push({ ...UNDECIDED, results: reportedObstacles(context, held, owner?.actor) });
-  }
-  const results = all.flatMap((one) => one.results);
+  if (isAggregated(context, held.type)) return UNDECIDED;
+  const all = held.objects.map((object) => judgeObject(context, held, object, owner?.account));
+  const told = isForeseen(context, held) ? [] : obstaclesTold(context, held, owner?.actor);
+  const results = [...all.flatMap((one) => one.results), ...told];
   return {
     results: [...new Map(results.map((result) => [resultId(result), result])).values()],
     questions: [...new Set(all.flatMap(({ questions }) => questions))],
   };
 }
 
-/** What a mutating webhook or policy does if the API server then refuses a change that the update does not make. */
-const CHANGES = 'changes a field at every update, which the API server refuses';
-
-/**
- * Finds what refuses the update by what the objects, their Events or the log of the owner say: the gate may not try it
- * itself. What an owner says of a webhook or policy by name is read with its other errors.
- */
-function reportedObstacles(context: Context, held: Held, actor: Actor | undefined): RuleResult[] {
+/** What an owner says of a webhook or policy by name is read with its other errors. */
+function obstaclesTold(context: Context, held: Held, actor: Actor | undefined): RuleResult[] {
   const { objects, type } = held;
   const [object] = objects;
   if (object === undefined) return [];

@@ -113,7 +113,7 @@ export function stateResults(owner: Owner): RuleResult[] {
   const signs = {
     ...{ ...owner, isAhead: isForeseen(context, held) },
     ...{ who: actorText(actor), what: nameOf(held.subject), log: logRemedies(context, actor) },
-    ...{ refusals: errorsOf(owner), statements: statusTexts(context, held, actor) },
+    ...{ refusals: errorsOf(owner), statements: statusTexts(context, held) },
   };
   for (const { code, find } of STATES) {
     const found = find(signs);
@@ -484,13 +484,12 @@ function showsNoReason(owner: Signs): Found | undefined {
   const last = said ? undefined : lastComplaint(context, held, actor);
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
   const before = age >= 0 ? `${formatDuration(age)} before` : 'before';
-  const earlier = last?.isOfOthers ? undefined : last;
   const by = said
     ? `${what} says`
     : line
       ? 'Its log says'
-      : `${earlier?.by === 'status' ? what : earlier?.source} said ${before} the deletion`;
-  const text = (said ?? line ?? earlier)?.text;
+      : `${last?.by === 'status' ? what : last?.source} said ${before} the deletion`;
+  const text = (said ?? line ?? last)?.text;
   const quote = text && shortQuote(text);
   const told = quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why';
   const ask = `Find out whether this keeps ${who} from acting: ${doubt}`;

@@ -135,6 +135,9 @@ const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
 /** States in which an object works badly or not at all. Unlike a failure, they do not end its work. */
 const UNHEALTHY =
   /^(?:degraded|offline|disconnected|un(?:healthy|available|reachable)|not[ _-]?(?:healthy|available|reachable|connected))$/i;
+/** The same, if a message beside it says why: a machine may be stopped, and well. */
+const HALTED =
+  /^(?:suspended|paused|on ?hold|halted|frozen|stopped|stalled|blocked|locked|disabled|inactive|expired|rejected|invalid)$/i;
 /** States in which an object is well: a text beside it is no failure. */
 const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
 const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
@@ -169,7 +172,7 @@ function textsIn(object: JsonObject, status: readonly Place[]) {
     errors: isSilent ? textsAs('state') : textsAs('error'),
     /** Sentences in other fields. */
     sentences: textsAs('sentence'),
-    /** States that are not healthy: `health.status: Degraded`. */
+    /** States that are not healthy, and the text beside them: `phase: Suspended (the licence has expired)`. */
     unhealthy: textsAs('unhealthy'),
   };
 }
@@ -177,7 +180,11 @@ function textsIn(object: JsonObject, status: readonly Place[]) {
 function saidAt({ field, key, value, beside }: Place, earliest: number) {
   if (typeof value !== 'string' || value === '' || field.includes('conditions')) return undefined;
   if (STATE.test(key) && !field.includes('[]')) {
-    if (UNHEALTHY.test(value)) return { as: 'unhealthy', text: `${field.slice(7)}: ${value}` };
+    const message = stringAt(beside, 'message');
+    if (UNHEALTHY.test(value) || (message && HALTED.test(value))) {
+      const text = `${field.slice(7)}: ${value}${message ? ` (${message})` : ''}`;
+      return { as: 'unhealthy', text };
+    }
     if (FAILED.test(value)) return { as: 'state', text: `${key}: ${value}` };
   }
   const isErrorField = ERROR_FIELD.test(field);

@@ -47,7 +47,9 @@ function departed(world: World, certainty: Certainty, ...says: RegExp[]): Expect
   const gone = ownerMissing(deploymentRef(world.namespace, name), finalizer, {
     certainty: [certainty],
     says,
-    advises: [/^Install .* in another namespace, with a ClusterRoleBinding: RoleBinding \S+ was/m],
+    advises: [
+      /^Install .* in another namespace, with a ClusterRoleBinding: a terminating namespace/m,
+    ],
   });
   return {
     ...stuck([heldBy(world, operator), gone]),
