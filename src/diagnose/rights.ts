@@ -27,6 +27,8 @@ export interface Rights {
   isBare: boolean;
   /** A rule is about the type's group, with any verbs on any of its types. */
   reachesGroup: boolean;
+  /** A rule lets the account change another type of the group. */
+  changesSibling: boolean;
   /** A rule names a type of another product: the account works on that. */
   worksElsewhere: boolean;
   /** Only bindings of the namespace itself let the account change them. */
@@ -47,6 +49,7 @@ export const NO_RIGHTS: Rights = {
   impersonates: false,
   isBare: false,
   reachesGroup: false,
+  changesSibling: false,
   worksElsewhere: false,
   isLocal: false,
   isMarked: false,
@@ -167,6 +170,10 @@ export function rightsOf(
     impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
     isBare: own.length === 0,
     reachesGroup: ofGroup.length > 0,
+    changesSibling: ofGroup.some(
+      ({ rule }) =>
+        canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== type.resource),
+    ),
     worksElsewhere: own.some(({ rule }) =>
       rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
     ),

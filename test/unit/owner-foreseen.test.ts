@@ -164,6 +164,12 @@ const CLEANUP = 'widgets.example.com/cleanup';
 test.each<[string, object, string[]]>([
   ['a Secret', { secretRef: { name: 'creds' } }, ['Secret creds (spec.secretRef)']],
   ['the address of a Service', { host: `nats.${DEMO}:4222` }, ['Service nats (spec.host)']],
+  ['the name of a Service', { host: 'nats' }, ['Service nats (spec.host)']],
+  [
+    'the name of a Service in an address',
+    { url: 'tcp://u:p@nats:4222' },
+    ['Service nats (spec.url)'],
+  ],
   ['variables of its pods', { env: [{ valueFrom: { secretKeyRef: { name: 'creds' } } }] }, []],
   ['a Secret that does not exist', { secretRef: { name: 'absent' } }, []],
 ])('an owner may need what the object names, but not what its pods use: %s', (_, spec, needs) => {

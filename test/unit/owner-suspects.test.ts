@@ -430,6 +430,19 @@ test.each([
   expect(owners.map((one) => one.code)).toEqual([code]);
 });
 
+test.each([
+  ['quotas', 'owner-missing'],
+  ['previewapps/status', 'owner-failing'],
+])('where kopf set the finalizer, another program of it that changes %s: %s', (resource, code) => {
+  const rules = [
+    { apiGroups: ['previews.acme.dev'], resources: ['previewapps'], verbs: READ },
+    { apiGroups: ['previews.acme.dev'], resources: [resource], verbs: ['patch'] },
+  ];
+  const kopf = { name: 'main', command: ['kopf', 'run'] };
+  const owners = programAfterwards('everyday-kopf-uninstalled', kopf, { feed: { rules } });
+  expect(owners.map((one) => one.code)).toEqual([code]);
+});
+
 test('who may change the objects as anybody with the role edit is not named', () => {
   const roles = { 'memcached-edit': EDIT, edit: DEFAULT_EDIT };
   const owners = programAfterwards(UNINSTALLED, { name: 'bot' }, roles, { bound: ['edit'] });

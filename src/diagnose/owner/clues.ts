@@ -257,10 +257,11 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
   }
   const isDecisive = isDecided(suspect);
   const isNamesake = hasClue(suspect, 'namesake');
-  const isOfType =
-    FRAMEWORKS.test(writer) ||
-    isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', ''));
-  const isAlike = identifiesProgram(writer) || isOfType;
+  // A sibling of one framework changes another type of the group.
+  const isOfFramework = FRAMEWORKS.test(writer) && !rights.changesSibling;
+  const isNamedAfter = (name: string): boolean =>
+    isOfFramework || isNamedAfterType(held, name.replaceAll('-', ''));
+  const isAlike = identifiesProgram(writer) || isNamedAfter(actor.name);
   const mayAct =
     rights.change !== undefined ||
     rights.impersonates ||
@@ -273,7 +274,8 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     ((isDecisive || isNamesake) &&
       !rights.worksElsewhere &&
       hadRights(context, actor.account, type)) ||
-    ((isDecisive || (isNamesake && isOfType)) && hasNoRight(context, actor.account)) ||
+    ((isDecisive || (isNamesake && isNamedAfter(`${actor.namespace}/${actor.name}`))) &&
+      hasNoRight(context, actor.account)) ||
     departedGrant(context, actor.account, type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';
 }

@@ -26,6 +26,7 @@ import {
   isProviderManaged,
   lateWrites,
   statusManagers,
+  typesOfDomain,
   writerOf,
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
@@ -289,7 +290,10 @@ function othersAlive(
   const named = able
     .filter(({ rights }) => !(wasHere || isMade) || rights.change !== 'everything')
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
-  const unbound = unboundRoles(context, held.type).map(
+  const roles = [held.type, ...typesOfDomain(context, held, question.domain)].flatMap((type) =>
+    unboundRoles(context, type),
+  );
+  const unbound = [...new Set(roles)].map(
     (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
   );
   // Many run a container with the name of the writer, and may do nothing outside of their own namespace.

@@ -287,17 +287,30 @@ function kindOfKey(key: string, otherwise?: string): string | undefined {
   return otherwise ?? (kind === undefined ? undefined : upperFirst(kind));
 }
 
-/** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`. */
+/** Fields of which the value may be the host alone: `spec.broker.url`, `spec.hosts[]`. */
+const ADDRESS_FIELD =
+  /(?:host|hostname|addr|address|url|uri|endpoint|server|broker)(?:e?s)?(?:\[\])?$/i;
+/** `nats`, `tcp://nats:4222`: a Service of the same namespace. */
+const BARE_HOST =
+  /^(?:[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?([a-z](?:[a-z0-9-]*[a-z0-9])?)(?::\d+)?(?:[/?].*)?$/;
+
+/** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`, `nats`. */
 function servicesIn(spec: readonly Place[], own: string): Reference[] {
   const host = new RegExp(
     `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/]|$)`,
     'g',
   );
   return spec.flatMap(({ field, value }) =>
-    textOf(value).flatMap((text) =>
-      [...text.matchAll(host)].map(([, name = '']) => {
-        return { group: '', kind: 'Service', namespace: own, name, field, isAddress: true };
-      }),
-    ),
+    textOf(value).flatMap((text) => {
+      const bare = ADDRESS_FIELD.test(field)
+        ? text.split(/, ?/).map((one) => BARE_HOST.exec(one))
+        : [];
+      return [...text.matchAll(host), ...bare].flatMap((found) => {
+        const name = found?.[1] ?? 'localhost';
+        return name === 'localhost'
+          ? []
+          : { group: '', kind: 'Service', namespace: own, name, field, isAddress: true };
+      });
+    }),
   );
 }
