@@ -77,7 +77,8 @@ export function missingOwner(
       : `no controller that removes it was found: ${who ? `it most likely ran as ${who}, which ${isEnding ? 'is in a terminating namespace' : 'no workload uses any more'}` : traces}`;
   const binding =
     account && owner?.rights.change === undefined && departedGrant(context, account, type);
-  const again = `${isEnding ? ' in another namespace' : ''}${binding ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
+  const stays = known || place ? '' : ' in a namespace that stays';
+  const again = `${isEnding ? ' in another namespace' : stays}${binding ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
   const isReaching = !isForecast && reachesOut(context, held);
   const definition = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(type),
