@@ -60,8 +60,8 @@ export function formatDuration(ms: number): string {
   const seconds = secondsOf(ms);
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${sixtieths(seconds).join('m ')}s`;
-  if (seconds < 172_800) return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
-  return `${Math.floor(seconds / 86_400)} days`;
+  if (seconds >= 172_800 && seconds % 86_400 === 0) return `${seconds / 86_400} days`;
+  return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
 }
 
 /** Formats 302_000 as "5:02". */

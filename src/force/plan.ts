@@ -55,7 +55,14 @@ export function planForce(input: PlanInput): ForcePlan {
   const { name } = snapshot.namespace;
   const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
   const reasons = namespaceRefusals(input);
+  const idle = policy.finalizers.filter(
+    (entry) => entry.includes('*') && !all.some(({ finalizer }) => matchesGlob(entry, finalizer)),
+  );
   const refused = [
+    ...idle.map((entry) => ({
+      target: namespaceTarget(name),
+      reason: `force-finalizers has the pattern ${entry}, which allows nothing, and matches nothing here: write each finalizer out in full`,
+    })),
     ...reasons.map((reason) => ({ target: namespaceTarget(name), reason })),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
   ];

@@ -40,7 +40,8 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
     if (kind === 'not-found' && !saysNotFound(said, path)) kind = 'unreadable';
   } else if (!isPlain || !PLAIN_TEXT_STATUSES.has(status)) {
     kind = 'unreadable';
-    words = text.trim() === UNKNOWN_PATH ? `${words}: ${NOT_SERVED}` : notKubernetes(answer);
+    const isGroup = path.startsWith('/apis/') && text.trim() === UNKNOWN_PATH;
+    words = isGroup ? `${words}: ${NOT_SERVED}` : notKubernetes(answer);
   }
   const isBusy = status === 429 && !text.includes(BROKEN_CACHE);
   const isSaid = more === '' || words.endsWith(` ${more}`);

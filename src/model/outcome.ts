@@ -1,4 +1,6 @@
-import { type Diagnosis, type FindingCode, findingsOf } from './finding.ts';
+import { lookUpFinalizer } from './catalogue.ts';
+import { groupOf } from './facts/metadata.ts';
+import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
 
 /** Outcomes, ordered from best to worst. A run reports its worst. */
 export const OUTCOMES = [
@@ -67,8 +69,21 @@ export function forecastOf(
     return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
   }
   const roots = findingsOf(diagnosis, diagnosis.rootCauses);
-  if (roots.some(({ certainty }) => certainty !== 'unknown')) return 'would-hang';
+  if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
   return roots.length > 0 || diagnosis.notInspected.length > 0 ? 'inconclusive' : 'clear';
+}
+
+/** An owner that is most likely missing may run where it is not visible: a hosted control plane, k3s, a cloud. */
+function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Finding): boolean {
+  const { apiVersion, kind } = subject;
+  if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace')
+    return certainty === 'unknown';
+  if (kind === 'CustomResourceDefinition') return false;
+  const known = lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) });
+  const isInstalled = known?.workload.some(
+    ({ name }) => !/^(?:kube|cloud)-controller-manager$/.test(name),
+  );
+  return kind === 'Namespace' || isInstalled !== true || /\bmanaged\b/.test(known?.owner ?? '');
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {

@@ -86,7 +86,8 @@ export function documentOf(view: View, detail: Detail): Block[] {
   const examples = namespaces.filter(({ name }) =>
     causes.some((cause) => cause.namespaces[0] === name),
   );
-  const evidence = examples.flatMap((one) => one.rows);
+  const all = examples.flatMap((one) => one.rows);
+  const evidence = all.length > rows ? all.filter(({ isMinor }) => !isMinor) : all;
   const tree = listOf('', evidence, rows, (row) => row);
   return [
     ...shown,

@@ -30,7 +30,10 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
       return ['deletion refused', 'was not deleted: ', { text, command }, refusal];
     }
     const text = 'Delete the namespace first, or set the input delete';
-    const look = protectedBecause(name) === undefined ? { text, command } : undefined;
+    const kept = protectedBecause(name);
+    const look = kept
+      ? { text: `Check the name: ${kept}, and the gate never deletes it` }
+      : { text, command };
     return ['deletion not requested', 'is not being deleted, so the gate does not wait', look];
   }
   if (outcome === 'recreated')
@@ -50,8 +53,16 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
     text: 'Run the gate again, or see what the namespace reports itself',
     command: `kubectl describe namespace ${name}`,
   };
-  if (diagnosis === undefined)
-    return ['not examined', `was not examined: ${timeline.at(-1)?.event ?? 'no time'}`, examine];
+  // The namespace controller may read more than the gate.
+  const quote = conditions
+    .filter(({ type, status }) => /^Namespace\w+Remaining$/.test(type) && status === 'True')
+    .map(({ message }) => message)
+    .join('; ');
+  const reports = quote === '' ? '' : '. The namespace controller reports: ';
+  if (diagnosis === undefined) {
+    const why = timeline.at(-1)?.event ?? 'there was no time';
+    return ['not examined', `was not examined: ${why}${reports}`, examine, quote];
+  }
   const { notInspected, rootCauses } = diagnosis;
   const [first] = notInspected;
   if (rootCauses.length > 0) return undefined;
@@ -63,12 +74,6 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
     const open = `may hang: it is not known ${first.what}: `;
     return ['an open question', open, undefined, first.reason];
   }
-  // The namespace controller may read more than the gate.
-  const quote = conditions
-    .filter(({ type, status }) => /^Namespace\w+Remaining$/.test(type) && status === 'True')
-    .map(({ message }) => message)
-    .join('; ');
-  const reports = quote === '' ? '' : '. The namespace controller reports: ';
   const text = 'Allow the gate to read the rest: add the permissions below to its role';
   const look = notInspected.some(({ grant }) => grant) ? { text } : examine;
   const message = `may be held by objects that could not be read${reports}`;

@@ -64,6 +64,8 @@ const MAX_TITLES = 2;
 export interface Item {
   words: Words;
   depth?: number;
+  /** Evidence of a finding that is no root cause: the first to go if there is no room. */
+  isMinor?: boolean;
 }
 
 /** A failure of the gate itself, which has no result but has to be reported. Its texts hold no secrets. */
@@ -185,7 +187,10 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
 
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, links, circle }] = cause;
-  const subjectOf = (one: Finding): Words => findingSubject(one, namespace.name);
+  const subjectOf = (one: Finding): Words =>
+    one.finalizer !== undefined && one.subject.name === links[0]?.subject.name
+      ? `finalizer ${literal(one.finalizer)}`
+      : findingSubject(one, namespace.name);
   const also = new Set(cause.flatMap(({ blockers }) => blockers).map(subjectOf));
   for (const link of [...links.slice(0, 1), ...circle]) also.delete(subjectOf(link));
   return also.size === 0 ? '' : `Also waiting for this: ${listWords([...also], MAX_NAMED)}.`;
@@ -271,7 +276,8 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Item[] {
       seen.add(to);
       const below = Math.min(depth + 1, MAX_DEPTH);
       const lines = evidenceOf(finding, waits, scene);
-      rows.push(...lines.map((words) => ({ depth: below, words })));
+      const isMinor = !diagnosis.rootCauses.includes(to);
+      rows.push(...lines.map((words) => ({ depth: below, words, isMinor })));
       walk(to, below);
     }
   };

@@ -126,10 +126,13 @@ export function toHtml(words: Words): string {
  * table splits even code at `|`, and a line with `<!--` must never look like the gate's marker; such texts are
  * written in entities, which are decoded after Markdown was parsed.
  */
+/** As long as the quotation of a failure may be: nested errors end with the cause. */
+const MAX_CODE_CHARS = 500;
+
 function codeSpan(text: string): string {
-  const plain = shorten(text.trim(), 300);
+  const plain = shorten(text.trim(), MAX_CODE_CHARS);
   if (plain === '') return '(empty)';
-  if (/[|<\\]/.test(plain)) return codeHtml(plain);
+  if (/[|<\\]/.test(plain)) return codeHtml(plain, MAX_CODE_CHARS);
   const runs = plain.match(/`+/g) ?? [];
   const fence = '`'.repeat(1 + Math.max(0, ...runs.map((run) => run.length)));
   const space = /^`|`$/.test(plain) ? ' ' : '';

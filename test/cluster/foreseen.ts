@@ -206,7 +206,7 @@ export const HANGS: Record<string, Hang> = {
       const metadata = { namespace, name: 'held', finalizers: ['example.com/hold'] };
       await world.create({ apiVersion: 'v1', kind: 'Pod', metadata, spec: podSpec() });
     },
-    'would-hang',
+    'inconclusive',
     /example\.com\/hold/,
   ],
 };

@@ -94,6 +94,11 @@ describe('a finalizer', () => {
       );
     },
   );
+
+  test('a pattern that matches nothing is refused as well', async () => {
+    const { refused } = await plan(arranged(), { policy: { finalizers: ['other.example.org/*'] } });
+    expect(refused.map(({ reason }) => reason).join()).toContain('pattern other.example.org/*');
+  });
 });
 
 test('a queued object is planned for later, and only if its finalizer is named', async () => {
