@@ -221,8 +221,11 @@ export function hasNoRight(context: Context, account: Account): boolean {
   const atHome = [...itemsIn(context.now.cluster.clusterRoles), ...roles.value];
   const grants = [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)];
   const ofAccount = grants.filter((grant) => isFor(grant, account));
-  return ofAccount.every(({ rule }) => rule.apiGroups.every((group) => isBuiltIn(group)));
+  return ofAccount.every(({ rule }) => rule.resources.every((one) => LEADING.test(one)));
 }
+
+/** What a controller needs to lead, and to report that. */
+const LEADING = /^(?:leases|configmaps|events|tokenreviews|subjectaccessreviews)(?:\/status)?$/;
 
 /** Returns the ClusterRoles with the marks of the type's controller that no ClusterRoleBinding binds to anybody. */
 export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {

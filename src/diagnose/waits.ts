@@ -1,5 +1,6 @@
 import { escapeForRegExp, isKindNamed } from '../base/text.ts';
 import { domainOf } from '../model/catalogue.ts';
+import type { Read } from '../model/read.ts';
 import {
   type NamespaceFacts,
   type ObjectFacts,
@@ -332,10 +333,15 @@ function typeNamed(
  * cause.
  */
 export function unreadPartner(context: Context, held: Held): string | undefined {
-  const { forecast, partners } = context.now;
+  const { details, forecast, partners } = context.now;
+  if (forecast !== undefined) return undefined;
+  const isCut = (read: Read<unknown> | undefined): boolean =>
+    read?.ok === false && read.failure.kind === 'aborted';
   const cut = namedOutside(context, held).find(({ type, namespace, name }) => {
     const read = partners[partnerKey({ ...type, namespace, name })];
-    return read === undefined || (!read.ok && read.failure.kind === 'aborted');
+    return read === undefined || isCut(read);
   });
-  return forecast !== undefined || cut === undefined ? undefined : `${cut.type.kind} ${cut.name}`;
+  if (cut !== undefined) return `names ${cut.type.kind} ${cut.name}`;
+  const own = held.objects.map(({ uid }) => details[uid]);
+  return own.length > 0 && own.every(isCut) ? 'has a status' : undefined;
 }

@@ -443,6 +443,41 @@ test.each([
   expect(owners.map((one) => one.code)).toEqual([code]);
 });
 
+test.each([
+  ['leases', 'owner-failing'],
+  ['secrets', 'owner-missing'],
+])(
+  'where kopf set the finalizer, another program of it that may only change %s of its own namespace: %s',
+  (resource, code) => {
+    const { now, before } = readRecordedLook('everyday-kopf-uninstalled');
+    const { deployments } = now.cluster;
+    if (!deployments?.ok) throw new Error('not read');
+    const containers = [{ name: 'main', command: ['kopf', 'run'] }];
+    const copier = workloadFacts(
+      'apps/v1',
+      'Deployment',
+    )({
+      metadata: { namespace: 'tools', name: 'copier', uid: 'copier' },
+      spec: { template: { spec: { serviceAccountName: 'copier', containers } } },
+      status: { replicas: 1, readyReplicas: 1 },
+    });
+    const metadata = { namespace: 'tools', name: 'copier' };
+    const role = roleFacts({
+      metadata,
+      rules: [{ apiGroups: [''], resources: [resource], verbs: ['*'] }],
+    });
+    const binding = bindingFacts({
+      metadata,
+      roleRef: { kind: 'Role', name: 'copier' },
+      subjects: [{ kind: 'ServiceAccount', ...metadata }],
+    });
+    Object.assign(deployments, { value: [...deployments.value, copier] });
+    now.places['tools'] = { roles: readOk([role]), roleBindings: readOk([binding]) };
+    const owners = diagnose(now, before).findings.filter((one) => one.code.startsWith('owner-'));
+    expect(owners.map((one) => one.code)).toEqual([code]);
+  },
+);
+
 test('who may change the objects as anybody with the role edit is not named', () => {
   const roles = { 'memcached-edit': EDIT, edit: DEFAULT_EDIT };
   const owners = programAfterwards(UNINSTALLED, { name: 'bot' }, roles, { bound: ['edit'] });

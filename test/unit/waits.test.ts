@@ -123,6 +123,7 @@ describe('an object that a status text calls missing', () => {
     // The held object itself, an object of another namespace, and something that is no object.
     ['the volume of NAMESPACE/db was not found', false],
     ['credential vault/login was not found', false],
+    ['credential \\"NAMESPACE/login\\" was not found', true],
     ['cannot delete NAMESPACE/login: bucket 7 not found', false],
   ])('%j was deleted with the namespace: %j', (text, isHere) => {
     expect(/can never succeed/.test(messageFor(text))).toBe(isHere);

@@ -35,6 +35,8 @@ import {
 
 const API = 'admissionregistration.k8s.io/v1';
 const NAME_LABEL = 'kubernetes.io/metadata.name';
+/** Labels that say nothing else; `environment=production` does. */
+const EXEMPTING = /ignore|skip|exempt|exclude|disable|bypass|webhook|validat|polic/i;
 
 /**
  * Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. `place`: the
@@ -258,7 +260,10 @@ function exemptions(
     const text = `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`;
     // The label that the configuration itself provides for it changes this namespace alone.
     const exempt = webhook.namespaceSelector.find(
-      ({ key, operator }) => /^(?:DoesNotExist|NotIn)$/.test(operator) && key !== NAME_LABEL,
+      ({ key, operator }) =>
+        /^(?:DoesNotExist|NotIn)$/.test(operator) &&
+        EXEMPTING.test(key) &&
+        namespace.labels[key] === undefined,
     );
     const label = exempt && `${exempt.key}=${exempt.values[0] ?? 'true'}`;
     const command = label

@@ -240,6 +240,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
         ];
       }
       if (against) {
+        if (!against.startsWith('it may neither')) return [];
         const right = `its right to change ${typeName(held.type)}`;
         return [
           {

@@ -275,6 +275,7 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
       !rights.worksElsewhere &&
       hadRights(context, actor.account, type)) ||
     ((isDecisive || (isNamesake && isNamedAfter(`${actor.namespace}/${actor.name}`))) &&
+      !WEBHOOK.test(actor.name) &&
       hasNoRight(context, actor.account)) ||
     departedGrant(context, actor.account, type) !== undefined;
   return mayAct ? undefined : 'it may neither update nor patch the object';

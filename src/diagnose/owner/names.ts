@@ -24,8 +24,13 @@ const GENERIC_FIELD_MANAGERS =
 export const GENERAL_TOOLS =
   /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|concourse.*|teamcity.*|azure-pipelines.*|spinnaker.*|harness-delegate.*|octopus-.*|atlantis.*|portainer.*|cattle-.*|botkube.*|robusta.*|komodor.*|devtron.*|teleport.*|castai-.*|tekton-pipelines-controller|prometheus.*)$/;
 
+/** Namespaces that such a product's own installer names. Others, as `gitops` or `octopus-prod`, are of teams. */
+const TOOL_NAMESPACES = /^(?:kasten-io|cattle-(?:system|fleet-system|fleet-local-system))$/;
+
 export function isGeneralTool({ name, namespace, programs }: Actor): boolean {
-  return [name, namespace, ...programs].some((own) => GENERAL_TOOLS.test(own));
+  return (
+    TOOL_NAMESPACES.test(namespace) || [name, ...programs].some((own) => GENERAL_TOOLS.test(own))
+  );
 }
 
 /** Kubelets and schedulers, which own no finalizers. */

@@ -1,6 +1,7 @@
-import { matchesGlob } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
 import { serviceAddresses } from '../../model/facts/programs.ts';
+import { hasPodEnded } from '../../model/facts/workloads.ts';
 import {
   type Candidate,
   type ObjectFacts,
@@ -96,10 +97,17 @@ function creations({ context, held }: Question): Need[] {
   });
   const tasks = (forecast ? held.objects : []).flatMap((object) => {
     const { endedAt, templates = [] } = detailOf(context, object) ?? {};
-    const made = itemsIn(cluster.jobs).filter(({ owner }) => owner?.uid === object.uid);
+    const jobs = itemsIn(cluster.jobs).filter(({ owner }) => owner?.uid === object.uid);
+    const pods = itemsIn(forecast?.present.pods).filter(
+      (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uid === object.uid),
+    );
+    const made = [
+      ...jobs.map(({ name }) => `Job ${name}`),
+      ...pods.map(({ name }) => `Pod ${name}`),
+    ];
     return [
       ...(endedAt ? [] : templates.map((field) => `a Pod (${field})`)),
-      ...made.map(({ name }) => `something like Job ${name}, which it made for this object`),
+      ...made.slice(0, 3).map((one) => `something like ${one}, which it made for this object`),
     ];
   });
   const certainty = known ? 'likely' : 'unknown';
@@ -234,7 +242,18 @@ function absentHere({ context, held }: Question, error: ContentError): string | 
   }
   if (!['other', 'unavailable', 'timeout'].includes(kind)) return undefined;
   const input = inputs.find((one) => one.type.kind !== 'Service' && hasWord(text, one.name));
-  if (input && ABSENT.test(text)) return lost(input.text);
+  const isLeft =
+    input &&
+    (findNamedObject(context, input) !== undefined ||
+      countsOf(context.now).some(
+        (one) => typeName(one.type) === typeName(input.type) && one.queued > 0,
+      ));
+  if (input && !isLeft && ABSENT.test(text)) return lost(input.text);
+  // `credential "team-1/login" was not found`
+  const word = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
+  const [, path] = new RegExp(`${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`).exec(text) ?? [];
+  if (path && ABSENT.test(text) && held.objects.every((one) => one.name !== path))
+    return lost(`${here}/${path}`);
   const address = serviceAddresses(text).find((one) => isInside(context, one.split('.')[1]));
   return address && isEmpty(context, 'services')
     ? lost(`Service ${address.split('.')[0]}`)

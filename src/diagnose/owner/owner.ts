@@ -126,7 +126,7 @@ export function ownerResults(
     waitsFor: [...(first.waitsFor ?? []), ...awaited],
     ...(cut !== undefined && {
       isCut: true,
-      evidence: [...first.evidence, `${kind} ${name} names ${cut}, which was not read in time`],
+      evidence: [...first.evidence, `${kind} ${name} ${cut}, which was not read in time`],
     }),
   };
   // A refusal of an owner that fails is linked below it; any other program meets the refusal when it acts.
@@ -246,8 +246,10 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const isRefused = obstacles.length > 0;
   const isFailing = isRefused || refusal !== undefined;
   if (!isFailing && isAhead) return EXPECTED;
-  // Its status names the pod for which a ResourceClaim is reserved.
-  const children = objectsAwaited(context, held, ['named', 'owned']).flatMap((object) =>
+  // The status of a ResourceClaim names the pod for which it is reserved; a claim of a volume names what waits for it.
+  const isReserved = held.type.group === 'resource.k8s.io';
+  const ties = isReserved ? (['named', 'owned'] as const) : (['owned'] as const);
+  const children = objectsAwaited(context, held, ties).flatMap((object) =>
     idsOfObject(context, object),
   );
   const parts = isFailing ? [] : [...children, ...idsOfPods(context, held)];

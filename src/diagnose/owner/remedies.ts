@@ -137,7 +137,10 @@ export function cureRemedies(
   if (isAdmissionError(error)) return [];
   if (refusesOtherChange(error, owner.held.type)) return [changerRemedy(error.text)];
   const invalid = owner.held.objects.find(
-    ({ name }) => error.kind === 'invalid' && error.text.includes(`"${name}" is invalid: `),
+    ({ kind, name }) =>
+      error.kind === 'invalid' &&
+      error.resource === kind &&
+      error.text.includes(`"${name}" is invalid: `),
   );
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
@@ -311,7 +314,7 @@ function specRemoval(context: Context, held: Held): Remedy {
 
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
 const GONE_OUTSIDE =
-  /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy).{0,200}["'] does not exist/i;
+  /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy)\w*(?:: .{0,200}| (?:the )?(\w+)\b.{0,200}\b\1) ["'][^"']{1,200}["'] does not exist/i;
 
 /** Reports whether an error says that what its controller would delete does not exist. */
 export function isGoneOutside({ kind, text }: ContentError): boolean {

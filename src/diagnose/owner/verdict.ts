@@ -288,7 +288,12 @@ function othersAlive(
   const isMade =
     isProduct || (best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks')));
   const named = able
-    .filter(({ rights }) => !(wasHere || isMade) || rights.change !== 'everything')
+    .filter(
+      ({ actor, rights }) =>
+        rights.change !== 'everything' ||
+        !(wasHere || isMade) ||
+        (!isProduct && !wasHere && actor?.namespace === best?.account?.namespace),
+    )
     .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
   const roles = [held.type, ...typesOfDomain(context, held, question.domain)].flatMap((type) =>
     unboundRoles(context, type),

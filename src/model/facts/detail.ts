@@ -297,7 +297,7 @@ const BARE_HOST =
 /** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`, `nats`. */
 function servicesIn(spec: readonly Place[], own: string): Reference[] {
   const host = new RegExp(
-    `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/]|$)`,
+    `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/,]|$)`,
     'g',
   );
   return spec.flatMap(({ field, value }) =>

@@ -163,7 +163,8 @@ function watchesBy({ key, value }: Setting, own: string): string[] {
 }
 
 function limitBy({ key, value, text, elsewhere }: Setting): string[] {
-  if (CONFIG.test(key)) return [`the file or object of ${text}`];
+  // Only a path or a name is shown: an address may hold a password.
+  if (CONFIG.test(key)) return [`the file or object of ${/^[\w./-]*$/.test(value) ? text : key}`];
   if (elsewhere !== undefined && (WATCHES.test(key) || /watch|namespaces$/.test(key)))
     return [elsewhere];
   return LIMITS.test(key) && !/^(?:false|none)$/.test(value) ? [text] : [];
