@@ -200,6 +200,25 @@ test('a cloud controller that runs in the cluster is no part of a managed contro
 });
 
 test.each([
+  ['PodGroup', true],
+  ['pods', false],
+])(
+  'a ResourceClaim that is reserved for %s may be used after the deletion: %s',
+  (kind, isAsked) => {
+    const { codes } = forecast('claim-reserved', ({ details, forecast: ahead }) => {
+      const [pod] = ahead?.present.pods.ok ? ahead.present.pods.value : [];
+      for (const detail of Object.values(details)) {
+        if (!detail?.ok || !detail.value) continue;
+        detail.value.names = [];
+        for (const one of detail.value.references ?? [])
+          Object.assign(one, { kind, uid: kind === 'pods' ? pod?.uid : 'group' });
+      }
+    });
+    expect(codes.includes('owner-running')).toBe(isAsked);
+  },
+);
+
+test.each([
   ['Delete', 'would-hang'],
   ['Retain', 'clear'],
 ])(

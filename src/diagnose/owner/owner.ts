@@ -5,11 +5,13 @@ import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/re
 import { withRole } from '../commands.ts';
 import {
   type Context,
+  detailOf,
   groupsOf,
   idsOfHeld,
   isForeseen,
   isInside,
   itemsIn,
+  listNames,
   type RuleResult,
   resultId,
   shortQuote,
@@ -230,6 +232,15 @@ export function isOfTheCloud(held: Held): boolean {
   );
 }
 
+/** Returns for what else than the pods that go with the namespace a ResourceClaim is reserved (`status.reservedFor`). */
+function usersOf(context: Context, held: Held): string[] {
+  const pods = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
+  return held.objects
+    .flatMap((object) => detailOf(context, object)?.references ?? [])
+    .filter(({ field, uid = '' }) => field.startsWith('status.') && uid !== '' && !pods.has(uid))
+    .map(({ kind, name }) => `${kind} ${name}`);
+}
+
 /** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { finalizer } = held;
@@ -245,7 +256,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const [refusal] = isAhead ? [] : refusalsFor(context, held);
   const isRefused = obstacles.length > 0;
   const isFailing = isRefused || refusal !== undefined;
-  if (!isFailing && isAhead) return EXPECTED;
+  const users = isFailing ? [] : usersOf(context, held);
+  if (!isFailing && isAhead && users.length === 0) return EXPECTED;
   // The status of a ResourceClaim names the pod for which it is reserved; a claim of a volume names what waits for it.
   const isReserved = held.type.group === 'resource.k8s.io';
   const ties = isReserved ? (['named', 'owned'] as const) : (['owned'] as const);
@@ -260,15 +272,27 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     ? ', but the removal is refused'
     : error
       ? `, but its requests fail: ${quote}`
-      : '; it may be slow';
-  const wait = withRole('now', { text: 'Give the deletion more time: raise the timeout' });
+      : users.length > 0
+        ? `; it waits as long as ${listNames(users, 3)} uses it`
+        : '; it may be slow';
+  const wait = withRole('now', {
+    text:
+      users.length > 0
+        ? `End what uses ${held.subject.kind} ${held.subject.name}: ${listNames(users, 3)}`
+        : 'Give the deletion more time: raise the timeout',
+  });
   const changer = error && refusesOtherChange(error, held.type) ? [changerRemedy(error.text)] : [];
   const isFresh = state === 'fresh';
   const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
   const result: RuleResult = {
     code: isFailing ? 'owner-failing' : 'owner-running',
     subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
-    ...{ finalizer, quote, scope: 'cluster', certainty: isFresh ? 'proven' : 'likely' },
+    ...{
+      finalizer,
+      quote,
+      scope: 'cluster',
+      certainty: isAhead && !isFailing ? 'unknown' : isFresh ? 'proven' : 'likely',
+    },
     message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${says}`,
     evidence: [known, evidence],
     remedies: isFailing ? changer : [wait],

@@ -90,7 +90,7 @@ function judge(question: OwnerQuestion): Ownership {
     !tied.some((one) => one !== best && (isDecided(one) || hasClue(one, 'status')));
   if (best !== undefined && workloadExists(best)) {
     const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
-    const isSure = isOnly && isWhole && !isPowerless(question, best);
+    const isSure = isOnly && isWhole && !isPowerless(question, best) && isNamed(question, best);
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
@@ -137,6 +137,16 @@ function isPowerless({ context, held, program }: OwnerQuestion, suspect: Suspect
     !hasClue(suspect, 'catalogue', 'log') &&
     !hasWorkloadName(actor, program) &&
     !hadRights(context, actor.account, held.type)
+  );
+}
+
+/** Reports whether more than its account has the name of the writer: any workload may run as the account of an operator. */
+function isNamed({ program }: OwnerQuestion, suspect: Suspect): boolean {
+  const { actor } = suspect;
+  const account = { namespace: undefined, name: '' };
+  return (
+    hasClue(suspect, 'catalogue', 'log') ||
+    (actor !== undefined && hasProgramName({ ...actor, account }, program))
   );
 }
 
