@@ -227,10 +227,16 @@ export function hasNoRight(context: Context, account: Account): boolean {
 /** What a controller needs to lead, and to report that. */
 const LEADING = /^(?:leases|configmaps|events|tokenreviews|subjectaccessreviews)(?:\/status)?$/;
 
-/** Returns the ClusterRoles with the marks of the type's controller that no ClusterRoleBinding binds to anybody. */
-export function unboundRoles({ now: { cluster } }: Context, type: ResourceType): string[] {
+/**
+ * Returns the ClusterRoles that no ClusterRoleBinding binds to anybody, with the marks of the type's controller, or with a
+ * right to change these `parts`.
+ */
+export function unboundRoles(
+  { now: { cluster } }: Context,
+  type: ResourceType,
+  parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`],
+): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
-  const parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`];
   return itemsIn(cluster.clusterRoles).flatMap((role) => {
     const { name, rules } = role;
     if (isDefault(role) || isPartOfDefault(role)) return [];

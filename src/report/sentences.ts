@@ -207,7 +207,9 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     progressing: ['is still being deleted', `: ${still}`],
     'not-terminating': [`is not terminating: the deletion was ${why}`],
     inconclusive: [
-      isForecast ? `may hang: ${openQuestion(namespace)}` : `is ${still}; the cause is unknown`,
+      isForecast
+        ? `may hang: ${openQuestion(namespace, run.finishedAt)}`
+        : `is ${still}; the cause is unknown`,
     ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],
@@ -215,10 +217,11 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   return states[namespace.outcome];
 }
 
-function openQuestion({ diagnosis }: NamespaceResult): Words {
+function openQuestion({ diagnosis, name: home }: NamespaceResult, now: string): Words {
   const [first] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
-  return first?.finalizer === undefined
-    ? 'not everything that it depends on is known'
+  if (first === undefined) return 'not everything that it depends on is known';
+  return first.finalizer === undefined
+    ? `${subjectWords(first.subject, home)} ${messageWords(first, { home, now })}`
     : `it is open whether anybody removes finalizer ${literal(first.finalizer)}`;
 }
 

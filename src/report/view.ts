@@ -282,7 +282,9 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Item[] {
     }
   };
   walk(NAMESPACE_NODE, 1);
-  return rows.length > 1 ? rows : [];
+  // A cause repeats what its object shows, such as the writer of the finalizer.
+  const ofCauses = new Set(rows.flatMap(({ isMinor, words }) => (isMinor === false ? words : [])));
+  return rows.length > 1 ? rows.filter((one) => !one.isMinor || !ofCauses.has(one.words)) : [];
 }
 
 /** One sentence for missing permissions, and one per other reason. */

@@ -106,6 +106,19 @@ test.each([
   expect(toPlain(linkWords(likely, HOME, undefined))).toBe(told);
 });
 
+test.each([
+  [HELD, /^may hang: it is open whether anybody removes finalizer a\/b$/],
+  [
+    { code: 'pod-node-unavailable', subject: subject('Node', 'n1'), message: 'is not ready' },
+    /^may hang: Node n1 is not ready$/,
+  ],
+] as const)('the state of an inconclusive forecast says what is open: %j', (open, words) => {
+  const root = finding({ ...open, certainty: 'unknown' });
+  const one = namespaceResult({ outcome: 'inconclusive', diagnosis: diagnosis([root]) });
+  const [view] = viewOf(runOf([one], { kind: 'forecast' })).namespaces;
+  expect(toPlain(view?.state ?? '')).toMatch(words);
+});
+
 test('two objects that wait for each other are told as such', () => {
   const held = (name: string): Finding =>
     finding({ ...HELD, subject: subject('Widget', name, HOME), id: name });

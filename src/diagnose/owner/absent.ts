@@ -18,7 +18,14 @@ import {
   willBeDeleted,
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
-import { hasClue, isMoreThanAble, type Suspect, suspectText, workloadExists } from './clues.ts';
+import {
+  hasClue,
+  isMoreThanAble,
+  MAY_NOT_CHANGE,
+  type Suspect,
+  suspectText,
+  workloadExists,
+} from './clues.ts';
 import {
   type Held,
   isProviderManaged,
@@ -239,8 +246,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
           { text: `If it is ${who}: change what leaves ${kind} ${name} out${by && ` (${by})`}` },
         ];
       }
-      if (against) {
-        if (!against.startsWith('it may neither')) return [];
+      if (against === MAY_NOT_CHANGE) {
         const right = `its right to change ${typeName(held.type)}`;
         return [
           {
@@ -248,7 +254,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
           },
         ];
       }
-      if (isAlive(actor)) return [];
+      if (against || isAlive(actor)) return [];
       if (actor.wanted > 0) {
         return [{ text: `If it is ${who}, make it ready (${stateText(context, actor)}); ${then}` }];
       }
@@ -288,7 +294,9 @@ function withState(context: Context, suspect: Suspect): string {
   const state = restriction
     ? 'not for this object'
     : against
-      ? 'may not change it'
+      ? against === MAY_NOT_CHANGE
+        ? 'may not change it'
+        : 'made by such an object'
       : actor === undefined || actor.isGone
         ? 'gone'
         : stateText(context, actor);

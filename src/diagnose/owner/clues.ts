@@ -234,13 +234,17 @@ function standsBack({ against, actor, account }: Suspect, all: readonly Suspect[
       (one) =>
         one.against === undefined &&
         !WEBHOOK.test(one.actor?.name ?? '') &&
-        (isDecided(one) || /\b(?:controller|manager|operator)\b/.test(one.actor?.name ?? '')) &&
+        (isDecided(one) || CONTROLLER.test(one.actor?.name ?? '')) &&
         isSameAccount(one.account, account),
     )
   );
 }
 
 const WEBHOOK = /\bwebhook\b/;
+export const CONTROLLER = /\b(?:controller|manager|operator)\b/;
+
+/** Why a suspect is none that has no right to change the object. */
+export const MAY_NOT_CHANGE = 'it may neither update nor patch the object';
 
 /**
  * Returns why a workload is no candidate, whatever points to it. A lost right is a state of the owner, and no reason to
@@ -257,11 +261,17 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
   }
   const isDecisive = isDecided(suspect);
   const isNamesake = hasClue(suspect, 'namesake');
+  const isOfFramework = FRAMEWORKS.test(writer);
+  const isNamedAfter = (name: string): boolean => isNamedAfterType(held, name.replaceAll('-', ''));
   // A sibling of one framework changes another type of the group.
-  const isOfFramework = FRAMEWORKS.test(writer) && !rights.changesSibling;
-  const isNamedAfter = (name: string): boolean =>
-    isOfFramework || isNamedAfterType(held, name.replaceAll('-', ''));
-  const isAlike = identifiesProgram(writer) || isNamedAfter(actor.name);
+  const isAlike =
+    identifiesProgram(writer) ||
+    (isOfFramework && !rights.changesSibling) ||
+    isNamedAfter(actor.name);
+  // One without any right may work elsewhere, by a kubeconfig: then no role here waits for an account.
+  const isBereft =
+    isNamedAfter(`${actor.namespace}/${actor.name}`) ||
+    (isOfFramework && unboundRoles(context, type, [type.resource]).length > 0);
   const mayAct =
     rights.change !== undefined ||
     rights.impersonates ||
@@ -274,11 +284,11 @@ function contradiction(question: OwnerQuestion, suspect: Suspect): string | unde
     ((isDecisive || isNamesake) &&
       !rights.worksElsewhere &&
       hadRights(context, actor.account, type)) ||
-    ((isDecisive || (isNamesake && isNamedAfter(`${actor.namespace}/${actor.name}`))) &&
+    ((isDecisive || (isNamesake && isBereft)) &&
       !WEBHOOK.test(actor.name) &&
       hasNoRight(context, actor.account)) ||
     departedGrant(context, actor.account, type) !== undefined;
-  return mayAct ? undefined : 'it may neither update nor patch the object';
+  return mayAct ? undefined : MAY_NOT_CHANGE;
 }
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */

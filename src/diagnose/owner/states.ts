@@ -71,26 +71,25 @@ interface Found {
   causes?: RuleResult[];
 }
 
-/** The states of an owner. The first with evidence is reported; `fix` is its first remedy. */
+/** The states of an owner. The first with evidence is reported. */
 const STATES: readonly {
   state: string;
   code: FindingCode;
-  fix: string;
   /** Returns the evidence for the state, if there is any. */
   find: (owner: Signs) => Found | undefined;
 }[] = [
-  { state: 'is lost with the namespace', code: 'owner-not-ready', fix: 'remove', find: isLost },
-  { state: 'has 0 replicas', code: 'owner-scaled-to-zero', fix: 'scale up', find: scaledToZero },
-  { state: 'has no ready pod', code: 'owner-not-ready', fix: 'what its pods lack', find: notReady },
-  { state: 'leaves it out', code: 'owner-not-acting', fix: 'the argument', find: leavesOut },
-  { state: 'says that it fails', code: 'owner-failing', fix: 'what it says', find: reportsErrors },
-  { state: 'is paused', code: 'owner-not-acting', fix: 'end the pause', find: paused },
-  { state: 'may not remove it', code: 'owner-failing', fix: 'the guard, a right', find: isRefused },
-  { state: 'is being deleted', code: 'owner-running', fix: 'install again', find: isGoing },
-  { state: 'does not lead', code: 'owner-running', fix: 'restart', find: doesNotLead },
-  { state: 'will lose its right', code: 'owner-failing', fix: 'an order', find: losesRight },
-  { state: 'lacks what it needs', code: 'owner-failing', fix: 'an order', find: lacksNeeds },
-  { state: 'shows no reason', code: 'owner-running', fix: 'read its log', find: showsNoReason },
+  { state: 'is lost with the namespace', code: 'owner-not-ready', find: isLost },
+  { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
+  { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
+  { state: 'leaves it out', code: 'owner-not-acting', find: leavesOut },
+  { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
+  { state: 'is paused', code: 'owner-not-acting', find: paused },
+  { state: 'may not remove it', code: 'owner-failing', find: isRefused },
+  { state: 'is being deleted', code: 'owner-running', find: isGoing },
+  { state: 'does not lead', code: 'owner-running', find: doesNotLead },
+  { state: 'will lose its right', code: 'owner-failing', find: losesRight },
+  { state: 'lacks what it needs', code: 'owner-failing', find: lacksNeeds },
+  { state: 'shows no reason', code: 'owner-running', find: showsNoReason },
 ];
 
 /** An owner with what it was seen to do. */

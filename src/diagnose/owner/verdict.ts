@@ -5,6 +5,7 @@ import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
 import { departedGrant, hadRights, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
+  CONTROLLER,
   hasClue,
   isDecided,
   isKnownForAnother,
@@ -108,9 +109,12 @@ function judge(question: OwnerQuestion): Ownership {
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
-    const [account, ...more] = question.candidates.filter(
-      ({ actor, rights }) => actor === undefined && rights.change === 'named',
-    );
+    // Deployers outside of the cluster use accounts as well: only one that is called a controller, or as its type, is meant.
+    const [account, ...more] = question.candidates.filter(({ actor, account: one, rights }) => {
+      const name = `${one?.namespace}/${one?.name}`;
+      const isCalledSo = CONTROLLER.test(name) || isNamedAfterType(held, name.replaceAll('-', ''));
+      return actor === undefined && rights.change === 'named' && rights.watch && isCalledSo;
+    });
     const owner = best ?? (more.length === 0 ? account : undefined);
     return { certainty, verdict: 'missing', owner, others, ...common };
   }
