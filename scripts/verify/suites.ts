@@ -101,14 +101,12 @@ export const SUITES: readonly Suite[] = [
     name: 'operators',
     about: 'real operators, at work, broken and gone',
     tests: [LIVE, 'test/operators/'],
-    parts: [
-      'snapshot-controller,cloud-controller-manager,rabbitmq',
-      'metrics-server,argo-cd',
-      'cert-manager',
-    ].map((names, index) => ({
-      OPERATORS: names,
-      OPERATORS_RESULTS: `coverage/operators-${index + 1}`,
-    })),
+    parts: ['snapshot-controller,cloud-controller-manager,rabbitmq', 'argo-cd', 'cert-manager'].map(
+      (names, index) => ({
+        OPERATORS: names,
+        OPERATORS_RESULTS: `coverage/operators-${index + 1}`,
+      }),
+    ),
     limitMinutes: 60,
     touchedBy: [...EXPLAINS, 'test/operators/'],
   },

@@ -8,16 +8,16 @@ const QUESTIONS = /^selfsubject(access|rules)?reviews$/;
 
 /**
  * What this user asked the API server to change since the log had this size, as `verb resource/name`, from the
- * server's own audit log. Questions and dry runs change nothing and are left out; refused requests count.
+ * server's own audit log; of this namespace if one is given. Questions and dry runs change nothing and are left out;
+ * refused requests count.
  */
 export async function mutationsBy(
   auditLog: string,
   user: string,
-  concerns: (namespace: string | undefined, name: string | undefined) => boolean,
-  from = 0,
+  { from = 0, of }: { from?: number; of?: string } = {},
 ): Promise<string[]> {
   return (await writesSince(auditLog, user, from))
-    .filter(({ namespace, name }) => concerns(namespace, name))
+    .filter(({ namespace, name }) => of === undefined || namespace === of || name === of)
     .map(textOf);
 }
 

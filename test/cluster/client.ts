@@ -195,6 +195,19 @@ export class Client {
     if (answer.status !== 404) mustSucceed(`delete ${describe(ref)}`, answer);
   }
 
+  /** A token of a ServiceAccount; `more`: of the request's spec. */
+  async tokenOf(namespace: string, name: string, more: JsonObject = {}): Promise<string> {
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', namespace, name };
+    const answer = await this.call('POST', await this.pathOf(account, 'token'), {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: 7_200, ...more },
+    });
+    const token = stringAt(answer.body, 'status', 'token');
+    if (token === undefined) throw new ApiError(`token of ${namespace}/${name}`, answer);
+    return token;
+  }
+
   /** Reads the object until the predicate holds for it (`undefined`: it does not exist). */
   async waitFor<T>(
     ref: Ref,

@@ -1,24 +1,21 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringAt } from '../../src/base/json.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
-import { ApiError, Client, type Ref } from './client.ts';
+import { Client } from './client.ts';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts';
 import { Etcd, restore, whenQuiet } from './etcd.ts';
 import { IDENTITIES, IDENTITY_NAMESPACE, type Identity, identityObjects } from './identities.ts';
 import { writeKubeconfigText } from './kubeconfig.ts';
+import { serviceAccount } from './objects.ts';
 import type { Scenario } from './scenario.ts';
-import { takeAway } from './take-away.ts';
 
 /** Where scenarios run. */
 export interface Cluster {
   client: Client;
+  /** Absent on a cluster that these tests did not start. */
   plane: ControlPlane | undefined;
-  alone: boolean;
   kubeconfig(identity: Identity): string | Promise<string>;
-  /** Keeps it until the cluster stops. */
-  leave(ref: Ref): void;
   stop(): Promise<void>;
 }
 
@@ -37,27 +34,18 @@ export function foreignKubeconfig(): string | undefined {
 /** Why the scenario cannot be shown on the control plane that these tests start. */
 export function skipReason(scenario: Scenario): string | undefined {
   if (foreignKubeconfig() !== undefined) return undefined;
-  const version = wantedVersion();
-  const shown = !scenario.versions || scenario.versions.includes(version);
+  const shown = !scenario.versions || scenario.versions.includes(wantedVersion());
   return shown ? undefined : `only on ${scenario.versions?.join(', ')}`;
 }
 
-/** A cluster for as long as a test wants it. */
-export async function sharedCluster(): Promise<Cluster> {
-  const kubeconfig = foreignKubeconfig();
-  return kubeconfig === undefined
-    ? ownCluster({ version: wantedVersion() }, false)
-    : foreignCluster(kubeconfig);
-}
-
-/** One for this scenario alone: names in it are as plain as in the books. */
+/** One for this scenario alone. */
 export async function clusterFor(
   scenario: Pick<Scenario, 'own'>,
   version = wantedVersion(),
   say: (line: string) => void = () => {},
 ): Promise<Cluster> {
   const options = typeof scenario.own === 'object' ? scenario.own : {};
-  return ownCluster({ ...options, version, say }, true);
+  return onPlane(await startControlPlane({ ...options, version, say }));
 }
 
 /**
@@ -80,8 +68,10 @@ export class Clusters {
   ): Promise<T> {
     const kubeconfig = foreignKubeconfig();
     if (kubeconfig !== undefined) return this.#inForeign(kubeconfig, work);
-    if (own !== undefined && own !== true) return inClusterOf({ own }, work);
-    const lone = this.#idle.pop() ?? (await this.#start());
+    const isApart = own !== undefined && own !== true;
+    const lone = isApart
+      ? { cluster: await clusterFor({ own }), restore: async () => false }
+      : (this.#idle.pop() ?? (await this.#start()));
     // Another client: what this one has seen of the types is true no more.
     const client = new Client(lone.cluster.client.connection);
     let isAsBefore = false;
@@ -99,7 +89,11 @@ export class Clusters {
   async #inForeign<T>(kubeconfig: string, work: (cluster: Cluster) => Promise<T>): Promise<T> {
     this.#foreign ??= { cluster: foreignCluster(kubeconfig), last: Promise.resolve() };
     const { cluster, last } = this.#foreign;
-    const mine = last.then(async () => work(await cluster));
+    const mine = last.then(async () => {
+      const one = await cluster;
+      const client = new Client(one.client.connection);
+      return work({ ...one, client }).finally(() => client.close());
+    });
     this.#foreign.last = mine.catch(() => undefined);
     return mine;
   }
@@ -125,39 +119,18 @@ export async function startLone(
   await prepare(plane);
   const etcd = new Etcd(plane.etcdEndpoint);
   const stored = await whenQuiet(etcd);
-  return { cluster: { ...onPlane(plane), alone: true }, restore: () => restore(etcd, stored) };
+  return { cluster: onPlane(plane), restore: () => restore(etcd, stored) };
 }
 
-async function inClusterOf<T>(
-  scenario: Pick<Scenario, 'own'>,
-  work: (cluster: Cluster) => Promise<T>,
-): Promise<T> {
-  const cluster = await clusterFor(scenario);
-  try {
-    return await work(cluster);
-  } finally {
-    await cluster.stop();
-  }
-}
-
-async function ownCluster(
-  options: Parameters<typeof startControlPlane>[0],
-  alone: boolean,
-): Promise<Cluster> {
-  return { ...onPlane(await startControlPlane(options)), alone };
-}
-
-/** A cluster that tests share: everything in it goes with its control plane. */
+/** Everything in it goes with its control plane. */
 export function onPlane(plane: ControlPlane): Cluster {
   return {
     client: plane.admin,
     plane,
-    alone: false,
     kubeconfig: async (identity) => {
       await plane.bind(identity);
       return plane.kubeconfig(identity);
     },
-    leave: () => {},
     stop: () => plane.stop(),
   };
 }
@@ -165,55 +138,27 @@ export function onPlane(plane: ControlPlane): Cluster {
 /** The users of these tests become ServiceAccounts: no cluster lets us choose our tokens. */
 async function foreignCluster(path: string): Promise<Cluster> {
   const client = Client.fromKubeconfig(path);
-  const left: Ref[] = [];
   const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-identities-'));
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: IDENTITY_NAMESPACE } },
-    ...IDENTITIES.map((name) => ({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { namespace: IDENTITY_NAMESPACE, name },
-    })),
+    ...IDENTITIES.map((name) => serviceAccount(IDENTITY_NAMESPACE, name)),
     ...identityObjects(),
   ];
   for (const object of objects) await client.apply(object, { fieldManager: 'teardown-gate-tests' });
-  const kubeconfigOf = async (identity: Identity): Promise<string> => {
-    const token = await requestToken(client, identity);
-    const file = join(folder, `${identity}.kubeconfig`);
-    const { server, ca } = client.connection;
-    await writeFile(file, writeKubeconfigText(identity, { server, ca, token }), {
-      mode: 0o600,
-    });
-    return file;
-  };
-  // Written once: a gate of another scenario may be reading it.
-  const written = new Map<Identity, Promise<string>>();
   return {
     client,
     plane: undefined,
-    alone: false,
-    kubeconfig: (identity) => {
-      const file = written.get(identity) ?? kubeconfigOf(identity);
-      written.set(identity, file);
+    kubeconfig: async (identity) => {
+      const token = await client.tokenOf(IDENTITY_NAMESPACE, identity);
+      const file = join(folder, `${identity}.kubeconfig`);
+      const { server, ca } = client.connection;
+      const text = writeKubeconfigText(identity, { server, ca, token });
+      await writeFile(file, text, { mode: 0o600 });
       return file;
     },
-    leave: (ref) => left.push(ref),
     stop: async () => {
-      for (const ref of left) await takeAway(client, ref);
       await client.close();
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function requestToken(client: Client, identity: Identity): Promise<string> {
-  const path = `/api/v1/namespaces/${IDENTITY_NAMESPACE}/serviceaccounts/${identity}/token`;
-  const answer = await client.call('POST', path, {
-    apiVersion: 'authentication.k8s.io/v1',
-    kind: 'TokenRequest',
-    spec: { expirationSeconds: 7_200 },
-  });
-  const token = stringAt(answer.body, 'status', 'token');
-  if (token === undefined) throw new ApiError(`token of ${identity}`, answer);
-  return token;
 }

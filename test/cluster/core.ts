@@ -23,7 +23,7 @@ export const CORE: Readonly<Record<FindingCode, string>> = {
   'owner-running': 'S61-alive',
   'namespace-finalizer': 'S34',
   'namespace-spec-finalizer': 'S37a',
-  'object-finalizer': 'SEED-5d',
+  'object-finalizer': 'S1',
   'volume-in-use': 'S25a',
   'crd-terminating': 'crd-terminating',
   'pod-grace-period': 'S30',

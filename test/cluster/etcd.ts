@@ -67,35 +67,6 @@ const keyOf = (entry: Json): string => decode(stringAt(entry, 'key')).toString()
 const encode = (key: string): string => Buffer.from(ROOT + key).toString('base64');
 const decode = (text = ''): Buffer => Buffer.from(text, 'base64');
 
-/** What makes others anew goes before them. */
-const MAKERS = [
-  'namespaces',
-  'cronjobs',
-  'jobs',
-  'deployments',
-  'statefulsets',
-  'daemonsets',
-  'replicasets',
-  'controllers',
-  'pods',
-];
-
-/** With all that is in them, whatever holds it, and without any controller's doing. */
-export async function takeNamespacesAway(etcd: Etcd, names: ReadonlySet<string>): Promise<void> {
-  if (names.size === 0) return;
-  const rank = (key: string): number => {
-    const index = MAKERS.indexOf(key.split('/')[0] ?? '');
-    return index < 0 ? MAKERS.length : index;
-  };
-  const within = (key: string): boolean => {
-    const [resource, ...path] = key.split('/');
-    const place = resource === 'namespaces' && path.length === 1 ? path[0] : path.at(-2);
-    return names.has(place ?? '');
-  };
-  const keys = (await etcd.keys()).filter(within).sort((a, b) => rank(a) - rank(b));
-  for (const key of keys) await etcd.delete(key);
-}
-
 /** What servers write for themselves, at any time. */
 const OF_SERVERS = [
   /^masterleases\//,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
-import { mutationsBy } from './audit.ts';
+import { endOf, mutationsBy } from './audit.ts';
 import { type Cluster, Clusters, foreignKubeconfig, skipReason } from './clusters.ts';
 import { findingText } from './compare.ts';
 import { ofThisPart } from './core.ts';
@@ -90,16 +90,11 @@ async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
     return run.report?.namespaces.find(({ name }) => name === world.namespace);
   };
   try {
+    const from = world.plane ? await endOf(world.plane.auditLog) : 0;
     await scenario.setUp(world);
     if (scenario.id === 'S44') await world.leaderLeaseExpires();
     const predicted = await look({ forecast: 'true' });
-    const made = world.plane
-      ? await mutationsBy(
-          world.plane.auditLog,
-          identity,
-          (space, name) => space === world.namespace || name === world.namespace,
-        )
-      : [];
+    const made = world.plane ? await mutationsBy(world.plane.auditLog, identity, { from }) : [];
     const ask = scenario.delete;
     await (typeof ask === 'function' ? ask(world) : world.deleteNamespace());
     await (scenario.settle ?? ((there: World) => there.settled()))(world);

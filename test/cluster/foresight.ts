@@ -1,14 +1,13 @@
-import type { JsonObject } from '../../src/base/json.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { Mutation } from '../../src/kubernetes/api.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import type { Read } from '../../src/model/read.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
+import { recordTo } from '../stage/gate-run.ts';
 import { byService, createWebhook } from './admission.ts';
 import { endOf, type Write, writesSince } from './audit.ts';
 import type { Identity } from './identities.ts';
@@ -35,14 +34,12 @@ export interface Twist {
   cancelAt?: RegExp;
   /** Between what it has read and what it asks for. */
   beforeSend?: (mutation: Mutation) => Promise<unknown>;
-  /** What comes back instead of the server's answer; the request is then not sent. */
-  answer?: (mutation: Mutation) => Read<JsonObject> | undefined;
 }
 
 export async function gate(
   world: World,
   inputs: Partial<Record<InputName, string>>,
-  { identity = ORDERER, cancelAt, beforeSend, answer }: Twist = {},
+  { identity = ORDERER, cancelAt, beforeSend }: Twist = {},
 ): Promise<Ran> {
   const cancel = new AbortController();
   const auditLog = world.plane?.auditLog ?? '';
@@ -55,8 +52,9 @@ export async function gate(
     homeDir: '/nonexistent',
   });
   const lines: string[] = [];
+  const log = recordTo(lines);
   const line = (text: string): void => {
-    lines.push(text);
+    log.line(text);
     if (cancelAt?.test(text)) cancel.abort();
   };
   const all: Partial<Record<InputName, string>> = {
@@ -70,18 +68,11 @@ export async function gate(
         ...api,
         send: async (mutation, options) => {
           await beforeSend?.(mutation);
-          return answer?.(mutation) ?? api.send(mutation, options);
+          return api.send(mutation, options);
         },
       },
       clock: systemClock,
-      log: {
-        line,
-        group: (_, more) => lines.push(...more),
-        notice: line,
-        warning: line,
-        error: line,
-        debug: () => undefined,
-      },
+      log: { ...log, line, notice: line, warning: line },
       signal: cancel.signal,
       gateVersion: 'test',
     });

@@ -4,7 +4,7 @@ import type { NamespaceResult } from '../../src/model/result.ts';
 import type { Ref } from './client.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { gate } from './foresight.ts';
-import { customType, pluralOf, volume, volumeClaim } from './objects.ts';
+import { accountSubject, customType, grant, pluralOf, volume, volumeClaim } from './objects.ts';
 import { laterSecond } from './wait-until.ts';
 import { inNamespace, namespaceRef, type World } from './world.ts';
 
@@ -21,8 +21,8 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       const before = await gate(world, { forecast: 'true' });
       expect(before.result).toMatchObject({ outcome: 'clear', leftBehind: [] });
       const wanted = await plant(world, namespace);
-      await plant(world, world.name('other'));
-      await world.create(volumeOf(world.name('old'), { namespace, name: 'x' }, 'Delete'));
+      await plant(world, 'other');
+      await world.create(volumeOf('old', { namespace, name: 'x' }, 'Delete'));
       const foreseen = await gate(world, { forecast: 'true' });
       expect(foreseen.result.leftBehindUnread).toEqual([]);
       expect(namesOf(foreseen.result)).toEqual(wanted);
@@ -42,8 +42,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
   }, async () => {
     await within('volumes', async (world) => {
       const { namespace } = world;
-      const bind = async (claim: string, options: Parameters<typeof bound>[2]): Promise<string> =>
-        bound(world, claim, options);
+      const bind = (claim: string, options: Bound) => bound(world, claim, options);
       const first = await bind('data', { policy: 'Retain' });
       await world.deleteNamespace();
       await world.gone(namespaceRef(namespace));
@@ -94,21 +93,18 @@ function volumeOf(name: string, claimed: JsonObject, policy: string): JsonObject
 
 const NFS = { nfs: { server: '192.0.2.1', path: '/' } };
 
+interface Bound {
+  policy: string;
+  suffix?: string;
+  driver?: string;
+  source?: JsonObject;
+}
+
 /** A claim and its volume, bound to each other by kube-controller-manager; the name of the volume. */
 async function bound(
   world: World,
   claim: string,
-  {
-    policy,
-    suffix = '',
-    driver,
-    source,
-  }: {
-    policy: string;
-    suffix?: string;
-    driver?: string;
-    source?: JsonObject;
-  },
+  { policy, suffix = '', driver, source }: Bound,
 ): Promise<string> {
   const { namespace } = world;
   const name = `${namespace}-${claim}${suffix}`;
@@ -141,30 +137,19 @@ function phaseOf(world: World, name: string, phase: string): Promise<unknown> {
 async function plant(world: World, namespace: string): Promise<string[]> {
   const suffix = namespace;
   const group = `${suffix}.example.com`;
-  const rbac = 'rbac.authorization.k8s.io';
-  const account = { kind: 'ServiceAccount', namespace, name: 'op' };
-  const elsewhere = { kind: 'ServiceAccount', namespace: 'default', name: 'op' };
+  const account = accountSubject(namespace, 'op');
+  const elsewhere = accountSubject('default', 'op');
   await world.create(volumeOf(`kept-${suffix}`, { namespace, name: 'data' }, 'Retain'));
+  const role = `role-${suffix}`;
   for (const [name, subjects] of Object.entries({
     alone: [account],
     shared: [elsewhere, account],
     others: [elsewhere],
   })) {
-    await world.create({
-      apiVersion: `${rbac}/v1`,
-      kind: 'ClusterRoleBinding',
-      metadata: { name: `${name}-${suffix}` },
-      roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `role-${suffix}` },
-      subjects,
-    });
+    await world.createAll(grant({ name: `${name}-${suffix}` }, subjects, role));
   }
-  await world.create({
-    apiVersion: `${rbac}/v1`,
-    kind: 'RoleBinding',
-    metadata: { namespace: 'default', name: `elsewhere-${suffix}` },
-    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: `role-${suffix}` },
-    subjects: [account],
-  });
+  const inDefault = { namespace: 'default', name: `elsewhere-${suffix}` };
+  await world.createAll(grant(inDefault, [account], role));
   await world.create({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',

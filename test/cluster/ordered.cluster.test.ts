@@ -3,7 +3,7 @@ import { stringAt } from '../../src/base/json.ts';
 import { Clusters, foreignKubeconfig } from './clusters.ts';
 import { storedIn } from './force-world.ts';
 import { gate, guarded, inside, rootsOf } from './foresight.ts';
-import { apiServiceRef, configMap, deployment } from './objects.ts';
+import { apiServiceRef } from './objects.ts';
 import { DELETING_TIMEOUT } from './run-scenario.ts';
 import { createGuarded } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
@@ -15,19 +15,19 @@ import {
   register,
   startExtensionApi,
 } from './servers/extension-api.ts';
-import { waitUntil } from './wait-until.ts';
 import { inNamespace, namespaceRef, World } from './world.ts';
 
 /** Hangs that `delete: true` makes and `delete: ordered` does not, and what a forecast must not call one. */
 const clusters = new Clusters();
+const CORE = { tags: 'core' };
 
-describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its own', () => {
+describe.skipIf(foreignKubeconfig() !== undefined).concurrent('an ordered deletion', () => {
   afterAll(() => clusters.stop());
 
-  describe.concurrent('an ordered deletion', () => {
-    test('deletes the objects of an operator in the namespace first; an ordinary deletion hangs', {
-      tags: 'core',
-    }, async () => {
+  test(
+    'deletes the objects of an operator in the namespace first; an ordinary deletion hangs',
+    CORE,
+    async () => {
       await within('inside', async (world) => {
         const operator = await inside(world);
         await createGuarded(world, operator, 'a');
@@ -58,260 +58,163 @@ describe.skipIf(foreignKubeconfig() !== undefined)('on a control plane of its ow
         expect(result.outcome).toBe('stuck');
         expect(rootsOf(result)).toContainEqual(expect.stringContaining('owner-missing'));
       });
-    });
+    },
+  );
 
-    test('says that an APIService whose backend is in the namespace has to be deleted first', async () => {
-      await within('books', async (world) => {
-        const { namespace } = world;
-        const group = world.domain('ledger.example.com');
-        let isGoing = false;
-        const api = {
-          ...{ group, namespace, entries: ['january', 'february'], deletes: true },
-          // Its pod goes with the namespace: from then on nobody answers.
-          fault: () => (isGoing ? { status: 503, message: 'it is gone' } : undefined),
-        };
-        const server = await startExtensionApi(world, api);
-        await connect(world, api, server);
-        await register(world, api, server);
-        await available(world, group);
-        await discovered(world, group);
-        const { result, text } = await gate(world, { forecast: 'true' });
-        expect(result.outcome).toBe('would-hang');
-        expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
-        expect(text).toMatch(
-          /kubectl delete apiservice[\s\S]*kubectl delete entries[\s\S]*kubectl delete namespace/,
-        );
-        const ordered = await gate(
-          world,
-          { delete: 'ordered', timeout: DELETING_TIMEOUT },
-          {
-            beforeSend: async ({ method, path, dryRun }) => {
-              isGoing ||=
-                method === 'DELETE' && !dryRun && path.endsWith(`/namespaces/${namespace}`);
-            },
-          },
-        );
-        expect(ordered.result).toMatchObject({
-          outcome: 'stuck',
-          deletions: [{ kind: 'Entry' }, { kind: 'Entry' }],
-        });
-        await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
-        expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
-      });
-    });
-
-    test('leaves what may reach beyond this namespace to a person', async () => {
-      await within('reaching', async (world) => {
-        const tool = await inside(world, { group: 'argoproj.io', kind: 'Application' });
-        const server = 'https://prod.example.com:6443';
-        const spec = { destination: { namespace: world.namespace, server } };
-        await createGuarded(world, tool, 'prod', world.namespace, spec);
-        const { log, result } = await gate(world, {
-          delete: 'ordered',
-          timeout: DELETING_TIMEOUT,
-        });
-        expect(log).toMatch(
-          /not done, because it may reach beyond this namespace: kubectl delete applications/,
-        );
-        expect(result.deletions).toEqual([]);
-      });
-    });
-
-    test('explains an object that remains while its operator runs, and continues', {
-      tags: 'core',
-    }, async () => {
-      await within('refusing', async (world) => {
-        const operator = await inside(world, {}, { cleanUp: () => 'bucket shop-7 is not empty' });
-        await createGuarded(world, operator, 'a');
-        const { result, log } = await gate(world, {
-          delete: 'ordered',
-          'order-timeout': '10s',
-          timeout: '40s',
-        });
-        expect(log).toMatch(
-          /Widget a could not be deleted in time: .*bucket shop-7 is not empty.*; the teardown continues/,
-        );
-        expect(result).toMatchObject({
-          outcome: 'stuck',
-          deletions: [{ result: 'deletion requested' }],
-        });
-        expect(result.deletionTimestamp).toBeDefined();
-        expect(result.timeline.map(({ event }) => event).join('\n')).toContain(
-          'could not be deleted in time',
-        );
-      });
-    });
-
-    test('deletes the objects that a webhook in the namespace guards while it still answers', async () => {
-      await within('guarded', async (world) => {
-        const operator = await guarded(world);
-        await createGuarded(world, operator, 'a');
-        const { result } = await gate(world, { forecast: 'true' });
-        expect(result.outcome).toBe('would-hang');
-        expect(result.order?.map(({ why }) => why).join()).toContain('guard');
-        // It is asked about this namespace only.
-        expect(result.leftBehind).toMatchObject([
-          { kind: 'ValidatingWebhookConfiguration', breaksOthers: false },
-        ]);
-        const ordered = await gate(world, { delete: 'ordered' });
-        expect(ordered.result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
-        expect(await leftIn(world)).toEqual([]);
-      });
-      await within('guarded-at-once', async (world) => {
-        const operator = await guarded(world);
-        await createGuarded(world, operator, 'a');
-        const { result } = await gate(world, { delete: 'true', timeout: DELETING_TIMEOUT });
-        expect(result.outcome).toBe('stuck');
-      });
-    });
-
-    test('asks nothing of an object that was made again after it was read', {
-      tags: 'core',
-    }, async () => {
-      await within('made-again', async (world) => {
-        const operator = await inside(world);
-        await createGuarded(world, operator, 'a');
-        let old: string | undefined;
-        const { result } = await gate(
-          world,
-          { delete: 'ordered', timeout: '60s' },
-          {
-            beforeSend: async ({ method, path, dryRun }) => {
-              if (method !== 'DELETE' || dryRun || !path.endsWith('/a') || old !== undefined)
-                return;
-              const one = guardedRef(world, operator, 'a');
-              old = stringAt(await world.client.get(one), 'metadata', 'uid');
-              await world.client.delete(one);
-              await world.client.waitFor(one, 'is gone', (found) => found === undefined);
-              await createGuarded(world, operator, 'a');
-            },
-          },
-        );
-        // The first one went by itself, and the other got a turn of its own.
-        expect(old).toBeDefined();
-        expect(result.deletions?.map(({ uid }) => uid === old)).toEqual([true, false]);
-        expect(result.deletions?.map(({ result: said }) => said)).toEqual([
-          'deleted',
-          'deletion requested',
-        ]);
-        expect(result.outcome).toBe('deleted');
-      });
-    });
-
-    test('deletes the objects of an operator in another namespace of the run first', async () => {
-      await within('two', async (world) => {
-        const operators = world.name('two-operators');
-        const operator = await inside(world, { namespace: operators, scope: 'cluster' });
-        await createGuarded(world, operator, 'a');
-        const both = { namespace: `${world.namespace},${operators}` };
-        const foreseen = await gate(world, { ...both, forecast: 'true' });
-        expect(rootsOf(foreseen.result).join()).toContain(`is in namespace ${operators}`);
-        const { result } = await gate(world, { ...both, delete: 'ordered', timeout: '120s' });
-        expect(result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
-      });
-    });
-
-    test('does not wait for what this identity may not delete, and says so', {
-      tags: 'core',
-    }, async () => {
-      await within('forbidden', async (world) => {
-        await createGuarded(world, await inside(world), 'a');
-        const { result, log } = await gate(
-          world,
-          { delete: 'ordered', timeout: DELETING_TIMEOUT },
-          { identity: 'teardown-gate' },
-        );
-        expect(log).toMatch(
-          /Widget a cannot be deleted: 403 .*\n.*this identity is not allowed to delete any of them/,
-        );
-        expect(log).not.toContain('could not be deleted in time');
-        expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ name: 'a' }] });
-      });
-    });
-
-    test('that is cancelled asks for nothing more', { tags: 'core' }, async () => {
-      await within('cancelled', async (world) => {
-        const operator = await inside(world, {}, { cleanUp: () => 'not yet' });
-        await createGuarded(world, operator, 'a');
-        const { result, log } = await gate(
-          world,
-          { delete: 'ordered', timeout: '60s' },
-          { cancelAt: /first 1/ },
-        );
-        expect(result.outcome).toBe('cancelled');
-        expect(log).not.toContain('teardown continues');
-        const namespace = await world.client.get(namespaceRef(world.namespace));
-        expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
-      });
-    });
-
-    test(
-      'refuses protected namespaces; a forecast may look at them, and the server does not let them go',
-      { tags: 'core' },
-      () =>
-        clusters.use(async (cluster) => {
-          const world = new World({ ...cluster, namespace: 'kube-system' });
-          const named = { namespace: 'kube-public' };
-          await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow(
-            'never deleted',
-          );
-          expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
-            'inconclusive',
-          );
-        }),
-    );
-  });
-
-  describe.concurrent('a forecast foresees no hang that ends by itself:', () => {
-    const SITUATIONS: Record<string, (world: World) => Promise<unknown>> = {
-      'workloads with pods': async (world) => {
-        await world.create(deployment(world.namespace, 'web'));
-        await world.create({
-          apiVersion: 'v1',
-          kind: 'Pod',
-          metadata: { namespace: world.namespace, name: 'bare' },
-          spec: { containers: [{ name: 'main', image: 'example.com/none' }] },
-        });
-        await waitUntil('the pods of the Deployment', async () => {
-          const pods = await world.client.list('v1', 'Pod', world.namespace);
-          return pods.some(({ metadata }) => metadata.name.startsWith('web-'));
-        });
-      },
-      'an operator that lives elsewhere': async (world) => {
-        const operator = await inside(world, {
-          namespace: world.name('elsewhere'),
-          scope: 'cluster',
-        });
-        await createGuarded(world, operator, 'a');
-      },
-    };
-    for (const [title, build] of Object.entries(SITUATIONS)) {
-      test(title, () =>
-        within(title.replaceAll(' ', '-').slice(0, 24).toLowerCase(), async (world) => {
-          await build(world);
-          const foreseen = await gate(world, { forecast: 'true' });
-          expect([foreseen.result.outcome, rootsOf(foreseen.result)]).toEqual(['clear', []]);
-          expect(foreseen.writes).toEqual([]);
-          const { result } = await gate(world, { delete: 'true', timeout: '90s' });
-          expect(result.outcome).toBe('deleted');
-        }),
+  test('says that an APIService whose backend is in the namespace has to be deleted first', async () => {
+    await within('books', async (world) => {
+      const { namespace } = world;
+      const group = 'ledger.example.com';
+      let isGoing = false;
+      const api = {
+        ...{ group, namespace, entries: ['january', 'february'], deletes: true },
+        // Its pod goes with the namespace: from then on nobody answers.
+        fault: () => (isGoing ? { status: 503, message: 'it is gone' } : undefined),
+      };
+      const server = await startExtensionApi(world, api);
+      await connect(world, api, server);
+      await register(world, api, server);
+      await available(world, group);
+      await discovered(world, group);
+      const { result, text } = await gate(world, { forecast: 'true' });
+      expect(result.outcome).toBe('would-hang');
+      expect(result.leftBehind).toMatchObject([{ kind: 'APIService', breaksOthers: true }]);
+      expect(text).toMatch(
+        /kubectl delete apiservice[\s\S]*kubectl delete entries[\s\S]*kubectl delete namespace/,
       );
-    }
-
-    test('one that is terminating already is explained as it is, and one that is not there is said', () =>
-      within('going', async (world) => {
-        await world.create(
-          configMap(world.namespace, 'held', { finalizers: ['example.com/hold'] }),
-        );
-        await world.deleteNamespace();
-        await world.settled();
-        const { result, log } = await gate(world, { forecast: 'true' });
-        expect(result.outcome).toBe('would-hang');
-        expect(log).toContain('it has been terminating since');
-        const absent = await gate(world, { forecast: 'true', namespace: 'is-not-there' });
-        expect(absent.result.outcome).toBe('not-found');
-      }));
+      const ordered = await gate(
+        world,
+        { delete: 'ordered', timeout: DELETING_TIMEOUT },
+        {
+          beforeSend: async ({ method, path, dryRun }) => {
+            isGoing ||= method === 'DELETE' && !dryRun && path.endsWith(`/namespaces/${namespace}`);
+          },
+        },
+      );
+      expect(ordered.result).toMatchObject({
+        outcome: 'stuck',
+        deletions: [{ kind: 'Entry' }, { kind: 'Entry' }],
+      });
+      await world.client.delete(apiServiceRef(group, EXTENSION_VERSION));
+      expect((await gate(world, { timeout: '120s' })).result.outcome).toBe('deleted');
+    });
   });
+
+  test('explains an object that remains while its operator runs, and continues', CORE, async () => {
+    await within('refusing', async (world) => {
+      const operator = await inside(world, {}, { cleanUp: () => 'bucket shop-7 is not empty' });
+      await createGuarded(world, operator, 'a');
+      const { result, log } = await gate(world, {
+        delete: 'ordered',
+        'order-timeout': '10s',
+        timeout: '40s',
+      });
+      expect(log).toMatch(
+        /Widget a could not be deleted in time: .*bucket shop-7 is not empty.*; the teardown continues/,
+      );
+      expect(result).toMatchObject({
+        outcome: 'stuck',
+        deletions: [{ result: 'deletion requested' }],
+      });
+      expect(result.deletionTimestamp).toBeDefined();
+      expect(result.timeline.map(({ event }) => event).join('\n')).toContain(
+        'could not be deleted in time',
+      );
+    });
+  });
+
+  test('deletes the objects that a webhook in the namespace guards while it still answers', async () => {
+    await within('guarded', async (world) => {
+      const operator = await guarded(world);
+      await createGuarded(world, operator, 'a');
+      const { result } = await gate(world, { forecast: 'true' });
+      expect(result.outcome).toBe('would-hang');
+      expect(result.order?.map(({ why }) => why).join()).toContain('guard');
+      // It is asked about this namespace only.
+      expect(result.leftBehind).toMatchObject([
+        { kind: 'ValidatingWebhookConfiguration', breaksOthers: false },
+      ]);
+      const ordered = await gate(world, { delete: 'ordered' });
+      expect(ordered.result).toMatchObject({ outcome: 'deleted', deletions: [{ name: 'a' }] });
+      expect(await leftIn(world)).toEqual([]);
+    });
+  });
+
+  test('asks nothing of an object that was made again after it was read', CORE, async () => {
+    await within('made-again', async (world) => {
+      const operator = await inside(world);
+      await createGuarded(world, operator, 'a');
+      let old: string | undefined;
+      const { result } = await gate(
+        world,
+        { delete: 'ordered', timeout: '60s' },
+        {
+          beforeSend: async ({ method, path, dryRun }) => {
+            if (method !== 'DELETE' || dryRun || !path.endsWith('/a') || old !== undefined) return;
+            const one = guardedRef(world, operator, 'a');
+            old = stringAt(await world.client.get(one), 'metadata', 'uid');
+            await world.client.delete(one);
+            await world.client.waitFor(one, 'is gone', (found) => found === undefined);
+            await createGuarded(world, operator, 'a');
+          },
+        },
+      );
+      // The first one went by itself, and the other got a turn of its own.
+      expect(old).toBeDefined();
+      expect(result.deletions?.map(({ uid }) => uid === old)).toEqual([true, false]);
+      expect(result.deletions?.map(({ result: said }) => said)).toEqual([
+        'deleted',
+        'deletion requested',
+      ]);
+      expect(result.outcome).toBe('deleted');
+    });
+  });
+
+  test('does not wait for what this identity may not delete, and says so', CORE, async () => {
+    await within('forbidden', async (world) => {
+      await createGuarded(world, await inside(world), 'a');
+      const { result, log } = await gate(
+        world,
+        { delete: 'ordered', timeout: DELETING_TIMEOUT },
+        { identity: 'teardown-gate' },
+      );
+      expect(log).toMatch(
+        /Widget a cannot be deleted: 403 .*\n.*this identity is not allowed to delete any of them/,
+      );
+      expect(log).not.toContain('could not be deleted in time');
+      expect(result).toMatchObject({ outcome: 'stuck', deletions: [{ name: 'a' }] });
+    });
+  });
+
+  test('that is cancelled asks for nothing more', CORE, async () => {
+    await within('cancelled', async (world) => {
+      const operator = await inside(world, {}, { cleanUp: () => 'not yet' });
+      await createGuarded(world, operator, 'a');
+      const { result, log } = await gate(
+        world,
+        { delete: 'ordered', timeout: '60s' },
+        { cancelAt: /first 1/ },
+      );
+      expect(result.outcome).toBe('cancelled');
+      expect(log).not.toContain('teardown continues');
+      const namespace = await world.client.get(namespaceRef(world.namespace));
+      expect(namespace.metadata['deletionTimestamp']).toBeUndefined();
+    });
+  });
+
+  test(
+    'refuses protected namespaces; a forecast may look at them, and the server does not let them go',
+    CORE,
+    () =>
+      clusters.use(async (cluster) => {
+        const world = new World({ ...cluster, namespace: 'kube-system' });
+        const named = { namespace: 'kube-public' };
+        await expect(gate(world, { ...named, delete: 'ordered' })).rejects.toThrow('never deleted');
+        expect((await gate(world, { ...named, forecast: 'true' })).result.outcome).toBe(
+          'inconclusive',
+        );
+      }),
+  );
 });
 
 function within(name: string, work: (world: World) => Promise<void>): Promise<void> {

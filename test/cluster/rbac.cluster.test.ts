@@ -1,16 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { systemClock } from '../../src/base/time.ts';
-import { runGate } from '../../src/gate/gate.ts';
-import { readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
-import { recordTo } from '../stage/gate-run.ts';
-import { foreignKubeconfig, wantedVersion } from './clusters.ts';
+import { foreignKubeconfig, onPlane, wantedVersion } from './clusters.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
-import { bind, connectAs, createAccount, manifest, prepareIdentities } from './force-world.ts';
+import {
+  bind,
+  connectAs,
+  createAccount,
+  manifest,
+  prepareIdentities,
+  runOn,
+} from './force-world.ts';
 import { configMap } from './objects.ts';
 import { waitUntil } from './wait-until.ts';
+import { World } from './world.ts';
 
 /** The name that rbac/forecast.yaml has in its marked line. */
 const ACCOUNT = 'forecast';
@@ -70,7 +74,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
     await plane.admin.apply(policy);
     await plane.admin.apply(binding);
     try {
-      const [result] = await forecast('reader', 'undecided');
+      const result = await forecast('reader', 'undecided');
       expect(result?.outcome).toBe('inconclusive');
       expect(result?.diagnosis?.notInspected).toContainEqual({
         what: 'whether admission lets configmaps be deleted',
@@ -90,30 +94,15 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
     ['an administrator', undefined],
   ])('leaves no question open in the forecast of an empty namespace for %s', async (_, account) => {
     for (const object of await manifest('guard')) await plane.admin.apply(object);
-    const [result] = await forecast(account ?? 'admin', `empty-${account ?? 'admin'}`);
+    const result = await forecast(account ?? 'admin', `empty-${account ?? 'admin'}`);
     expect(result?.diagnosis?.notInspected).toEqual([]);
     expect(result?.outcome).toBe('clear');
   });
 
   /** Of a new namespace, which has what Kubernetes puts into each. */
-  async function forecast(account: string, name: string): Promise<NamespaceResult[]> {
-    await plane.admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-    await waitUntil('Kubernetes has filled it', async () => {
-      const found = await plane.admin.list('v1', 'ConfigMap', name);
-      return found.length > 0;
-    });
+  async function forecast(account: string, name: string): Promise<NamespaceResult | undefined> {
+    await new World({ ...onPlane(plane), namespace: name }).createNamespace();
     const gate = await connectAs(plane, account);
-    try {
-      const { namespaces } = await runGate(readInputs({ namespace: name, forecast: 'true' }), {
-        api: gate,
-        clock: systemClock,
-        log: recordTo([]),
-        signal: new AbortController().signal,
-        gateVersion: 'test',
-      });
-      return namespaces;
-    } finally {
-      await gate.close();
-    }
+    return runOn(gate, { namespace: name, forecast: 'true' }).finally(() => gate.close());
   }
 });

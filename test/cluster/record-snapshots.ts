@@ -5,8 +5,8 @@
  * the tests of forecasts, which are recorded before their deletion. What a snapshot consists of is the
  * gate's business: here it is JSON. Names and addresses of this machine do not get into the files.
  *
- * A recording with `expected` has no scenario: the last commit that could make it is ba6dac0f. It cannot be made anew here,
- * so a change of what is read has to be made in it by hand.
+ * A recording with `expected` has no scenario any more: it cannot be made anew here, so a change of what is read has to be
+ * made in it by hand.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -36,7 +36,7 @@ import {
 } from '../unit/recorded-looks.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';
-import { FORESEEN } from './foreseen.ts';
+import { build, FORESEEN, idOf } from './foreseen.ts';
 import { changesBetween } from './recording-changes.ts';
 import { gateInputs, prepare } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
@@ -66,11 +66,18 @@ const FORETOLD = new Set([
   ...['S3', 'S4', 'S40', 'S46', 'SEED-5c', 'deletion-forbidden', 'owner-not-ready', 'paused'],
 ]);
 /** Recorded only as a forecast sees them. Their tests know the outcome: nobody asks for an expectation. */
-const AHEAD: readonly Scenario[] = FORESEEN.map(({ id, title, build }) => ({
-  ...{ id, title, own: true, delete: false, namespace: 'preview-1', versions: [NEWEST_VERSION] },
+const AHEAD: readonly Scenario[] = FORESEEN.map((it) => ({
+  ...{
+    id: idOf(it),
+    title: it.title,
+    own: true,
+    delete: false,
+    namespace: 'preview-1',
+    versions: [NEWEST_VERSION],
+  },
   setUp: async (world) => {
     await world.createNamespace();
-    await build(world);
+    await build(world, it);
   },
   expect: () => ({ outcome: 'clear' }),
 }));
@@ -93,8 +100,7 @@ async function asGate<T>(
   const inputs = { ownerLogs: given?.['owner-logs'] === 'true' };
   const over = new AbortController();
   const api = await connect({
-    kubeconfig:
-      world.gateKubeconfig ?? (await world.kubeconfig(scenario.identity ?? 'teardown-reader')),
+    kubeconfig: await world.kubeconfig(scenario.identity ?? 'teardown-reader'),
     env: {},
     redactor: createRedactor(),
     userAgent: 'namespace-teardown-gate/recorder',
@@ -349,8 +355,7 @@ async function main(): Promise<void> {
   const ids = [...SCENARIOS, ...AHEAD].map(({ id }) => id);
   const unknown = asked.filter((id) => !ids.includes(id));
   const kept = unknown.filter((id) => recordingNames().includes(id));
-  if (kept.length > 0)
-    throw new Error(`no scenario makes ${kept.join(', ')} any more: commit ba6dac0f could`);
+  if (kept.length > 0) throw new Error(`no scenario makes ${kept.join(', ')} any more`);
   if (unknown.length > 0) throw new Error(`there is no scenario "${unknown.join('", "')}"`);
   const wanted = [...SCENARIOS, ...AHEAD].filter(
     ({ id, needs }) =>

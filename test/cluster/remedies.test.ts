@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Clusters, skipReason } from './clusters.ts';
 import { ofThisPart } from './core.ts';
-import { type Done, followRemedies, isAboutForce } from './remedies.ts';
+import { type Done, followRemedies } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
@@ -23,10 +23,7 @@ describe.concurrent('each on a cluster of its own', () => {
   afterAll(() => clusters.stop());
   for (const scenario of chosen) {
     const title = `${scenario.id}: ${scenario.title}`;
-    const reason =
-      skipReason(scenario) ??
-      scenario.notMet ??
-      (isAboutForce(scenario) ? 'it is about what forcing does' : undefined);
+    const reason = skipReason(scenario);
     if (reason !== undefined) {
       test.skip(`${title} (skipped: ${reason})`);
       continue;

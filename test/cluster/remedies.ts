@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Finding, Remedy, RemedyRole } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { endOf, textOf, type Write, writesSince } from './audit.ts';
@@ -9,9 +9,10 @@ import type { Ref } from './client.ts';
 import type { Cluster } from './clusters.ts';
 import { isExpected } from './compare.ts';
 import { PERSON } from './identities.ts';
-import { type GateRun, runGate, theBundle } from './run-gate.ts';
-import { gateInputs, goesWithin, LIMIT_MS, prepare } from './run-scenario.ts';
+import { runGate, theBundle } from './run-gate.ts';
+import { gateInputs, LIMIT_MS, prepare } from './run-scenario.ts';
 import type { Expectation, Scenario } from './scenario.ts';
+import { type Ended, runProgram } from './shell.ts';
 import type { World } from './world.ts';
 
 /** What a report tells people to do, done: each command literally, in the order in which it is printed. */
@@ -57,54 +58,39 @@ export async function followRemedies(
 ): Promise<Verdict> {
   const done: Done[] = [];
   const problems: string[] = [];
-  let copies = 1;
-  let freed = false;
-  for (let copy = 0; copy < copies; copy++) {
+  let isFreed = false;
+  for (let copy = 0, copies = 1; copy < copies; copy++) {
     const attempt = await inCluster((cluster) => follow(scenario, cluster, copy));
     if (typeof attempt === 'string') return { done, problems, nothingToDo: attempt };
-    if (attempt.isUpToOwner) return { ...attempt, nothingToDo: 'it is up to its owner' };
     done.push(...attempt.done);
-    problems.push(...attempt.problems);
+    for (const { role, command, happened, problem } of attempt.done) {
+      if (problem !== undefined) problems.push(`${role}: ${command}\n  ${problem} (${happened})`);
+    }
+    if (attempt.isUpToOwner) return { done, problems, nothingToDo: 'it is up to its owner' };
+    const wasDone = attempt.done.some(
+      ({ role, happened }) => role !== 'look' && !happened.startsWith('not'),
+    );
+    if (wasDone && !attempt.freed && scenario.beyondCommands === undefined) {
+      problems.push('the namespace was not freed by what was done');
+    }
     copies = attempt.copies;
-    freed ||= attempt.freed;
+    isFreed ||= attempt.freed;
   }
-  if (!freed && scenario.beyondCommands === undefined) {
+  if (!isFreed && scenario.beyondCommands === undefined) {
     problems.push('no printed command frees the namespace');
   }
   return { done, problems };
 }
 
-/** What the report of this run says is to be done now, done. Says what did not work. */
-export async function followDuties(
-  scenario: Scenario,
-  world: World,
-  run: GateRun,
-): Promise<string[]> {
-  if (isAboutForce(scenario)) return [];
-  const shell = await openShell(world);
-  try {
-    const attempt = await attemptCopy(scenario, world, run, shell, 0);
-    return typeof attempt === 'string' ? [] : attempt.problems;
-  } finally {
-    await shell.close();
-  }
-}
-
-/** What the gate does by itself leaves nothing to do. */
-export function isAboutForce({ inputs }: Scenario): boolean {
-  return inputs !== undefined && typeof inputs !== 'function' && 'force-finalize' in inputs;
-}
-
 interface Attempt {
   done: Done[];
-  problems: string[];
   freed: boolean;
-  /** Who should act lives and knows more than the cluster shows: no command is printed that changes anything. */
   isUpToOwner: boolean;
   /** How many copies of the situation all alternatives need. */
   copies: number;
 }
 
+/** Returns why there is nothing to do, if there is not. */
 async function follow(
   scenario: Scenario,
   cluster: Cluster,
@@ -118,45 +104,31 @@ async function follow(
       ...(meanwhile ? { meanwhile: (gate) => meanwhile(world, gate) } : {}),
       limitMs: LIMIT_MS,
     });
-    return await attemptCopy(scenario, world, run, shell, copy);
+    const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
+    if (namespace === undefined) throw new Error(`there is no report\n${run.stdout}${run.stderr}`);
+    const expected = await scenario.expect(world);
+    const printed = commandsOf(namespace, run.reportMarkdown ?? '');
+    const { outcome } = expected;
+    const isToEnd = outcome === 'progressing' && printed.some(({ role }) => role === 'now');
+    if (outcome !== 'stuck' && !isToEnd) return `the outcome is ${outcome}`;
+    const plan = planOf(printed, namespace, copy);
+    const may = targets(scenario, world, expected, namespace);
+    const work = await workOff(plan.commands, world, shell, may, scenario.id);
+    return { ...work, isUpToOwner: isUpToOwner(namespace, printed), copies: plan.copies };
   } finally {
     await shell.close();
     await world.end();
   }
 }
 
-async function attemptCopy(
-  scenario: Scenario,
-  world: World,
-  run: GateRun,
-  shell: Shell,
-  copy: number,
-): Promise<Attempt | string> {
-  const expected = await scenario.expect(world);
-  const namespace = run.report?.namespaces.find(({ name }) => name === world.namespace);
-  if (namespace === undefined) throw new Error(`there is no report\n${run.stdout}${run.stderr}`);
-  const printed = commandsOf(namespace, run.reportMarkdown ?? '');
-  const { outcome } = expected;
-  const isToEnd = outcome === 'progressing' && printed.some(({ role }) => role === 'now');
-  if (outcome !== 'stuck' && !isToEnd) return `the outcome is ${outcome}`;
-  const plan = planOf(printed, namespace, copy);
-  const may = targets(scenario, world, expected, namespace);
-  const { done, freed } = await work(plan.commands, world, shell, may, scenario.id);
-  const problems = done.flatMap(({ role, command, happened, problem }) =>
-    problem === undefined ? [] : [`${role}: ${command}\n  ${problem} (${happened})`],
-  );
-  const wasDone = done.some(({ role, happened }) => role !== 'look' && !happened.startsWith('not'));
-  if (wasDone && !freed && scenario.beyondCommands === undefined) {
-    problems.push('the namespace was not freed by what was done');
-  }
-  const isUpToOwner =
+/** Who should act lives and knows more than the cluster shows: no command is printed that changes anything. */
+function isUpToOwner(namespace: ReportNamespace, printed: readonly Printed[]): boolean {
+  const roots = namespace.findings.filter(({ id }) => namespace.rootCauses.includes(id));
+  return (
     printed.every(
       ({ role, remedy }) => role === 'look' || role === 'next' || isLogCommand(remedy.command),
-    ) &&
-    namespace.findings
-      .filter(({ id }) => namespace.rootCauses.includes(id))
-      .every(({ code }) => code === 'owner-running' || code === 'owner-failing');
-  return { done, problems, freed, isUpToOwner, copies: plan.copies };
+    ) && roots.every(({ code }) => code === 'owner-running' || code === 'owner-failing')
+  );
 }
 
 /** It may well be the first thing to do, and changes nothing. */
@@ -268,7 +240,7 @@ function isResource(kind: string, resource: string): boolean {
   return resource.startsWith(kind.toLowerCase().slice(0, -1));
 }
 
-async function work(
+async function workOff(
   commands: readonly Printed[],
   world: World,
   shell: Shell,
@@ -311,9 +283,7 @@ async function work(
   return { done, freed };
 }
 
-interface Result {
-  exitCode: number | null;
-  output: string;
+interface Result extends Ended {
   writes: Write[];
 }
 
@@ -370,38 +340,25 @@ async function openShell({ plane }: World): Promise<Shell> {
   return {
     run: async (command) => {
       const from = await endOf(plane.auditLog);
-      const { exitCode, output } = await bash(command, env, home);
-      return { exitCode, output, writes: await writesSince(plane.auditLog, PERSON, from) };
+      const ended = await runProgram('bash', ['-c', command], {
+        ...{ env, cwd: home, limitMs: COMMAND_MS },
+      });
+      return { ...ended, writes: await writesSince(plane.auditLog, PERSON, from) };
     },
     close: () => rm(home, { recursive: true, force: true }),
   };
 }
 
-function bash(
-  command: string,
-  env: Record<string, string>,
-  cwd: string,
-): Promise<Pick<Result, 'exitCode' | 'output'>> {
-  return new Promise((resolve) => {
-    // A group of its own: what bash has started ends with it.
-    const child = spawn('bash', ['-c', command], {
-      cwd,
-      env,
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let output = '';
-    const add = (text: string): void => {
-      output += text;
-    };
-    child.stdout.setEncoding('utf8').on('data', add);
-    child.stderr.setEncoding('utf8').on('data', add);
-    const limit = setTimeout(() => {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-    }, COMMAND_MS);
-    child.once('close', (exitCode) => {
-      clearTimeout(limit);
-      resolve({ exitCode, output });
-    });
-  });
+/** Writes to the namespace now and then, so that its controller looks again without its back-off. */
+async function goesWithin({ client, namespaceRef }: World, timeoutMs: number): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs;
+  for (let look = 0; ; look++) {
+    if ((await client.find(namespaceRef)) === undefined) return true;
+    if (Date.now() >= deadline) return false;
+    if (look % 10 === 0) {
+      const annotations = { 'tests.example.com/look': String(look) };
+      await client.patch(namespaceRef, { metadata: { annotations } }).catch(() => undefined); // gone
+    }
+    await sleep(500);
+  }
 }

@@ -35,14 +35,10 @@ export interface Scenario {
   /** Inputs besides the namespace, the kubeconfig and the time-out. */
   inputs?: Record<string, string> | ((world: World) => Record<string, string>);
   expect: (world: World) => Expectation | Promise<Expectation>;
-  /** What really frees the namespace, done by the admin: the proof that the situation is what it says. */
-  cure?: (world: World) => Promise<unknown>;
   /** What commands of remedies may change besides the subjects that are expected and the namespace. */
   mayChange?: (world: World) => readonly Partial<Ref>[];
   /** Why no printed command can free it here. */
   beyondCommands?: string;
-  /** A known fault of the diagnosis that is still to be corrected: what is expected is not met. */
-  notMet?: string;
 }
 
 /** The gate as the steps beside it see it. */

@@ -1,28 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Client } from './client.ts';
-import { type Cluster, Clusters, foreignKubeconfig, skipReason } from './clusters.ts';
+import { Clusters, foreignKubeconfig, skipReason } from './clusters.ts';
 import { isCore, ofThisPart } from './core.ts';
 import { findKindNode, whyNoKubelet } from './kind/node.ts';
 import { loadPodImage } from './kind/pod-image.ts';
-import { followDuties } from './remedies.ts';
 import { dropBundle, theBundle } from './run-gate.ts';
-import { proveScenario, runScenario } from './run-scenario.ts';
+import { runScenario } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
-
-/** `CURE=1`: without the gate; each situation must hang, and go when its cure is done. */
-const PROVE = Boolean(process.env['CURE']);
-/** `FOLLOW=1`: afterwards, what each report says is to be done now, to the letter. */
-const FOLLOW = Boolean(process.env['FOLLOW']);
-
-function judge(scenario: Scenario, cluster: Cluster): Promise<string[]> {
-  if (PROVE) return proveScenario(scenario, cluster);
-  return runScenario(
-    scenario,
-    cluster,
-    FOLLOW ? (world, run) => followDuties(scenario, world, run) : undefined,
-  );
-}
 
 const foreign = foreignKubeconfig();
 const chosen = ofThisPart(
@@ -62,19 +47,14 @@ if (foreign === undefined) {
 }
 
 /** A skipped scenario says why in its title, where the reports show it. */
-function declare(
-  scenario: Scenario,
-  reason = skipReason(scenario) ??
-    (PROVE ? undefined : scenario.notMet) ??
-    (PROVE && !scenario.cure ? 'it has no cure' : undefined),
-): void {
+function declare(scenario: Scenario, reason = skipReason(scenario)): void {
   const title = `${scenario.id}: ${scenario.title}`;
   const tags = [isCore(scenario) ? 'core' : '', scenario.needs ?? ''].filter(Boolean);
   if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`, { tags });
   else {
     test(title, { tags }, () =>
       clusters.use(async (cluster) => {
-        const problems = await judge(scenario, cluster);
+        const problems = await runScenario(scenario, cluster);
         if (problems.length > 0) expect.fail(problems.join('\n'));
       }, scenario.own),
     );

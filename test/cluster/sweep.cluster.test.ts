@@ -55,7 +55,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
   beforeAll(async () => {
     await theBundle();
     plane = await startControlPlane({ version: wantedVersion() });
-    world = new World({ ...onPlane(plane), namespace: 'none', alone: true });
+    world = new World({ ...onPlane(plane), namespace: 'none' });
     for (const kind of ['Widget', 'Gadget', 'Gear']) {
       await world.createType(customType({ group: GROUP, kind }));
     }

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { arrayAt, isObject, type JsonObject, numberAt, stringAt } from '../../src/base/json.ts';
 import {
   ApiError,
@@ -10,71 +9,44 @@ import {
   UnknownKind,
 } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { Etcd, takeNamespacesAway } from './etcd.ts';
+import { Etcd } from './etcd.ts';
 import type { Identity } from './identities.ts';
 import { servedTypes } from './inventory.ts';
 import { takeAway } from './take-away.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
-/** Begins the suffix of a run: nothing else in a cluster has names with such a part. */
-const MARK = 'zz';
-
 /** Longer than two passes of a namespace controller that is not in a back-off. */
 const REMINDER_MS = 20_000;
+/** The next scenario uses the same names. */
+const GONE_MS = 60_000;
 
 export interface WorldOptions {
   client: Client;
   /** Absent on a cluster that these tests did not start. */
   plane: ControlPlane | undefined;
-  /** Base name of the namespace under test. */
+  /** The namespace under test. */
   namespace: string;
-  /** Nobody else is on the cluster: names are used as they are, and nothing is taken away. */
-  alone: boolean;
-  /** Takes what must not go while other scenarios run; unless given, it stays. */
-  leave?: (ref: Ref) => void;
   kubeconfig(identity: Identity): string | Promise<string>;
 }
 
 /**
- * What the steps of one scenario build with. On a cluster that several scenarios share, every
- * cluster-wide name gets the suffix of this run, and what was made is taken away at the end.
+ * What the steps of one scenario build with: the cluster is theirs alone for so long. On one that these tests did not
+ * start, what was made is taken away at the end; a control plane of their own is restored or stopped.
  */
 export class World {
   readonly client: Client;
   readonly plane: ControlPlane | undefined;
   readonly namespace: string;
   readonly kubeconfig: (identity: Identity) => string | Promise<string>;
-  /** Of the gate, where it is not to talk to the API server directly. */
-  gateKubeconfig: string | undefined;
-  readonly #suffix: string;
-  readonly #leave: (ref: Ref) => void;
   readonly #made: Ref[] = [];
   readonly #endings: (() => void | Promise<void>)[] = [];
   #version: Promise<[major: number, minor: number]> | undefined;
 
-  constructor({ client, plane, namespace, alone, kubeconfig, leave }: WorldOptions) {
-    this.#leave = leave ?? (() => {});
+  constructor({ client, plane, namespace, kubeconfig }: WorldOptions) {
     this.client = client;
     this.plane = plane;
     this.kubeconfig = kubeconfig;
-    this.#suffix = alone ? '' : `${MARK}${randomLetters(4)}`;
-    this.namespace = this.name(namespace);
-  }
-
-  /** A cluster-wide name of this scenario's own. */
-  name(base: string): string {
-    return this.#suffix === '' ? base : `${base}-${this.#suffix}`;
-  }
-
-  /** A DNS domain of this scenario's own, for API groups and finalizers. */
-  domain(base: string): string {
-    return this.#suffix === '' ? base : `${this.#suffix}.${base}`;
-  }
-
-  /** Is it about what another scenario on this cluster made? That comes and goes at any time. */
-  concernsOthers(text: string): boolean {
-    const suffixes = text.match(new RegExp(`\\b${MARK}[a-z]{4}\\b`, 'g')) ?? [];
-    return suffixes.some((suffix) => suffix !== this.#suffix);
+    this.namespace = namespace;
   }
 
   get namespaceRef(): Ref {
@@ -246,19 +218,6 @@ export class World {
     return major > 1 || minor >= 33;
   }
 
-  /** A token of a ServiceAccount, for a process that plays its workload. */
-  async tokenOf(namespace: string, name: string): Promise<string> {
-    const path = await this.client.pathOf({ ...SERVICE_ACCOUNT, namespace, name }, 'token');
-    const answer = await this.client.call('POST', path, {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
-      spec: { expirationSeconds: 3_600 },
-    });
-    const token = stringAt(answer.body, 'status', 'token');
-    if (token === undefined) throw new ApiError(`token of ${namespace}/${name}`, answer);
-    return token;
-  }
-
   /** Stores what the API would not let anybody write. */
   async storePastApi(key: string, value: string): Promise<void> {
     await new Etcd(this.plane?.etcdEndpoint ?? '').put(key, Buffer.from(value));
@@ -271,18 +230,10 @@ export class World {
 
   async end(): Promise<void> {
     for (const end of this.#endings.splice(0)) await end();
-    if (this.#suffix === '') return;
+    if (this.plane !== undefined) return;
     const made = this.#made.splice(0).reverse();
-    const namespaces = new Set(made.filter(isNamespace).map(({ name }) => name));
-    const stored = this.plane && new Etcd(this.plane.etcdEndpoint);
-    for (const ref of made) {
-      // A type that goes while another gate reads it would be "not inspected" there.
-      if (ref.kind === 'CustomResourceDefinition') this.#leave(ref);
-      else if (stored && (isNamespace(ref) || namespaces.has(ref.namespace ?? ''))) continue;
-      else await takeAway(this.client, ref);
-    }
-    // A pass of the namespace controller for each would cost as much as the scenario itself.
-    if (stored) await takeNamespacesAway(stored, namespaces).catch(() => {}); // servers that were stopped
+    for (const ref of made) await takeAway(this.client, ref);
+    for (const ref of made) await this.gone(ref, { timeoutMs: GONE_MS }).catch(() => undefined);
   }
 }
 
@@ -320,13 +271,5 @@ export function namespaceRef(name: string): Ref {
   return { apiVersion: 'v1', kind: 'Namespace', name };
 }
 
-const isNamespace = ({ apiVersion, kind }: Ref): boolean =>
-  apiVersion === 'v1' && kind === 'Namespace';
-
 const SERVICE_ACCOUNT: Ref = { apiVersion: 'v1', kind: 'ServiceAccount', name: 'default' };
 const ROOT_CA: Ref = { apiVersion: 'v1', kind: 'ConfigMap', name: 'kube-root-ca.crt' };
-
-function randomLetters(count: number): string {
-  const letters = 'abcdefghijklmnopqrstuvwxyz';
-  return Array.from({ length: count }, () => letters[randomInt(letters.length)]).join('');
-}

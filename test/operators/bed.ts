@@ -82,9 +82,6 @@ export class Installation {
     for (const workload of this.#workloads) {
       await this.#client.waitFor(refOf(workload), 'is available', isAvailable, NOT_YET);
     }
-    for (const service of this.#of('APIService')) {
-      await this.#client.waitFor(refOf(service), 'is available', isServed, NOT_YET);
-    }
   }
 
   /** As `kubectl delete -f` of all but its types, which would take everybody's objects with them. */
@@ -220,20 +217,14 @@ export class Installation {
   }
 }
 
-/** With the arguments that a product needs; as processes, all share the ports of this machine. */
-export async function adapted(
-  { flags, processFlags }: Product,
-  objects: JsonObject[],
-  asProcesses: boolean,
-): Promise<KubeObject[]> {
+/** With the arguments that a product needs. All processes share the ports of this machine. */
+export async function adapted({ flags }: Product, objects: JsonObject[]): Promise<KubeObject[]> {
   const result = structuredClone(objects) as KubeObject[];
   for (const workload of result.filter(isWorkload)) {
     const container = valueAt(workload, 'spec', 'template', 'spec', 'containers', 0);
     if (!isObject(container)) continue;
     const image = imageName(stringAt(container, 'image') ?? '');
-    const more = [...(flags?.[image] ?? []), ...(asProcesses ? (processFlags?.[image] ?? []) : [])];
-    if (more.length > 0) container['args'] = [...stringsAt(container, 'args'), ...more];
-    if (!asProcesses) continue;
+    container['args'] = [...stringsAt(container, 'args'), ...(flags?.[image] ?? [])];
     // What is waited for is told by its own probes.
     if (isObject(workload['spec'])) delete workload['spec']['minReadySeconds'];
     const labels = valueAt(workload, 'spec', 'template', 'metadata', 'labels');
@@ -296,15 +287,7 @@ function isWorkload({ kind }: KubeObject): boolean {
 }
 
 function isEstablished(type: KubeObject | undefined): boolean {
-  return hasCondition(type, 'Established');
-}
-
-function isServed(service: KubeObject | undefined): boolean {
-  return hasCondition(service, 'Available');
-}
-
-function hasCondition(object: KubeObject | undefined, wanted: string): boolean {
-  return conditionsOf(object).some(({ type, status }) => type === wanted && status === 'True');
+  return conditionsOf(type).some((one) => one.type === 'Established' && one.status === 'True');
 }
 
 function isAvailable(workload: KubeObject | undefined): boolean {

@@ -10,7 +10,7 @@ export function untruths(
   /** Workloads that have nothing to do with it. */
   innocents: readonly string[],
 ): string[] {
-  const { outcome, roots = [], deadlock = false, unreadable } = truth;
+  const { outcome, roots = [], deadlock = false } = truth;
   const isTrue = seen.outcome === outcome || (outcome === 'deleted' && isGone(seen));
   const found = seen.findings.filter(({ id }) => seen.rootCauses.includes(id));
   return [
@@ -25,9 +25,7 @@ export function untruths(
       .filter((finding) => !roots.some((root) => isRoot(root, finding)))
       .map((finding) => `untrue root cause: ${findingText(finding)}`),
     ...seen.findings.flatMap((finding) => blamedIn(finding, innocents)),
-    ...seen.notInspected
-      .filter(({ what }) => unreadable?.test(what) !== true)
-      .map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
+    ...seen.notInspected.map(({ what, reason }) => `not inspected: ${what}: ${reason}`),
   ];
 }
 

@@ -20,7 +20,7 @@ import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Client, KubeObject, Ref } from '../cluster/client.ts';
 import { writeKubeconfigText } from '../cluster/kubeconfig.ts';
 import { machineAddress, startHttpsServer } from '../cluster/servers/https.ts';
-import { reportNode } from '../cluster/servers/stand-in.ts';
+import { bind, reportNode } from '../cluster/servers/stand-in.ts';
 import type { World } from '../cluster/world.ts';
 
 export interface KubeletOptions {
@@ -51,7 +51,7 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
   await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: options.node } });
   await reportNode(client, options.node, 'True');
   const runs = new Map<string, PodRun>();
-  await serve(world, options, runs);
+  await serve(world, options);
   const leash = holdLeash();
   const stop = new AbortController();
   const working = work(client, options, runs, leash, stop.signal);
@@ -64,30 +64,14 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
   });
 }
 
-/** What the API server and metrics-server ask a kubelet for: logs, and what the node and its pods use. */
-async function serve(
-  world: World,
-  { node, logs }: KubeletOptions,
-  runs: ReadonlyMap<string, PodRun>,
-): Promise<void> {
+/** What the API server asks a kubelet for: logs. */
+async function serve(world: World, { node, logs }: KubeletOptions): Promise<void> {
   const { port, address } = await startHttpsServer(world, [], (request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'https://node');
-    const [, what, namespace, pod] = pathname.split('/');
-    if (what === 'containerLogs') {
-      createReadStream(join(logs, `${namespace}_${pod}.log`))
-        .on('error', () => response.writeHead(404).end())
-        .pipe(response);
-    } else if (pathname === '/metrics/resource') {
-      const { user } = process.cpuUsage();
-      const used = [
-        `node_cpu_usage_seconds_total ${user / 1e6} ${Date.now()}`,
-        `node_memory_working_set_bytes 1e9 ${Date.now()}`,
-        ...[...runs.values()].flatMap((run) => run.metrics()),
-      ];
-      response.end(`${used.join('\n')}\n`);
-    } else {
-      response.writeHead(404).end();
-    }
+    const [, , namespace, pod] = pathname.split('/');
+    createReadStream(join(logs, `${namespace}_${pod}.log`))
+      .on('error', () => response.writeHead(404).end())
+      .pipe(response);
   });
   await world.client.patchStatus(
     { apiVersion: 'v1', kind: 'Node', name: node },
@@ -139,7 +123,6 @@ class PodRun {
   readonly #ref: Ref;
   readonly #uid: string;
   readonly #folder: string;
-  readonly #container: string;
   #busy = false;
   #child: ChildProcess | undefined;
   #startedAt = 0;
@@ -160,7 +143,6 @@ class PodRun {
     this.#uid = stringAt(pod, 'metadata', 'uid') ?? '';
     // As the kubelet's own; a longer name would leave no room for the path of a socket.
     this.#folder = join(options.folder, this.#uid);
-    this.#container = stringAt(pod, 'spec', 'containers', 0, 'name') ?? '';
   }
 
   /** Does what there is to do, unless it is still at it. Whatever fails is tried again. */
@@ -172,19 +154,6 @@ class PodRun {
       .finally(() => {
         this.#busy = false;
       });
-  }
-
-  /** metrics-server is ready when it has had them twice; of the amounts, nobody here reads more. */
-  metrics(): string[] {
-    if (this.#child === undefined) return [];
-    const { namespace = '', name } = this.#ref;
-    const labels = `{container="${this.#container}",namespace="${namespace}",pod="${name}"}`;
-    const seconds = (Date.now() - this.#startedAt) / 1_000;
-    return [
-      `container_cpu_usage_seconds_total${labels} ${0.01 + seconds / 100} ${Date.now()}`,
-      `container_memory_working_set_bytes${labels} 5e7 ${Date.now()}`,
-      `container_start_time_seconds${labels} ${this.#startedAt / 1_000}`,
-    ];
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -207,7 +176,7 @@ class PodRun {
       await this.#client.delete(this.#ref, { gracePeriodSeconds: 0, uid: this.#uid });
       return;
     }
-    if (node === undefined) return this.#bind();
+    if (node === undefined) return bind(this.#client, this.#ref, this.#options.node);
     if (node !== this.#options.node) return;
     const container = valueAt(pod, 'spec', 'containers', 0);
     const entryPoint = this.#options.entryPoint(stringAt(container, 'image') ?? '');
@@ -219,15 +188,6 @@ class PodRun {
       await this.#probe(container);
     }
     await this.#report(pod, entryPoint === undefined);
-  }
-
-  async #bind(): Promise<void> {
-    await this.#client.call('POST', await this.#client.pathOf(this.#ref, 'binding'), {
-      apiVersion: 'v1',
-      kind: 'Binding',
-      metadata: { name: this.#ref.name },
-      target: { apiVersion: 'v1', kind: 'Node', name: this.#options.node },
-    });
   }
 
   async #start(
@@ -302,17 +262,8 @@ class PodRun {
   async #kubeconfig(pod: KubeObject): Promise<string> {
     const { namespace = '', name } = this.#ref;
     const account = stringAt(pod, 'spec', 'serviceAccountName') ?? 'default';
-    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
-    const answer = await this.#client.call('POST', path, {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
-      spec: {
-        expirationSeconds: 7_200,
-        boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid: this.#uid },
-      },
-    });
-    const token = stringAt(answer.body, 'status', 'token');
-    if (token === undefined) throw new Error(`no token of ${namespace}/${account}: ${answer.text}`);
+    const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid: this.#uid };
+    const token = await this.#client.tokenOf(namespace, account, { boundObjectRef });
     const { server, ca } = this.#client.connection;
     return writeKubeconfigText('in-cluster', { server, ca, token }, namespace);
   }

@@ -76,18 +76,6 @@ export class Sources {
       }));
   }
 
-  /** What a product publishes with its releases. */
-  async released(urls: readonly string[]): Promise<JsonObject[]> {
-    const texts = await Promise.all(
-      urls.map(async (url) => {
-        const answer = await fetch(url);
-        if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
-        return answer.text();
-      }),
-    );
-    return texts.flatMap(objectsIn);
-  }
-
   async #rendered(args: readonly string[]): Promise<JsonObject[]> {
     const { stdout } = await run(this.#render, args, { maxBuffer: 64 * 1024 * 1024 });
     return objectsIn(stdout);

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KubeObject } from '../cluster/client.ts';
-import { type Cluster, foreignKubeconfig, sharedCluster } from '../cluster/clusters.ts';
+import { type Cluster, clusterFor } from '../cluster/clusters.ts';
 import { dropBundle, theBundle } from '../cluster/run-gate.ts';
 import { World } from '../cluster/world.ts';
 import { adapted, Installation, imageName } from './bed.ts';
 import { type Built, buildProduct, buildTool } from './build.ts';
 import { startKubelet } from './kubelet.ts';
-import { movedTo, Sources } from './manifests.ts';
+import { Sources } from './manifests.ts';
 import type { Product } from './product.ts';
 import { bystander, isTried, PRODUCTS } from './products.ts';
 import { environmentOf, type Row, show, situationsOf } from './situations.ts';
@@ -26,15 +26,11 @@ const built = new Map<Product, Built>();
 const unbuilt = new Map<Product, string>();
 const tried = PRODUCTS.filter((product) => isTried(product));
 
-/** A cluster with containers: images run there, not programs that are built here. */
-const foreign = foreignKubeconfig() !== undefined;
 let render = '';
 for (const product of tried) {
   try {
-    if (foreign && product.processesOnly) throw new Error(product.processesOnly);
     render = await buildTool('render', console.log);
-    const programs = foreign ? {} : product.programs;
-    built.set(product, await buildProduct({ ...product, programs }, console.log));
+    built.set(product, await buildProduct(product, console.log));
   } catch (error) {
     const lines = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
     const why = lines.trim() || (error instanceof Error ? error.message : String(error));
@@ -48,14 +44,12 @@ let world: World;
 
 beforeAll(async () => {
   await theBundle();
-  cluster = await sharedCluster();
-  world = new World({ ...cluster, namespace: 'none', alone: true });
-  if (!foreign) {
-    const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
-    await rm(LOGS, { recursive: true, force: true });
-    await mkdir(LOGS, { recursive: true });
-    await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
-  }
+  cluster = await clusterFor({});
+  world = new World({ ...cluster, namespace: 'none' });
+  const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kubelet-'));
+  await rm(LOGS, { recursive: true, force: true });
+  await mkdir(LOGS, { recursive: true });
+  await startKubelet(world, { node: 'node-1', folder, logs: LOGS, entryPoint });
   for (const product of built.keys()) {
     const installed = await installation(product, placeFor(product, ''));
     installations.set(product, installed);
@@ -69,14 +63,7 @@ afterAll(async () => {
   await writeMatrix();
 });
 
-const together = tried.filter(({ alone }) => !alone);
-const apart = tried.filter(({ alone }) => alone);
-if (together.length > 0) {
-  describe.concurrent('each on its own', () => together.forEach(declare));
-}
-if (apart.length > 0) {
-  describe('one after the other, because all namespaces feel it', () => apart.forEach(declare));
-}
+describe.concurrent('each on its own', () => tried.forEach(declare));
 
 function declare(product: Product): void {
   describe(product.name, () => {
@@ -134,14 +121,11 @@ async function installation(
   if (programs === undefined) throw new Error(`${product.name} is not built`);
   const { namespace, name } = place;
   const sources = new Sources(programs, render);
-  const objects =
-    foreign && product.released
-      ? movedTo(await sources.released(product.released), product.namespace, namespace)
-      : await product.manifests(sources, namespace);
+  const objects = await product.manifests(sources, namespace);
   if (namespace !== 'kube-system' && !objects.some(({ kind }) => kind === 'Namespace')) {
     objects.unshift({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }
-  const adjusted = renamed(await adapted(product, objects, !foreign), product, name);
+  const adjusted = renamed(await adapted(product, objects), product, name);
   return new Installation(world, product, place, adjusted);
 }
 

@@ -11,8 +11,6 @@ export interface Product {
   module: string;
   /** Takes long to build: only where `OPERATORS` asks for it. */
   onRequest?: true;
-  /** Why it cannot run in containers; absent: it can. */
-  processesOnly?: string;
   /** Go packages by the name that their program has in the image. */
   programs: Readonly<Record<string, string>>;
   /**
@@ -24,12 +22,8 @@ export interface Product {
   namespace: string;
   /** What its users install, from the files of its own modules. */
   manifests(sources: Sources, namespace: string): Promise<JsonObject[]>;
-  /** The same for a cluster with containers, where its own modules do not have it. */
-  released?: readonly string[];
   /** More arguments of its containers, by image. */
   flags?: Readonly<Record<string, readonly string[]>>;
-  /** Of these, those for processes only: ports that are its defaults, and so on. */
-  processFlags?: Readonly<Record<string, readonly string[]>>;
   /** Made beside the namespace under test: classes and the like. */
   prerequisites?: (namespace: string) => JsonObject[];
   /** What an environment makes use of it with. */
@@ -42,8 +36,6 @@ export interface Product {
   right?: { apiGroup: string; resource: string };
   /** By which one of its pods leads. */
   lease?: { namespace: string; name: string };
-  /** Its APIService or webhooks concern every namespace: its situations are nobody else's background. */
-  alone?: true;
   /** Ways to fail that others do not have. */
   special?: Readonly<Record<string, Situation>>;
   /** What is true of it where that is not what is true of most operators. */
@@ -85,8 +77,6 @@ export interface Truth {
   outcome: 'deleted' | 'stuck';
   /** Where the chains end: each of these, and nothing else. */
   roots?: readonly Root[];
-  /** What nobody can read while it is so. */
-  unreadable?: RegExp;
   deadlock?: boolean | 'either';
   /** Nothing that can be restored frees it: only hands do. */
   isFinal?: true;

@@ -7,9 +7,8 @@ import {
   service,
   serviceAccount,
 } from '../cluster/objects.ts';
-import type { Installation } from './bed.ts';
 import { movedTo } from './manifests.ts';
-import type { Product, Truth } from './product.ts';
+import type { Product } from './product.ts';
 
 const SNAPSHOTTER = 'github.com/kubernetes-csi/external-snapshotter/v8';
 const SNAPSHOT_API = 'snapshot.storage.k8s.io/v1';
@@ -78,7 +77,6 @@ const ccm = 'acme-cloud-controller-manager';
 const cloudControllerManager: Product = {
   name: 'cloud-controller-manager',
   module: SHARED,
-  processesOnly: 'its cloud is made up',
   programs: { [ccm]: './cloud' },
   images: { [ccm]: [ccm, '--kubeconfig=$(KUBECONFIG)'] },
   namespace: 'kube-system',
@@ -110,7 +108,7 @@ const cloudControllerManager: Product = {
       },
     }),
   ],
-  processFlags: {
+  flags: {
     [ccm]: [
       '--authentication-kubeconfig=$(KUBECONFIG)',
       '--authorization-kubeconfig=$(KUBECONFIG)',
@@ -157,10 +155,7 @@ const rabbitmq: Product = {
       'rabbitmq-system',
       namespace,
     ),
-  released: [
-    'https://github.com/rabbitmq/cluster-operator/releases/download/v2.16.0/cluster-operator.yml',
-  ],
-  processFlags: { 'cluster-operator': ['--metrics-bind-address=:9782'] },
+  flags: { 'cluster-operator': ['--metrics-bind-address=:9782'] },
   environment: (namespace) => [
     {
       apiVersion: 'rabbitmq.com/v1beta1',
@@ -173,50 +168,6 @@ const rabbitmq: Product = {
   owner: { kind: 'Deployment', name: 'rabbitmq-cluster-operator' },
   right: { apiGroup: 'rabbitmq.com', resource: 'rabbitmqclusters' },
   lease: { namespace: 'rabbitmq-system', name: 'rabbitmq-cluster-operator-leader-election' },
-};
-
-const METRICS_SERVER = 'sigs.k8s.io/metrics-server';
-
-/** Its API is discovered for every namespace, and the API is what fails: nothing inside is held. */
-function unserved({ owner }: Installation): Truth {
-  return {
-    outcome: 'stuck',
-    roots: [
-      {
-        code: ['apiservice-unavailable'],
-        subject: { kind: 'APIService', name: 'v1beta1.metrics.k8s.io' },
-        says: [new RegExp(`Deployment ${owner.namespace}/${owner.name} is scaled to zero`)],
-      },
-    ],
-    unreadable: /metrics\.k8s\.io/,
-  };
-}
-
-const metricsServer: Product = {
-  name: 'metrics-server',
-  module: SHARED,
-  programs: { 'metrics-server': `${METRICS_SERVER}/cmd/metrics-server` },
-  images: { 'metrics-server': ['metrics-server', '--kubeconfig=$(KUBECONFIG)'] },
-  namespace: 'kube-system',
-  manifests: (sources, namespace) =>
-    sources.chart(METRICS_SERVER, 'charts/metrics-server', 'metrics-server', namespace),
-  flags: { 'metrics-server': ['--kubelet-insecure-tls'] },
-  processFlags: {
-    'metrics-server': [
-      '--authentication-kubeconfig=$(KUBECONFIG)',
-      '--authorization-kubeconfig=$(KUBECONFIG)',
-    ],
-  },
-  alone: true,
-  environment: (namespace) => [deployment(namespace, 'app')],
-  owner: { kind: 'Deployment', name: 'metrics-server' },
-  truths: {
-    'scaled to zero': unserved,
-    'somewhere else, under another name, scaled to zero': unserved,
-    // Its APIService goes with it.
-    uninstalled: () => ({ outcome: 'deleted' }),
-    'somewhere else, under another name, uninstalled': () => ({ outcome: 'deleted' }),
-  },
 };
 
 const ARGO_CD = 'github.com/argoproj/argo-cd/v3';
@@ -257,8 +208,9 @@ const argoCd: Product = {
       'default',
     ),
   ],
-  flags: { argocd: ['--application-namespaces=*'] },
-  processFlags: { argocd: ['--metrics-port=8082', '--repo-server=127.0.0.1:1'] },
+  flags: {
+    argocd: ['--application-namespaces=*', '--metrics-port=8082', '--repo-server=127.0.0.1:1'],
+  },
   environment: (namespace) => [
     {
       ...custom('argoproj.io/v1alpha1', 'Application', namespace, {
@@ -294,10 +246,7 @@ const certManager: Product = {
       startupapicheck: { enabled: false },
     })),
   ],
-  processFlags: { 'cert-manager-webhook': ['--healthz-port=6080'] },
-  released: [
-    'https://github.com/cert-manager/cert-manager/releases/download/v1.21.2/cert-manager.yaml',
-  ],
+  flags: { 'cert-manager-webhook': ['--healthz-port=6080'] },
   environment: (namespace) => [
     {
       apiVersion: 'cert-manager.io/v1',
@@ -418,7 +367,6 @@ export const PRODUCTS: readonly Product[] = [
   rabbitmq,
   argoCd,
   certManager,
-  metricsServer,
 ];
 
 /** `OPERATORS=argo-cd,cert-manager`: these; `OPERATORS=all`: every one. */

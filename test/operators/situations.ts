@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,8 +11,8 @@ import {
   refOf,
   UnknownKind,
 } from '../cluster/client.ts';
-import { foreignKubeconfig } from '../cluster/clusters.ts';
 import { theBundle } from '../cluster/run-gate.ts';
+import { type Ended, runProgram } from '../cluster/shell.ts';
 import { takeAway } from '../cluster/take-away.ts';
 import { waitUntil } from '../cluster/wait-until.ts';
 import { conditionsOf, namespaceRef, type World } from '../cluster/world.ts';
@@ -33,6 +32,8 @@ const GONE_MS = 60_000;
 const CURED_MS = 240_000;
 /** Controllers that were refused wait twice as long before each new attempt, for up to 1,000 s. */
 const RESTART_AFTER_MS = 30_000;
+/** Longer than any command of a report waits. */
+const SHELL_MS = 300_000;
 
 /** One line of the matrix. */
 export interface Row {
@@ -288,10 +289,9 @@ class Environment {
 async function gate(world: World, namespace: string, timeout: string): Promise<ReportNamespace> {
   const kubeconfig = await world.kubeconfig('teardown-reader');
   const args = [namespace, '--kubeconfig', kubeconfig, '--timeout', timeout, '--format', 'json'];
-  const { output } = await shell(process.execPath, [await theBundle(), ...args], {}, 'stdout');
-  const report = JSON.parse(output) as Report;
-  const [seen] = report.namespaces;
-  if (seen === undefined) throw new Error(`the report names no namespace:\n${output}`);
+  const { stdout, output } = await shell(process.execPath, [await theBundle(), ...args]);
+  const [seen] = stdout === '' ? [] : (JSON.parse(stdout) as Report).namespaces;
+  if (seen === undefined) throw new Error(`there is no report:\n${output}`);
   return seen;
 }
 
@@ -318,8 +318,8 @@ async function follow(
       ran.push(text);
       continue;
     }
-    const admin = world.plane?.kubeconfig('admin') ?? foreignKubeconfig() ?? '';
-    const { exitCode, output } = await shell('sh', ['-c', command], { KUBECONFIG: admin }, 'all');
+    const admin = world.plane?.kubeconfig('admin') ?? '';
+    const { exitCode, output } = await shell('sh', ['-c', command], { KUBECONFIG: admin });
     ran.push(exitCode === 0 ? command : `${command} → ${output.trim().split('\n').at(-1)}`);
   }
   const inWords = told.some(({ command }) => command === undefined || isLog(command));
@@ -335,25 +335,11 @@ function isLog(command: string): boolean {
 async function shell(
   program: string,
   args: readonly string[],
-  env: Record<string, string>,
-  wanted: 'stdout' | 'all',
-): Promise<{ exitCode: number | null; output: string }> {
-  const home = await mkdtemp(join(tmpdir(), 'teardown-gate-terminal-'));
-  const child = spawn(program, args, {
-    cwd: home,
-    env: { PATH: process.env['PATH'] ?? '', HOME: home, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  let errors = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    errors += text;
-  });
-  const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  await rm(home, { recursive: true, force: true });
-  if (wanted === 'stdout' && output === '') throw new Error(`no report:\n${errors}`);
-  return { exitCode, output: wanted === 'all' ? output + errors : output };
+  variables: Record<string, string> = {},
+): Promise<Ended> {
+  const cwd = await mkdtemp(join(tmpdir(), 'teardown-gate-terminal-'));
+  const env = { PATH: process.env['PATH'] ?? '', HOME: cwd, ...variables };
+  const ended = await runProgram(program, args, { env, cwd, limitMs: SHELL_MS });
+  await rm(cwd, { recursive: true, force: true });
+  return ended;
 }

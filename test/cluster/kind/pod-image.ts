@@ -61,29 +61,12 @@ async function importInto(engine: string, node: string, archive: string): Promis
   }
 }
 
-export interface RealPodOptions {
-  node: KindNode;
-  /** It does not end when it is asked to. */
-  stubborn?: boolean;
-  graceSeconds?: number;
-  readinessProbe?: JsonObject;
-}
-
 /** A pod that really runs, on this node, whatever is wrong with it. */
-export function realPodSpec(options: RealPodOptions): JsonObject {
-  const { node, stubborn = false, graceSeconds, readinessProbe } = options;
+export function realPodSpec(node: KindNode): JsonObject {
   return {
     nodeSelector: { 'kubernetes.io/hostname': node.name },
     tolerations: [{ operator: 'Exists' }],
-    ...(graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds }),
-    containers: [
-      {
-        name: 'main',
-        image: IMAGE,
-        imagePullPolicy: 'Never',
-        ...(stubborn ? { args: ['stubborn'] } : {}),
-        ...(readinessProbe === undefined ? {} : { readinessProbe }),
-      },
-    ],
+    terminationGracePeriodSeconds: 1,
+    containers: [{ name: 'main', image: IMAGE, imagePullPolicy: 'Never' }],
   };
 }

@@ -1,13 +1,19 @@
-import { type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { load } from 'js-yaml';
+import { type JsonObject, numberAt, stringAt, stringsAt, valueAt } from '../../../src/base/json.ts';
 import type { FindingCode } from '../../../src/model/finding.ts';
-import type { KubeObject, Ref } from '../client.ts';
+import { type KubeObject, type Ref, refOf } from '../client.ts';
 import {
   accountSubject,
+  customObject,
   customType,
   grant,
   pluralOf,
+  podSpec,
   RBAC,
   secret,
+  service,
   serviceAccount,
 } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
@@ -16,14 +22,6 @@ import { readyPods, startOperatorProcess } from '../servers/operator-process.ts'
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import { laterSecond, waitUntil } from '../wait-until.ts';
 import type { World } from '../world.ts';
-import {
-  COMPANY,
-  everydayObject,
-  everydayWorkload,
-  INSTALLS,
-  type Install,
-  type InstallName,
-} from './everyday-installs.ts';
 import { objectFinalizer, ref } from './links.ts';
 import {
   install,
@@ -33,13 +31,68 @@ import {
   runPods,
   workloadRef,
 } from './operator.ts';
-import { GUARDED, release, settledByFinalizer } from './situation.ts';
-import { createLease } from './traces.ts';
+import { GUARDED, settledByFinalizer } from './situation.ts';
 
 /**
  * What stock installations show in the states that occur, each beside what most clusters run: installations times
  * states. What is expected follows from the two tables: whose it is from the one, how that is from the other.
  */
+
+/** A controller as its published manifests install it, and an object of which it takes care. */
+interface Install {
+  title: string;
+  /** Of the object. */
+  group: string;
+  version: string;
+  kind: string;
+  /** Labels and annotations of its CustomResourceDefinition; `false`: Kubernetes has the type. */
+  type: JsonObject | false;
+  spec?: JsonObject;
+  namespace: string;
+  name: string;
+  workload?: 'StatefulSet';
+  account?: string;
+  /** Of the workload, and of its pods, beside those that select them. */
+  labels?: JsonObject;
+  selector: JsonObject;
+  containers: JsonObject[];
+  /** Name of its ClusterRole. */
+  role: string;
+  rules: JsonObject[];
+  /** Name of the Lease by which it leads; `kube-system/…` where it is not in its own namespace. */
+  lease?: string;
+  finalizer: string;
+  /** Field manager of the finalizer, and of the status where that is another. */
+  writer: string;
+  statusWriter?: string;
+  /** It writes by server-side apply. */
+  applies?: true;
+  /** The finalizer's writer is one of its program names, or the catalogue knows the finalizer and the workload. */
+  isIdentified?: true;
+  /** What it writes to the status about a failure. */
+  complaint?: JsonObject;
+  /** What its maker installs beside it: innocent. */
+  parts?: readonly OperatorOptions[];
+}
+
+const FACTS = join(import.meta.dirname, 'everyday-installs.yaml');
+const { company: COMPANY, installs: INSTALLS } = load(readFileSync(FACTS, 'utf8')) as {
+  company: readonly OperatorOptions[];
+  installs: Record<string, Install>;
+};
+
+/** Which objects a controller lets go without a word to what is outside of the cluster, by their API group. */
+const LETS_GO: readonly [group: RegExp, letsGo: (object: JsonObject) => boolean][] = [
+  // A suspended object is let go without a clean-up (reconcileDelete and finalize of these controllers).
+  [/toolkit\.fluxcd\.io$/, (object) => valueAt(object, 'spec', 'suspend') === true],
+  [
+    /upbound\.io$/,
+    (object) => {
+      const policies = stringsAt(object, 'spec', 'managementPolicies');
+      return policies.length > 0 && !policies.includes('*') && !policies.includes('Delete');
+    },
+  ],
+];
 
 /** One installation in one scenario. */
 interface Scene {
@@ -215,7 +268,7 @@ const STATES = {
 type StateName = keyof typeof STATES;
 
 /** Which of them occur in threads, or are the likeliest of their kind. */
-const COMBINATIONS: Readonly<Record<InstallName, readonly StateName[]>> = {
+const COMBINATIONS: Readonly<Record<string, readonly StateName[]>> = {
   'kubebuilder-v4': [
     ...(['uninstalled', 'namespace-gone', 'rights-left', 'inside', 'asleep', 'crashing'] as const),
     ...(['rights-lost', 'cannot-create', 'secret-gone', 'refused', 'silent'] as const),
@@ -251,7 +304,7 @@ interface Everyday {
 const ALL: readonly Everyday[] = Object.entries(COMBINATIONS).flatMap(([name, states]) =>
   states.map((state) => ({
     id: `everyday-${name}-${state}`,
-    install: INSTALLS[name as InstallName],
+    install: INSTALLS[name] as Install,
     state: STATES[state],
   })),
 );
@@ -265,9 +318,6 @@ export const EVERYDAY = ALL.map(({ id, install, state }: Everyday) => ({
   beginsLater: state.process === 'hangs' || state.says !== undefined,
 }));
 
-/** Not yet named as it should be: an error to be fixed. Whoever has fixed it removes it from here. */
-export const NOT_YET_NAMED: readonly string[] = [];
-
 export const everyday: readonly Scenario[] = ALL.map(scenarioOf);
 
 function scenarioOf({ id, install, state }: Everyday): Scenario {
@@ -277,7 +327,6 @@ function scenarioOf({ id, install, state }: Everyday): Scenario {
     title: `${install.title} ${state.title}`,
     own: true, // names as in the manifests
     versions: ['1.36.3'],
-    ...(NOT_YET_NAMED.includes(id) ? { notMet: 'its owner is not named yet' } : {}),
     ...(state.isInLog ? { identity: 'teardown-logs', inputs: { 'owner-logs': 'true' } } : {}),
     setUp: (world) => setUp(scene(world), state),
     settle: async (world) => {
@@ -300,7 +349,6 @@ function scenarioOf({ id, install, state }: Everyday): Scenario {
         ),
       };
     },
-    cure: (world) => release(world, scene(world).held),
     mayChange: () => [{ apiVersion: RIGHTS }],
   };
 }
@@ -360,8 +408,9 @@ async function setUp(scene: Scene, state: State): Promise<void> {
   await createObject(scene);
   await lead(scene, state);
   const hangs = state.process === 'hangs';
-  if (told.letsGo && (hangs || state.isOutside)) {
-    const cleanUp = (object: KubeObject) => (told.letsGo?.(object) ? undefined : DENIED);
+  const [, letsGo] = LETS_GO.find(([its]) => its.test(group)) ?? [];
+  if (letsGo && (hangs || state.isOutside)) {
+    const cleanUp = (object: KubeObject) => (letsGo(object) ? undefined : DENIED);
     await startOperatorProcess(world, operator, { cleanUp, tells: false });
   } else if (state.process !== undefined) {
     const updates = state.process === 'updates';
@@ -437,11 +486,33 @@ async function lead({ world, install: told, operator }: Scene, state: State): Pr
   const [pod] = await readyPods(world.client, operator);
   const [name = '', namespace = operator.namespace] = lease.split('/').reverse();
   const stops = state.code === 'owner-missing' || state.code === 'owner-scaled-to-zero';
-  await createLease(world, {
-    ...{ namespace, name, manager: writer },
-    holder: `${pod?.metadata.name}_5d0f7a2e-6f0f-4a55-8d5f-0d4f4f1f0c7e`,
-    ...(stops || state.code === 'owner-not-ready' ? { silentForSeconds: 600 } : {}),
-  });
+  const silentFor = stops || state.code === 'owner-not-ready' ? 600 : 0;
+  const holderIdentity = `${pod?.metadata.name}_5d0f7a2e-6f0f-4a55-8d5f-0d4f4f1f0c7e`;
+  const [acquireTime, renewTime] = [silentFor + 3_600, silentFor].map(microTime);
+  const made = await world.create(
+    {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { namespace, name },
+      spec: { holderIdentity, leaseDurationSeconds: 15, acquireTime, renewTime } as JsonObject,
+    },
+    { fieldManager: writer },
+  );
+  if (silentFor > 0) {
+    // Nor has anybody written it just now, as far as the server tells.
+    await world.client.patch(refOf(made), { metadata: { managedFields: [{}] } });
+    return;
+  }
+  const renewal = setInterval(() => {
+    const renewed = world.client.patch(refOf(made), { spec: { renewTime: microTime(0) } });
+    void renewed.catch(() => undefined); // the server restarts, or the scenario has ended
+  }, 3_000);
+  world.atEnd(() => clearInterval(renewal));
+}
+
+/** As client-go writes times that need microseconds. */
+function microTime(agoSeconds: number): string {
+  return new Date(Date.now() - agoSeconds * 1_000).toISOString().replace('Z', '000Z');
 }
 
 async function removeWorkload({ world, operator }: Scene): Promise<void> {
@@ -498,23 +569,31 @@ async function complain(scene: Scene, says: NonNullable<State['says']>): Promise
   await laterSecond();
   const { world, held, install: told } = scene;
   const { writer, statusWriter = writer } = told;
-  const complaint = told.complaint ?? failed;
-  const status = complaint(await says(scene), now());
+  const words = { $MESSAGE: await says(scene), $TIME: now() };
+  const status = filledIn(told.complaint ?? FAILED, words);
   await world.client.patchStatus(held, status, { fieldManager: statusWriter });
 }
 
-const failed = (message: string, lastTransitionTime: string): JsonObject => ({
+const FAILED: JsonObject = {
   conditions: [
-    { type: 'Ready', status: 'False', reason: 'ReconcileError', message, lastTransitionTime },
+    {
+      ...{ type: 'Ready', status: 'False', reason: 'ReconcileError' },
+      ...{ message: '$MESSAGE', lastTransitionTime: '$TIME' },
+    },
   ],
-});
+};
+
+const filledIn = (template: JsonObject, words: Record<string, string>): JsonObject =>
+  JSON.parse(JSON.stringify(template), (_, value) =>
+    typeof value === 'string' ? (words[value] ?? value) : value,
+  );
 
 /** Each time it tries, it says so. */
 async function log(scene: Scene, says: NonNullable<State['says']>): Promise<void> {
   const { world, install: told, operator } = scene;
   const object = { namespace: world.namespace, name: GUARDED };
   const text = await says(scene);
-  await serveContainerLogs(world, world.name('node-1'), ({ pod, container }) => {
+  await serveContainerLogs(world, 'node-1', ({ pod, container }) => {
     const isIt = pod.startsWith(`${operator.name}-`) && container !== 'kube-rbac-proxy';
     return isIt ? logLine(told, 'error', 'Reconciler error', object, text) : '';
   });
@@ -532,4 +611,31 @@ async function refusedCreation({ client, namespace }: World): Promise<string> {
   };
   const answer = await client.call('POST', `/apis/batch/v1/namespaces/${namespace}/jobs`, job);
   return stringAt(answer.body, 'message') ?? '';
+}
+
+/** The object as people create it. */
+function everydayObject(told: Install, namespace: string, name: string): JsonObject {
+  const { group, version, kind, spec = {} } = told;
+  if (group !== '') return { ...customObject(`${group}/${version}`, kind, namespace, name), spec };
+  const loadBalancerClass = 'service.k8s.aws/nlb';
+  return service(namespace, name, { type: 'LoadBalancer', loadBalancerClass });
+}
+
+/** The workload as its manifest has it. */
+function everydayWorkload(told: Install, namespace: string): JsonObject {
+  const { name, selector, labels = {}, containers, workload: kind = 'Deployment' } = told;
+  return {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { namespace, name, labels: { ...labels, ...selector } },
+    spec: {
+      replicas: 1,
+      ...(kind === 'StatefulSet' ? { serviceName: name } : {}),
+      selector: { matchLabels: selector },
+      template: {
+        metadata: { labels: selector },
+        spec: { ...podSpec(told.account ?? name), containers },
+      },
+    },
+  };
 }

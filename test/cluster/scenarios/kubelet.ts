@@ -1,15 +1,11 @@
 import { numberAt, stringAt } from '../../../src/base/json.ts';
-import type { KubeObject, Ref } from '../client.ts';
+import type { KubeObject } from '../client.ts';
 import { kindNode, nodeRef, notReady, startOnNode, stopOnNode } from '../kind/node.ts';
-import { type RealPodOptions, realPodSpec } from '../kind/pod-image.ts';
+import { realPodSpec } from '../kind/pod-image.ts';
 import { configMap, deployment, service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { waitUntil } from '../wait-until.ts';
-import type { World } from '../world.ts';
 import { deploymentRef, podRef, stuck } from './links.ts';
-import { settledWithPod } from './pods.ts';
-import { reportsRuntime, settledOverdue } from './pods-and-nodes.ts';
-import { noReadyEndpoint } from './webhooks.ts';
+import { lostNode, settledOverdue } from './pods.ts';
 
 /** Pods that really run on a node of kind. Each has the node to itself. */
 
@@ -25,7 +21,7 @@ const deleted: Scenario = {
     await world.createAll([
       configMap(namespace, 'settings'),
       service(namespace, 'web', { selector: { app: 'web' } }),
-      deployment(namespace, 'web', { replicas: 2, podSpec: realPodSpec({ node }) }),
+      deployment(namespace, 'web', { replicas: 2, podSpec: realPodSpec(node) }),
     ]);
     await world.client.waitFor(
       deploymentRef(namespace, 'web'),
@@ -38,42 +34,22 @@ const deleted: Scenario = {
   expect: (world) => ({ outcome: 'deleted', mutations: [`delete namespaces/${world.namespace}`] }),
 };
 
-const s19: Scenario = {
-  ...noReadyEndpoint(
-    'S19-kubelet',
-    'the pod behind the Service of a webhook runs and never becomes ready',
-    async (world, hooks) => {
-      const node = await kindNode(world);
-      const nobodyListens = { httpGet: { port: 443, scheme: 'HTTPS' } };
-      const spec = realPodSpec({ node, readinessProbe: nobodyListens });
-      await world.create(deployment(hooks, 'guard', { podSpec: spec }));
-      await waitUntil('the pod of the webhook to run', async () =>
-        (await world.client.list('v1', 'Pod', hooks)).some(isRunning),
-      );
-    },
-    /Deployment \S+\/guard has 0 of 1 replicas ready/,
-  ),
-  needs: 'kubelet',
-};
-
-const s30: Scenario = {
-  id: 'S30-kubelet',
-  title: 'a pod that does not end when it is asked to, with 600 s of grace',
-  needs: 'kubelet',
-  setUp: (world) => createRunningPod(world, 'stubborn', { stubborn: true, graceSeconds: 600 }),
-  settle: settledWithPod,
-  expect: ({ namespace }) => ({
-    outcome: 'progressing',
-    chains: [
-      [{ code: 'pod-grace-period', subject: podRef(namespace, 'stubborn'), says: [/until/] }],
-    ],
-  }),
-};
-
 const overdue = (unit: 'kubelet' | 'containerd'): Pick<Scenario, 'setUp' | 'settle'> => ({
   setUp: async (world) => {
-    await createRunningPod(world, 'web-0', { graceSeconds: 1 });
-    await stopOnNode(world, await kindNode(world), unit);
+    const node = await kindNode(world);
+    const { namespace } = world;
+    const ref = podRef(namespace, 'web-0');
+    await world.createNamespace();
+    // At the end nobody waits for its grace period.
+    world.atEnd(() => world.client.delete(ref, { gracePeriodSeconds: 0 }));
+    await world.create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { namespace, name: ref.name },
+      spec: realPodSpec(node),
+    });
+    await world.client.waitFor(ref, 'is running', isRunning);
+    await stopOnNode(world, node, unit);
   },
   settle: async (world) => {
     await settledOverdue(world);
@@ -100,11 +76,7 @@ const s28: Scenario = {
   id: 'S28-kubelet',
   title: 'SEED-5b, an overdue pod on a node whose kubelet is stopped',
   needs: 'kubelet',
-  expect: async (world) => {
-    const { name } = await kindNode(world);
-    const subject = nodeRef(name);
-    return stuck([{ code: 'pod-node-unavailable', subject, says: [/web-0|not ready/i] }]);
-  },
+  expect: async (world) => lostNode((await kindNode(world)).name),
 };
 
 const runtimeDown: Scenario = {
@@ -112,30 +84,19 @@ const runtimeDown: Scenario = {
   id: 'S93-kubelet',
   title: 'the container runtime is stopped, and the kubelet of the node reports it',
   needs: 'kubelet',
-  expect: async (world) => reportsRuntime(nodeRef((await kindNode(world)).name)),
+  expect: async (world) =>
+    stuck([
+      {
+        code: 'pod-node-unavailable',
+        subject: nodeRef((await kindNode(world)).name),
+        says: [/is not ready \(KubeletNotReady: .*container runtime is down/],
+        advises: [/Fix what the kubelet of node \S+ reports/],
+      },
+    ]),
 };
-
-async function createRunningPod(
-  world: World,
-  name: string,
-  options: Omit<RealPodOptions, 'node'>,
-): Promise<void> {
-  const node = await kindNode(world);
-  const ref: Ref = podRef(world.namespace, name);
-  await world.createNamespace();
-  // At the end nobody waits for its grace period.
-  world.atEnd(() => world.client.delete(ref, { gracePeriodSeconds: 0 }));
-  await world.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { namespace: world.namespace, name },
-    spec: realPodSpec({ ...options, node }),
-  });
-  await world.client.waitFor(ref, 'is running', isRunning);
-}
 
 function isRunning(pod: KubeObject | undefined): boolean {
   return stringAt(pod, 'status', 'phase') === 'Running';
 }
 
-export const kubelet = [deleted, s19, s30, kubeletReturns, s28, runtimeDown];
+export const kubelet = [deleted, kubeletReturns, s28, runtimeDown];

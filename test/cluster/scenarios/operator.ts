@@ -9,7 +9,6 @@ import {
   grant,
   pluralOf,
   podSpec,
-  RBAC,
   serviceAccount,
   type TypeOptions,
   type WorkloadKind,
@@ -33,9 +32,7 @@ export interface Operator extends Process {
 }
 
 export interface OperatorOptions {
-  /** Made this scenario's own, unless it is a product's (`ownGroup: false`). */
   group?: string;
-  ownGroup?: boolean;
   version?: string;
   kind?: string;
   name?: string;
@@ -74,8 +71,7 @@ export const rule = (apiGroup: string, resources: string[], verbs: string[]) => 
 });
 
 export function operatorOf(world: World, options: OperatorOptions = {}): Operator {
-  const base = options.group ?? 'example.com';
-  const group = options.ownGroup === false ? base : world.domain(base);
+  const group = options.group ?? 'example.com';
   const kind = options.kind ?? 'Widget';
   const name = options.name ?? `${kind.toLowerCase()}-operator`;
   return {
@@ -115,7 +111,7 @@ export async function install(world: World, options: OperatorOptions = {}): Prom
         ...{ ...spec, ...volumesOf(options) },
         containers: [withMount({ ...main, ...options.container }, options)],
       },
-      node: world.name('node-1'),
+      node: 'node-1',
     }),
     { fieldManager: 'helm' },
   );
@@ -219,30 +215,4 @@ function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
 /** Of its ClusterRole and the binding: of two installs each has its own. */
 export function clusterName({ namespace, name }: Operator): string {
   return `${namespace}-${name}`;
-}
-
-/** Deletes the workload, and unless they are to stay its rights and its account, as an uninstall does. */
-export async function uninstall(
-  world: World,
-  operator: Operator,
-  leave: readonly ('rights' | 'account')[] = [],
-): Promise<void> {
-  const { client } = world;
-  const { namespace, name, account } = operator;
-  await client.delete(workloadRef(operator), { propagationPolicy: 'Background' });
-  await world.gone(workloadRef(operator));
-  await waitUntil('its pods to go', async () => {
-    const pods = await client.list('v1', 'Pod', namespace);
-    return !pods.some(
-      ({ metadata }) => (metadata['labels'] as JsonObject | undefined)?.['app'] === name,
-    );
-  });
-  const apiVersion = `${RBAC}/v1`;
-  if (!leave.includes('rights')) {
-    for (const kind of ['ClusterRoleBinding', 'ClusterRole']) {
-      await client.delete({ apiVersion, kind, name: clusterName(operator) });
-    }
-  }
-  if (leave.includes('account')) return;
-  await client.delete({ apiVersion: 'v1', kind: 'ServiceAccount', namespace, name: account });
 }

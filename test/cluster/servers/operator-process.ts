@@ -103,7 +103,7 @@ interface Round {
 
 async function startInstance(world: World, pod: KubeObject) {
   const account = stringAt(pod, 'spec', 'serviceAccountName') ?? 'default';
-  const token = await world.tokenOf(pod.metadata.namespace ?? 'default', account);
+  const token = await world.client.tokenOf(pod.metadata.namespace ?? 'default', account);
   return { uid: uidOf(pod), client: world.client.as(token) };
 }
 

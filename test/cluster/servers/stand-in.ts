@@ -50,7 +50,7 @@ export async function runPodsIn(world: World, namespace: string): Promise<void> 
     return;
   }
   const namespaces = [namespace];
-  const started = startStandIn(world, { node: world.name('node-1'), namespaces });
+  const started = startStandIn(world, { node: 'node-1', namespaces });
   const ready = started.then(() => namespaces);
   served.set(world, ready);
   await ready;

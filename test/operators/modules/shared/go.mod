@@ -5,7 +5,6 @@ go 1.26.4
 tool (
 	github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller
 	github.com/rabbitmq/cluster-operator/v2
-	sigs.k8s.io/metrics-server/cmd/metrics-server
 )
 
 require (
@@ -14,7 +13,6 @@ require (
 	github.com/rabbitmq/cluster-operator/v2 v2.16.0
 	k8s.io/cloud-provider v0.36.3
 	sigs.k8s.io/controller-runtime v0.24.1
-	sigs.k8s.io/metrics-server v0.9.0
 )
 
 // One version of the libraries for all of them: what takes minutes to build is built once.
