@@ -58,7 +58,6 @@ export const WORKLOAD_SOURCES = [
   'replicaSets',
   'jobs',
   'cronJobs',
-  'otherWorkloads',
 ] as const satisfies (keyof ClusterSources)[];
 
 /** Returns every workload that was read, each once. */

@@ -50,10 +50,6 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
     // client-go, and with it the namespace controller, also skips resources without a kind.
     if (resource === '' || kind === '') return [];
     const namespaced = stringAt(entry, 'scope') === 'Namespaced';
-    const scales = arrayAt(entry, 'subresources').some(
-      (one) => stringAt(one, 'subresource') === 'scale',
-    );
-    const verbs = stringsAt(entry, 'verbs');
-    return [{ group, version, resource, kind, namespaced, verbs, ...(scales && { scales }) }];
+    return [{ group, version, resource, kind, namespaced, verbs: stringsAt(entry, 'verbs') }];
   });
 }

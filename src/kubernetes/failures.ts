@@ -17,9 +17,9 @@ const MAX_MESSAGE_CHARS = 500;
 /** Far beyond what is shown, so that the cut cannot split a secret that would be visible. */
 const MAX_READ_CHARS = 8_000;
 
-const TRANSIENT = new Set([429, 500, 502, 503, 504]);
+const TRANSIENT = [429, 500, 502, 503, 504];
 /** Statuses whose body may be plain text: overload protection, the aggregator and authorizers send no Status. */
-const PLAIN_TEXT_STATUSES = new Set([401, 403, ...TRANSIENT]);
+const PLAIN_TEXT_STATUSES = [401, 403, ...TRANSIENT];
 /** The answer to a path that is not served, such as an API group that was removed (apiserver pkg/server/mux/pathrecorder.go). */
 const UNKNOWN_PATH = '404 page not found';
 const NOT_SERVED = 'the server does not serve this path; its API group may have been removed';
@@ -38,7 +38,7 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
   if (said !== undefined) {
     more = stringAt(said, 'message') || stringAt(said, 'reason') || '';
     if (kind === 'not-found' && !saysNotFound(said, path)) kind = 'unreadable';
-  } else if (!isPlain || !PLAIN_TEXT_STATUSES.has(status)) {
+  } else if (!isPlain || !PLAIN_TEXT_STATUSES.includes(status)) {
     kind = 'unreadable';
     const isGroup = path.startsWith('/apis/') && text.trim() === UNKNOWN_PATH;
     words = isGroup ? `${words}: ${NOT_SERVED}` : notKubernetes(answer);
@@ -48,7 +48,7 @@ export function refusedAnswer(answer: Answer, text: string): Try<never> {
   const seconds = headerOf(answer, 'retry-after') ?? numberAt(said, 'details', 'retryAfterSeconds');
   return readFailed({
     ...{ kind, status, message: isSaid ? words : `${words}: ${more.slice(0, MAX_READ_CHARS)}` },
-    again: isBusy ? 'busy' : TRANSIENT.has(status) ? 'maybe' : undefined,
+    again: isBusy ? 'busy' : TRANSIENT.includes(status) ? 'maybe' : undefined,
     retryAfterMs: (Number(seconds) || 0) * 1_000,
   });
 }

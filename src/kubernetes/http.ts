@@ -28,11 +28,9 @@ import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
 const TOO_LATE = new Error('no answer within the time limit');
-const CUT_OFF = new errors.SocketError('closed');
-const MAX_BODY_BYTES = MAX_BODY_MIB * 1024 * 1024;
 
 interface Call<T> {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  method: 'GET' | Mutation['method'];
   path: string;
   accept: string;
   body?: Mutation['body'];
@@ -59,14 +57,14 @@ export function openHttp(
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /** Requests on the connections of an earlier login may still run; `close` ends them. */
-  const dispatchersFor = ({ tls }: Login) => {
+  const dispatcherFor = ({ tls }: Login, isWatch = false): Dispatcher => {
     // Each watch occupies a connection: eight of them would leave none for other calls.
     const made = dispatchers.get(tls) ?? {
       calls: createDispatcher(tls, proxy, closing.signal, MAX_REQUESTS),
       watches: createDispatcher(tls, proxy, closing.signal),
     };
     dispatchers.set(tls, made);
-    return made;
+    return isWatch ? made.watches : made.calls;
   };
 
   const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
@@ -82,7 +80,7 @@ export function openHttp(
     requestsSent++;
     try {
       // fetch is not used: it follows redirects.
-      const sent = dispatchersFor(login)[isWatch ? 'watches' : 'calls'].request({
+      const sent = dispatcherFor(login, isWatch).request({
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
@@ -132,54 +130,46 @@ export function openHttp(
   };
 
   const attempt = async <T>(call: Call<T>): Promise<Try<T>> => {
-    const { method } = call;
     const result = await sendAs(call);
     // Redaction comes before the cut: half a secret is not recognized any more.
     const message = result.ok ? 'ok' : shortLine(redactor.redact(result.failure.message));
-    debug(`${method} ${call.path.split('?')[0]}: ${message}`);
+    debug(`${call.method} ${call.path.split('?')[0]}: ${message}`);
     if (result.ok) return result;
     const { again, ...failure } = result.failure;
     // The effect of a mutation without an answer is unknown: it is repeated only if the server refused to process it.
-    const mayRepeat = method === 'GET' || again === 'busy';
+    const mayRepeat = call.method === 'GET' || again === 'busy';
     return readFailed({ ...failure, message, again: mayRepeat ? again : undefined });
   };
 
   const run = <T>(call: Call<T>): Promise<Read<T>> => {
     const { isWatch, options } = call;
     const once = (): Promise<Try<T>> => attempt(call);
-    return isWatch
-      ? withRetries(once, { ...options, retries: 0 }, session)
-      : withRetries(() => throttle.run(once, options.signal), options, session);
+    return withRetries(isWatch ? once : () => throttle.run(once, options.signal), options, session);
   };
 
-  const json = (call: Omit<Call<JsonObject>, 'readBody'>): Promise<Read<JsonObject>> =>
-    run({
-      ...call,
-      readBody: async (body, answer) => {
-        const value = parseObject(await textOf(body, answer));
-        return value === undefined ? unreadableAnswer(answer) : readOk(value);
-      },
-    });
+  const readBody: Call<JsonObject>['readBody'] = async (body, answer) => {
+    const value = parseObject(await textOf(body, answer));
+    return value === undefined ? unreadableAnswer(answer) : readOk(value);
+  };
+  const read = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
+    run({ method: 'GET', path, accept, options, readBody });
 
   return {
     async get(path, options = {}) {
-      const answer = await json({ method: 'GET', path, accept: PLAIN_JSON, options });
+      const answer = await read(path, PLAIN_JSON, options);
       if (!answer.ok || isRequestedObject(answer.value, path)) return answer;
       return unreadable(
         `the server at ${access.server} did not answer with the object that ${path} names`,
       );
     },
     list: (path, begin, options = {}) =>
-      listPages(path, begin, options, (page, accept) =>
-        json({ method: 'GET', path: page, accept, options }),
-      ),
-    discover: (options = {}) =>
-      discoverTypes((path, accept) => json({ method: 'GET', path, accept, options })),
+      listPages(path, begin, options, (page, accept) => read(page, accept, options)),
+    discover: (options = {}) => discoverTypes((path, accept) => read(path, accept, options)),
     send({ method, path, body, dryRun }, options = {}) {
       // A DELETE with a body ignores `?dryRun=All` (apiserver, handlers/delete.go).
       const isInBody = method === 'DELETE' && dryRun === true;
-      return json({
-        ...{ method, accept: PLAIN_JSON, options },
+      return run({
+        ...{ method, accept: PLAIN_JSON, options, readBody },
         path: withQuery(path, { dryRun: dryRun === true ? 'All' : undefined }),
         body: isInBody ? { ...body, dryRun: ['All'] } : body,
       });
@@ -197,7 +187,7 @@ export function openHttp(
     async watch(path, options) {
       const opened = await run<Readable>({
         ...{ method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
-        options,
+        options: { ...options, retries: 0 },
         readBody: async (body, answer) => {
           if (contentTypeOf(answer) === 'application/json') return readOk(body);
           body.on('error', () => undefined).destroy();
@@ -225,7 +215,7 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
 }
 
 /** The API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters). */
-async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Promise<string> {
+async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_MIB * 2 ** 20) {
   const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
   // The error of a body is also that of what unpacks it.
   const content = isPacked ? pipeline(body, createGunzip(), () => undefined) : body;
@@ -239,7 +229,7 @@ async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_BYTES): Pr
       if (left < 0) content.destroy(new errors.ResponseExceededMaxSizeError());
     });
     content.on('end', resolve).on('error', reject);
-    content.on('close', () => reject(CUT_OFF));
+    content.on('close', () => reject(new errors.SocketError('closed')));
   });
   return Buffer.concat(kept).toString('utf8');
 }

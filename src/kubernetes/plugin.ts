@@ -61,8 +61,7 @@ export async function logInByPlugin(
       stderr = (stderr + data).slice(-MAX_STDERR_CHARS);
     });
     const closeOutput = (): void => {
-      started.stdout.destroy();
-      started.stderr.destroy();
+      for (const output of [started.stdout, started.stderr]) output.destroy();
     };
     started.on('exit', () => setTimeout(closeOutput, LEFTOVER_MS).unref());
     limits.addEventListener('abort', closeOutput);
@@ -137,16 +136,13 @@ function maskSettings(message: string, exec: JsonObject, env: Session['env']): s
 
 function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return;
-  if (process.platform === 'win32') {
-    const kill = spawn('taskkill', ['/pid', String(child.pid), '/T', '/F'], { stdio: 'ignore' });
-    kill.on('error', () => child.kill());
-    return;
-  }
-  try {
-    process.kill(-child.pid, 'SIGKILL');
-  } catch {
-    // The process has already ended.
-  }
+  if (process.platform === 'win32') child.kill();
+  else
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // The process has already ended.
+    }
 }
 
 function environment(

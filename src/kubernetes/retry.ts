@@ -7,13 +7,10 @@ export interface TryFailure extends ReadFailure {
   again?: 'maybe' | 'busy' | undefined;
   retryAfterMs?: number | undefined;
 }
-
 export type Try<T> = Read<T, TryFailure>;
 
-export const STOPPED_REQUEST = readFailed({
-  kind: 'aborted',
-  message: 'stopped before the answer came',
-});
+const STOPPED = 'stopped before the answer came';
+export const STOPPED_REQUEST = readFailed({ kind: 'aborted', message: STOPPED });
 
 const RETRIES = 3;
 /** While the server is busy: an attempt costs it little. */
@@ -62,17 +59,17 @@ export class Throttle {
   }
 
   async run<T>(work: () => Promise<Try<T>>, signal: AbortSignal | undefined): Promise<Try<T>> {
-    if (signal?.aborted) return STOPPED_REQUEST;
-    if (this.underWay < this.width) this.underWay++;
-    else {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.queue.push(resolve);
-      try {
-        await unlessAborted(promise, signal);
-      } catch {
-        this.queue.splice(this.queue.indexOf(resolve), 1);
-        return STOPPED_REQUEST;
-      }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.queue.push(resolve);
+    this.admit();
+    try {
+      await unlessAborted(promise, signal);
+    } catch {
+      const index = this.queue.indexOf(resolve);
+      // Its turn may have come in the same moment.
+      if (index < 0) this.leave();
+      else this.queue.splice(index, 1);
+      return STOPPED_REQUEST;
     }
     const widthAtStart = this.width;
     try {
@@ -80,11 +77,18 @@ export class Throttle {
       this.adapt(!result.ok && result.failure.again === 'busy', widthAtStart);
       return result;
     } finally {
-      this.underWay--;
-      for (; this.underWay < this.width && this.queue.length > 0; this.underWay++) {
-        this.queue.shift()?.();
-      }
+      this.leave();
     }
+  }
+
+  private admit(): void {
+    for (; this.underWay < this.width && this.queue.length > 0; this.underWay++)
+      this.queue.shift()?.();
+  }
+
+  private leave(): void {
+    this.underWay--;
+    this.admit();
   }
 
   /** Halves the limit once for all requests that were sent and refused together, and widens it after a round of answers. */

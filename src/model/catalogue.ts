@@ -58,12 +58,10 @@ export interface CleanupNeed {
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
 const CATALOGUE = entries as CatalogueEntry[];
 
-/** The most specific entries first: exact names, then by the length of the text before the first `*`. */
+/** Exact names first, then by the length of the text before the first `*`. */
+const weightOf = ({ match }: CatalogueEntry): number =>
+  match.includes('*') ? match.indexOf('*') : 1_000;
 const BY_WEIGHT = CATALOGUE.toSorted((a, b) => weightOf(b) - weightOf(a));
-
-function weightOf({ match }: CatalogueEntry): number {
-  return match.includes('*') ? match.indexOf('*') : 1_000;
-}
 
 export function lookUpFinalizer(
   finalizer: string,
@@ -83,15 +81,14 @@ export function productName({ owner }: CatalogueEntry): string | undefined {
 }
 
 /** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */
-export function isWorkloadOf(entry: Pick<CatalogueEntry, 'workload'>, name: string): boolean {
-  return entry.workload.some(
-    (known) =>
-      matchesGlob(known.name, name) ||
-      // Every operator made with kubebuilder is called `…-controller-manager`.
-      (known.name.includes('-') &&
-        known.name !== 'controller-manager' &&
-        name.endsWith(`-${known.name}`)),
-  );
+export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
+  return entry.workload.some((known) => isNamedAs(known.name, name));
+}
+
+function isNamedAs(known: string, name: string): boolean {
+  // Every operator made with kubebuilder is called `…-controller-manager`.
+  const isOwn = known.includes('-') && known !== 'controller-manager';
+  return matchesGlob(known, name) || (isOwn && name.endsWith(`-${known}`));
 }
 
 /**
@@ -102,23 +99,17 @@ export function entriesOfWorkload(
   name: string,
   isOfAnyone: (known: string) => boolean,
 ): CatalogueEntry[] {
-  return CATALOGUE.filter(({ workload }) =>
-    isWorkloadOf(
-      {
-        workload: workload.filter(
-          (known) => !known.name.startsWith('*') && !isOfAnyone(known.name),
-        ),
-      },
-      name,
-    ),
-  );
+  const isMeant = (known: string): boolean =>
+    !known.startsWith('*') && !isOfAnyone(known) && isNamedAs(known, name);
+  return CATALOGUE.filter(({ workload }) => workload.some((known) => isMeant(known.name)));
 }
 
-/** Returns the products whose controller has this name; a name of one word identifies none. */
+/** Returns the products whose controller has this name. */
 export function productsOf(name: string): CatalogueEntry[] {
   return CATALOGUE.filter((entry) => isExactWorkloadName(entry, name));
 }
 
+/** A name of one word identifies none. */
 export function isExactWorkloadName({ workload }: CatalogueEntry, program: string): boolean {
   return program.includes('-') && workload.some(({ name }) => name === program);
 }

@@ -31,14 +31,11 @@ export const VERDICTS = ['pass', 'warn', 'fail'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 export function verdictOf(outcome: Outcome, { failOn, ifNotFound }: Policy): Verdict {
-  const hang = failOn === 'never' ? 'warn' : 'fail';
-  const verdicts: Record<Outcome, Verdict> = {
-    ...{ clear: 'pass', deleted: 'pass', recreated: 'warn', forced: 'warn', cancelled: 'fail' },
-    'not-found': ifNotFound === 'ok' ? 'pass' : 'fail',
-    progressing: failOn === 'not-deleted' ? 'fail' : 'warn',
-    ...{ 'not-terminating': hang, inconclusive: hang, 'would-hang': hang, stuck: hang },
-  };
-  return verdicts[outcome];
+  if (outcome === 'not-found') return ifNotFound === 'ok' ? 'pass' : 'fail';
+  if (outcome === 'clear' || outcome === 'deleted') return 'pass';
+  if (outcome === 'recreated' || outcome === 'forced') return 'warn';
+  if (outcome === 'progressing') return failOn === 'not-deleted' ? 'fail' : 'warn';
+  return outcome === 'cancelled' || failOn !== 'never' ? 'fail' : 'warn';
 }
 
 /** `not-found` is ranked by its verdict: with `if-not-found: error` it is worse than a hang that does not fail. */
@@ -79,11 +76,12 @@ function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Fin
   if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace')
     return certainty === 'unknown';
   if (kind === 'CustomResourceDefinition') return false;
-  const known = lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) });
-  const isInstalled = known?.workload.some(
+  const { workload = [], owner = '' } =
+    lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) }) ?? {};
+  const isInstalled = workload.some(
     ({ name }) => !/^(?:kube|cloud)-controller-manager$/.test(name),
   );
-  return kind === 'Namespace' || isInstalled !== true || /\bmanaged\b/.test(known?.owner ?? '');
+  return kind === 'Namespace' || !isInstalled || /\bmanaged\b/.test(owner);
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {

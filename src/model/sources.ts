@@ -12,8 +12,8 @@ import {
   serviceFacts,
 } from './facts/cluster.ts';
 import { namespaceFacts, type TypeRef } from './facts/metadata.ts';
-import { shape, text } from './facts/shape.ts';
-import { podFacts, type WorkloadFacts, workloadFacts } from './facts/workloads.ts';
+import { at, shape } from './facts/shape.ts';
+import { podFacts, workloadFacts } from './facts/workloads.ts';
 
 /** All that is read besides the namespace's content. Reading, "not inspected" and the permissions derive from it. */
 export interface Source<T> {
@@ -98,7 +98,7 @@ export const CLUSTER_SOURCES = {
     ...{ labelSelector: '!olm.copiedFrom', limit: 50, isOptional },
   }),
   // A single node shows whether the nodes are a cloud provider's, whose controllers are not visible in the cluster.
-  providerNodes: source('v1', 'Node', shape({ providerId: text('spec.providerID') }), {
+  providerNodes: source('v1', 'Node', shape({ providerId: at.text('spec.providerID') }), {
     ...{ label: 'nodes', limit: 1, maxItems: 1 },
   }),
 };
@@ -116,8 +116,5 @@ export const NAMESPACE_SOURCES = {
 };
 
 type Facts<T> = { [K in keyof T]: T[K] extends Source<infer F> ? F[] : never };
-export type ClusterSources = Facts<typeof CLUSTER_SOURCES> & {
-  /** Workloads of types that other software added: Argo Rollouts, CloneSets, DeploymentConfigs. */
-  otherWorkloads: WorkloadFacts[];
-};
+export type ClusterSources = Facts<typeof CLUSTER_SOURCES>;
 export type NamespaceSources = Facts<typeof NAMESPACE_SOURCES>;

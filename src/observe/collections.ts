@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, stringAt, valueAt } from '../base/json.ts';
+import { isObject, type JsonObject, stringAt } from '../base/json.ts';
 import type { Clock } from '../base/time.ts';
 import {
   collectItems,
@@ -9,16 +9,10 @@ import {
 } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import type { ObjectDetail } from '../model/facts/detail.ts';
-import {
-  apiVersionOf,
-  type ResourceType,
-  type TypeRef,
-  typeName,
-} from '../model/facts/metadata.ts';
-import { type WorkloadFacts, workloadFacts } from '../model/facts/workloads.ts';
+import type { TypeRef } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { itemsIn, type Read, readOk } from '../model/read.ts';
-import { MAX_ITEMS, type Source } from '../model/sources.ts';
+import { type Read, readOk } from '../model/read.ts';
+import type { Source } from '../model/sources.ts';
 
 /** Number of concurrent reads. More would delay the calls that notice the deletion. */
 const WIDTH = 8;
@@ -169,28 +163,6 @@ export async function readSource<T>(
   const { type, parse } = source;
   const end = await api.list(collectionPath(type), collectItems(parse), { ...source, signal });
   return answerOf(source, end, 'of the cluster');
-}
-
-/** Reads workloads of types outside of group apps that have a scale subresource and a pod template. */
-export async function readOtherWorkloads(
-  types: readonly ResourceType[],
-  deps: Reading,
-): Promise<Gathered<Read<WorkloadFacts[]>>> {
-  const kinds = types.filter(
-    ({ scales, namespaced, group, verbs }) =>
-      scales && namespaced && group !== 'apps' && verbs.includes('list'),
-  );
-  const answers = await inParallel(kinds, (type) => {
-    const facts = workloadFacts(apiVersionOf(type), type.kind);
-    const parse = (item: JsonObject): WorkloadFacts[] =>
-      isObject(valueAt(item, 'spec', 'template', 'spec')) ? [facts(item)] : [];
-    const label = typeName(type);
-    return readSource({ label, type, parse, maxItems: MAX_ITEMS, isOptional: true }, deps);
-  });
-  return {
-    value: readOk(answers.flatMap(({ value }) => itemsIn(value))),
-    unread: answers.flatMap(({ unread = [] }) => unread),
-  };
 }
 
 export async function readInNamespaces<T>(

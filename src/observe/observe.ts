@@ -27,7 +27,6 @@ import {
   oneAfterAnother,
   type Reading,
   readInNamespaces,
-  readOtherWorkloads,
   readSource,
 } from './collections.ts';
 import { readLog } from './logs.ts';
@@ -133,34 +132,32 @@ function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
   const { wants, idOf, placeOf, keyOf = idOf, readOne, readAll, limit } = part;
   const known = new Map<string, Gathered<Value>>();
   return async (wishes) => {
-    const asked = [...wishes].map(([snapshot, wanted]) => {
-      const lacking = wants(wanted, snapshot).filter(
-        (item) => placeOf(snapshot, item)[keyOf(item)] === undefined,
-      );
-      return [snapshot, new Map(lacking.map((item) => [idOf(item), item]))] as const;
-    });
-    const fresh = new Map(asked.flatMap(([, items]) => [...items]));
-    for (const id of known.keys()) fresh.delete(id);
-    const room = (limit?.most ?? Number.POSITIVE_INFINITY) - known.size;
-    const now = [...fresh.values()].slice(0, Math.max(0, room));
+    const asked = [...wishes].flatMap(([snapshot, wanted]) =>
+      wants(wanted, snapshot)
+        .filter((item) => placeOf(snapshot, item)[keyOf(item)] === undefined)
+        .map((item) => ({ snapshot, item, id: idOf(item) })),
+    );
+    const fresh = new Map(asked.flatMap(({ id, item }) => (known.has(id) ? [] : [[id, item]])));
+    const room = limit === undefined ? fresh.size : Math.max(0, limit.most - known.size);
+    const now = [...fresh.values()].slice(0, room);
     for (const [id, answer] of (await readAll?.(now)) ?? []) known.set(id, answer);
     if (readOne !== undefined)
       await inParallel(now, async (item) => known.set(idOf(item), await readOne(item)));
     const reason = `only ${limit?.most} are read in one run`;
+    const left = new Map<Snapshot, number>();
     let isFilled = false;
-    for (const [snapshot, items] of asked) {
-      let left = 0;
-      for (const [id, item] of items) {
-        if (!known.has(id)) left++;
-        const answer = known.get(id) ?? (limit && { value: limit.beyond(reason) });
-        if (answer === undefined) continue;
-        isFilled = true;
-        placeOf(snapshot, item)[keyOf(item)] = answer.value;
-        snapshot.unread.push(...(answer.unread ?? []));
-        Object.assign(snapshot.details, answer.details);
-      }
-      if (left > 0 && limit) snapshot.unread.push({ what: `${left} more ${limit.what}`, reason });
+    for (const { snapshot, item, id } of asked) {
+      const place = placeOf(snapshot, item);
+      const answer = known.get(id) ?? (limit && { value: limit.beyond(reason) });
+      if (answer === undefined || place[keyOf(item)] !== undefined) continue;
+      if (!known.has(id)) left.set(snapshot, (left.get(snapshot) ?? 0) + 1);
+      isFilled = true;
+      place[keyOf(item)] = answer.value;
+      snapshot.unread.push(...(answer.unread ?? []));
+      Object.assign(snapshot.details, answer.details);
     }
+    for (const [{ unread }, count] of left)
+      unread.push({ what: `${count} more ${limit?.what}`, reason });
     return isFilled;
   };
 }
@@ -277,7 +274,6 @@ async function readCluster(
   types: readonly ResourceType[],
   deps: Reading,
 ): Promise<Gathered<Read<unknown[]>>> {
-  if (key === 'otherWorkloads') return readOtherWorkloads(types, deps);
   const source: Source<unknown> = CLUSTER_SOURCES[key];
   if (!source.isOptional) return readSource(source, deps);
   const { group, resource } = source.type;

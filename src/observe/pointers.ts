@@ -3,7 +3,6 @@ import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
 import { webhookFacts } from '../model/facts/admission.ts';
 import { type TypeRef, typeName } from '../model/facts/metadata.ts';
-import { isOnlyFor } from '../model/facts/shape.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
@@ -72,9 +71,13 @@ function webhookPointers(kind: string): PointingType['points'] {
       if (service === undefined) return [];
       const { namespace, name } = service;
       // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
-      const isCalledByOthers =
-        !isOnlyFor(namespace, namespaceSelector) ||
-        rules.some(({ scope }) => scope !== 'Namespaced');
+      const isOnlyForIt = namespaceSelector.some(
+        ({ key, operator, values }) =>
+          key === 'kubernetes.io/metadata.name' &&
+          operator === 'In' &&
+          values.every((value) => value === namespace),
+      );
+      const isCalledByOthers = !isOnlyForIt || rules.some(({ scope }) => scope !== 'Namespaced');
       const breaksOthers = isCalledByOthers && failurePolicy === 'Fail';
       const meaning = ': requests that it matches are refused, in the whole cluster';
       const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;

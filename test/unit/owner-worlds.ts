@@ -261,7 +261,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     replicaSets: [],
     jobs: [],
     cronJobs: [],
-    otherWorkloads: [],
     pods: [],
     clusterRoles: [],
     clusterRoleBindings: [],

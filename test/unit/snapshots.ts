@@ -168,7 +168,7 @@ export function snapshot(given: Partial<Snapshot> = {}): Snapshot {
     discovery: readOk({ types: content.map(({ type }) => type), failedGroups: [] }),
     content,
     pods: readOk([]),
-    cluster: emptySources<ClusterSources>({ ...CLUSTER_SOURCES, otherWorkloads: {} }),
+    cluster: emptySources<ClusterSources>(CLUSTER_SOURCES),
     places: { [DEMO]: emptySources<NamespaceSources>(NAMESPACE_SOURCES) },
     nodes: {},
     definitions: {},

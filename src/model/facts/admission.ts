@@ -1,34 +1,22 @@
 import { arrayAt, type JsonObject, stringAt } from '../../base/json.ts';
 import { serviceInUrl, serviceRef } from './cluster.ts';
-import {
-  each,
-  type Field,
-  fieldAt,
-  ifAny,
-  NAME,
-  newer,
-  selector,
-  shape,
-  text,
-  textOfEach,
-  texts,
-} from './shape.ts';
+import { identity } from './metadata.ts';
+import { at, NAME, newer, shape } from './shape.ts';
 
 /** A rule of a webhook or policy (admissionregistration/v1, RuleWithOperations). */
 export type MatchRule = ReturnType<typeof matchRule>;
 const matchRule = shape({
-  operations: texts('operations'),
-  apiGroups: texts('apiGroups'),
-  apiVersions: texts('apiVersions'),
-  resources: texts('resources'),
+  operations: at.texts('operations'),
+  apiGroups: at.texts('apiGroups'),
+  apiVersions: at.texts('apiVersions'),
+  resources: at.texts('resources'),
   /** In a policy: only objects of these names; empty for all. */
-  resourceNames: texts('resourceNames'),
-  scope: text('scope', '*'),
+  resourceNames: at.texts('resourceNames'),
+  scope: at.text('scope', '*'),
 });
 
-export function mentions(path: string, words: RegExp): Field<boolean> {
-  return fieldAt(path, (expressions) => words.test(JSON.stringify(expressions ?? null)));
-}
+const mentions = (path: string, words: RegExp) =>
+  at.field(path, (expressions) => words.test(JSON.stringify(expressions ?? null)));
 
 /** Whether expressions may give another user, a request that is no dry run, or a terminating object another answer (KEP-3488). */
 const dependencies = (path: string) => ({
@@ -40,45 +28,44 @@ const dependencies = (path: string) => ({
 });
 
 const webhook = shape({
-  name: text('name'),
-  failurePolicy: text('failurePolicy', 'Fail'),
-  matchPolicy: text('matchPolicy', 'Equivalent'),
-  service: ifAny('clientConfig.service', serviceRef),
+  name: at.text('name'),
+  failurePolicy: at.text('failurePolicy', 'Fail'),
+  matchPolicy: at.text('matchPolicy', 'Equivalent'),
+  service: at.ifAny('clientConfig.service', serviceRef),
   /** The Service whose DNS name is the host of `url`. Whether the API server resolves that name is not known. */
   serviceInUrl: (object) => serviceInUrl(stringAt(object, 'clientConfig', 'url')),
-  rules: each('rules', matchRule),
-  namespaceSelector: selector('namespaceSelector'),
-  objectSelector: selector('objectSelector'),
-  matchConditions: textOfEach('matchConditions', 'expression'),
+  rules: at.each('rules', matchRule),
+  namespaceSelector: at.selector('namespaceSelector'),
+  objectSelector: at.selector('objectSelector'),
+  matchConditions: at.textOfEach('matchConditions', 'expression'),
   ...dependencies('matchConditions'),
 });
-
-const registration = shape({ ...NAME, uid: text('metadata.uid') });
 
 export type WebhookFacts = ReturnType<ReturnType<typeof webhookFacts>>[number];
 export function webhookFacts(kind: string) {
   return (object: JsonObject) => {
-    const configuration = { kind, ...registration(object) };
+    const configuration = { kind, ...identity(object) };
     const entries = arrayAt(object, 'webhooks');
     return entries.map((entry, index) => ({ configuration, index, ...webhook(entry) }));
   };
 }
 
-const validation = shape({ expression: text('expression'), message: text('message') });
-const variable = shape({ name: text('name'), expression: text('expression') });
+const expression = at.text('expression');
 const policy = shape({
   ...NAME,
-  failurePolicy: text('spec.failurePolicy', 'Fail'),
-  rules: each('spec.matchConstraints.resourceRules', matchRule),
-  namespaceSelector: selector('spec.matchConstraints.namespaceSelector'),
-  objectSelector: selector('spec.matchConstraints.objectSelector'),
+  failurePolicy: at.text('spec.failurePolicy', 'Fail'),
+  rules: at.each('spec.matchConstraints.resourceRules', matchRule),
+  namespaceSelector: at.selector('spec.matchConstraints.namespaceSelector'),
+  objectSelector: at.selector('spec.matchConstraints.objectSelector'),
   ...dependencies('spec'),
-  matchConditions: newer(textOfEach('spec.matchConditions', 'expression')),
-  validations: newer(each('spec.validations', validation)),
+  matchConditions: newer(at.textOfEach('spec.matchConditions', 'expression')),
+  validations: newer(
+    at.each('spec.validations', shape({ expression, message: at.text('message') })),
+  ),
   /** The kind of its parameters. */
-  paramKind: newer(text('spec.paramKind.kind')),
+  paramKind: newer(at.text('spec.paramKind.kind')),
   /** Named expressions that its validations read. */
-  variables: newer(each('spec.variables', variable)),
+  variables: newer(at.each('spec.variables', shape({ expression, name: at.text('name') }))),
 });
 
 /** A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. */
@@ -90,13 +77,13 @@ export function policyFacts(kind: string) {
 export type PolicyBindingFacts = ReturnType<typeof policyBindingFacts>;
 export const policyBindingFacts = shape({
   ...NAME,
-  policy: text('spec.policyName'),
+  policy: at.text('spec.policyName'),
   /** `Deny`, `Warn`, `Audit`; empty for mutating policies. */
-  actions: texts('spec.validationActions'),
-  namespaceSelector: selector('spec.matchResources.namespaceSelector'),
-  objectSelector: newer(selector('spec.matchResources.objectSelector')),
+  actions: at.texts('spec.validationActions'),
+  namespaceSelector: at.selector('spec.matchResources.namespaceSelector'),
+  objectSelector: newer(at.selector('spec.matchResources.objectSelector')),
   /** Where the parameters are without which it denies; empty: in the namespace of the object. */
-  parametersIn: ifAny('spec.paramRef', (ref) =>
+  parametersIn: at.ifAny('spec.paramRef', (ref) =>
     stringAt(ref, 'parameterNotFoundAction') === 'Deny'
       ? (stringAt(ref, 'namespace') ?? '')
       : undefined,

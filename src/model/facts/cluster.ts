@@ -1,34 +1,22 @@
 import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../base/json.ts';
 import { conditionsOf, INSTALLED, lastWrite, managersOf } from './metadata.ts';
-import {
-  each,
-  fieldAt,
-  ifAny,
-  message,
-  NAME,
-  number,
-  PLACED,
-  record,
-  shape,
-  text,
-  textIfAny,
-  textOfEach,
-  texts,
-} from './shape.ts';
+import { at, NAME, PLACED, shape } from './shape.ts';
 
-export const serviceFacts = shape({ ...PLACED, selector: record('spec.selector') });
-
-const regarding = shape({
-  ...{ kind: text('kind'), namespace: text('namespace'), name: text('name'), uid: text('uid') },
-});
+export const serviceFacts = shape({ ...PLACED, selector: at.record('spec.selector') });
 
 /** An Event of core/v1, which also contains Events that were written through events.k8s.io/v1. */
 export type EventFacts = ReturnType<typeof eventFacts>;
 export const eventFacts = shape({
-  type: text('type'),
-  reason: message('reason'),
-  message: message('message'),
-  regarding: fieldAt('involvedObject', regarding),
+  type: at.text('type'),
+  reason: at.message('reason'),
+  message: at.message('message'),
+  regarding: at.field(
+    'involvedObject',
+    shape({
+      ...{ kind: at.text('kind'), namespace: at.text('namespace') },
+      ...{ name: at.text('name'), uid: at.text('uid') },
+    }),
+  ),
   /** The component that reported the Event, and its pod or process. */
   component: (event) =>
     stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
@@ -44,48 +32,41 @@ export const eventFacts = shape({
 export type LeaseFacts = ReturnType<typeof leaseFacts>;
 export const leaseFacts = shape({
   ...PLACED,
-  holder: textIfAny('spec.holderIdentity'),
+  holder: at.textIfAny('spec.holderIdentity'),
   /** Time of the last renewal, by the server's clock (managedFields) where it has one. */
-  renewTime: (lease): string | undefined =>
-    stringAt(lastWrite(lease, 'f:spec', 'f:renewTime'), 'time') ??
-    stringAt(lease, 'spec', 'renewTime'),
-  durationSeconds: number('spec.leaseDurationSeconds'),
+  renewTime: (lease) =>
+    lastWrite(lease, 'f:spec', 'f:renewTime')?.time ?? stringAt(lease, 'spec', 'renewTime'),
+  durationSeconds: at.number('spec.leaseDurationSeconds'),
   writers: managersOf,
 });
 
 /** The CRDs that an operator of OLM owns, and the Deployments that it runs. */
 export const clusterServiceVersionFacts = shape({
   ...PLACED,
-  owned: textOfEach('spec.customresourcedefinitions.owned', 'name'),
-  deployments: textOfEach('spec.install.spec.deployments', 'name'),
+  owned: at.textOfEach('spec.customresourcedefinitions.owned', 'name'),
+  deployments: at.textOfEach('spec.install.spec.deployments', 'name'),
 });
 
-const node = shape({
-  ...NAME,
-  taints: textOfEach('spec.taints', 'key'),
-  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
-});
+const deletionTimestamp = at.textIfAny('metadata.deletionTimestamp');
+const node = shape({ ...NAME, deletionTimestamp, taints: at.textOfEach('spec.taints', 'key') });
 export type NodeFacts = ReturnType<typeof nodeFacts>;
 export function nodeFacts(object: JsonObject) {
-  const { status, reason, message, lastTransitionTime } =
-    conditionsOf(object).find(({ type }) => type === 'Ready') ?? {};
-  const readyReason = reason === undefined ? undefined : `${reason}: ${message}`;
-  return { ...node(object), ready: status, readyReason, readySince: lastTransitionTime };
+  const ready = conditionsOf(object).find(({ type }) => type === 'Ready');
+  const readyReason = ready && `${ready.reason}: ${ready.message}`;
+  const readySince = ready?.lastTransitionTime;
+  return { ...node(object), ready: ready?.status, readyReason, readySince };
 }
 
 /** Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation. */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
-
-/** Resources of a rule that include tokens of ServiceAccounts; `*` includes all subresources. */
-const TOKENS = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?)$/;
-/** Whose creation is kept: the token of an account, and the pods in which a clean-up may run. */
-const CREATED = new RegExp(`${TOKENS.source}|^(?:pods|jobs)$`);
+/** Of these `create` is kept too: tokens of accounts (`*` includes subresources), and pods in which a clean-up may run. */
+const CREATED = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?|pods|jobs)$/;
 
 export type RuleFacts = ReturnType<typeof ruleFacts>;
 const ruleFacts = shape({
-  apiGroups: texts('apiGroups'),
-  resources: texts('resources'),
-  resourceNames: texts('resourceNames'),
+  apiGroups: at.texts('apiGroups'),
+  resources: at.texts('resources'),
+  resourceNames: at.texts('resourceNames'),
   verbs: (rule) => {
     const isCreationKept = stringsAt(rule, 'resources').some((name) => CREATED.test(name));
     return stringsAt(rule, 'verbs').filter(
@@ -94,7 +75,7 @@ const ruleFacts = shape({
   },
 });
 
-const RBAC_OBJECT = { ...NAME, namespace: textIfAny('metadata.namespace') };
+const RBAC_OBJECT = { ...NAME, namespace: at.textIfAny('metadata.namespace') };
 
 export type RoleFacts = ReturnType<typeof roleFacts>;
 export const roleFacts = shape({
@@ -107,17 +88,15 @@ export const roleFacts = shape({
 });
 
 export type BindingFacts = ReturnType<typeof bindingFacts>;
+const kindAndName = { kind: at.text('kind'), name: at.text('name') };
 export const bindingFacts = shape({
   ...RBAC_OBJECT,
-  role: fieldAt('roleRef', shape({ kind: text('kind'), name: text('name') })),
-  subjects: each(
-    'subjects',
-    shape({ kind: text('kind'), namespace: textIfAny('namespace'), name: text('name') }),
-  ),
+  role: at.field('roleRef', shape(kindAndName)),
+  subjects: at.each('subjects', shape({ ...kindAndName, namespace: at.textIfAny('namespace') })),
 });
 
 export type ServiceRef = ReturnType<typeof serviceRef>;
-export const serviceRef = shape({ namespace: text('namespace'), name: text('name') });
+export const serviceRef = shape({ namespace: at.text('namespace'), name: at.text('name') });
 
 /** Returns the Service whose DNS name is the host of an address: https://NAME.NAMESPACE.svc:8443/path. */
 export function serviceInUrl(url = ''): ServiceRef | undefined {
@@ -126,35 +105,33 @@ export function serviceInUrl(url = ''): ServiceRef | undefined {
   return name && namespace ? { namespace, name } : undefined;
 }
 
-const DEFINITION = {
-  ...NAME,
-  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
-  ...INSTALLED,
-};
+const DEFINITION = { ...NAME, deletionTimestamp, ...INSTALLED };
 export const definitionFacts = shape(DEFINITION);
 
 /** A CRD without its schemas. */
 export type DefinitionDetail = ReturnType<typeof definitionDetail>;
 export const definitionDetail = shape({
   ...DEFINITION,
-  group: text('spec.group'),
-  kind: text('spec.names.kind'),
+  group: at.text('spec.group'),
+  kind: at.text('spec.names.kind'),
   /** Versions in which objects may still be stored. */
-  storedVersions: texts('status.storedVersions'),
+  storedVersions: at.texts('status.storedVersions'),
   conditions: conditionsOf,
-  conversionService: ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
+  conversionService: at.ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
 
 export type ApiServiceFacts = ReturnType<typeof apiServiceFacts>;
 export const apiServiceFacts = shape({
   ...NAME,
-  group: text('spec.group'),
-  version: text('spec.version'),
+  group: at.text('spec.group'),
+  version: at.text('spec.version'),
   /** Backend Service. Absent for built-in and CRD groups, which the API server serves itself. */
-  service: ifAny('spec.service', serviceRef),
+  service: at.ifAny('spec.service', serviceRef),
   /** The `Available` condition; undefined if it was never evaluated. */
-  available: (object) =>
-    conditionsOf(object).flatMap(({ type, lastTransitionTime: since, ...state }) =>
-      type === 'Available' ? { ...state, ...(since === undefined ? {} : { since }) } : [],
-    )[0],
+  available: (object) => {
+    const found = conditionsOf(object).find(({ type }) => type === 'Available');
+    if (found === undefined) return undefined;
+    const { status, reason, message, lastTransitionTime: since } = found;
+    return { status, reason, message, ...(since && { since }) };
+  },
 });

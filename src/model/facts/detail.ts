@@ -41,19 +41,19 @@ interface Place {
 const MAX_PLACES = 20_000;
 const MAX_NAMES = 500;
 const MAX_REFERENCES = 20;
+const MAX_SETTINGS = 200;
+const MAX_TEXTS = 10;
 
 /** Reads status, conditions and references of a held object by conventions: its type is not known. */
 export function objectDetail(object: JsonObject) {
   const { name = '', namespace } = recordAt(object, 'metadata');
-  const spec = placesIn('spec', valueAt(object, 'spec'));
-  const status = placesIn('status', valueAt(object, 'status'));
+  const spec = placesIn('spec', object['spec']);
+  const status = placesIn('status', object['status']);
   const annotations = shortAnnotations(object).map(([key, value]): Place => {
     return { field: `metadata.annotations[${key}]`, key: '', value };
   });
   const places = [...spec, ...status];
   const names = [...places, ...annotations].flatMap((place) => namesIn(place, name, namespace));
-  const fields = (list: readonly Place[], read: (place: Place) => string[]) =>
-    most(list.flatMap(read));
   return {
     conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
@@ -61,11 +61,11 @@ export function objectDetail(object: JsonObject) {
     /** Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`. */
     endedAt: endOf(object),
     references: [
-      ...places.flatMap((place) => referencesIn(place)),
+      ...places.flatMap(referencesIn),
       ...(namespace === undefined ? [] : servicesIn(spec, namespace)),
     ].slice(0, MAX_REFERENCES),
     /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
-    nodes: fields(places, ({ key, value }) => (NODE.test(key) ? textOf(value) : [])),
+    nodes: most(places.flatMap(({ key, value }) => (NODE.test(key) ? textOf(value) : []))),
     names: names.slice(0, MAX_NAMES),
     hasMoreNames: names.length > MAX_NAMES || places.length > MAX_PLACES,
     selectors: spec.flatMap(({ field, key, value }) => {
@@ -73,13 +73,17 @@ export function objectDetail(object: JsonObject) {
       return requirements.length > 0 ? [{ field, requirements }] : [];
     }),
     /** Options that the first two levels of its spec or an annotation set: `spec.cleanPolicy=Delete`. */
-    settings: [...spec, ...annotations].flatMap(settingIn).slice(0, 200),
+    settings: [...spec.filter(isShort), ...annotations]
+      .flatMap(({ field, value }) => (isSetting(value) ? [`${field}=${value}`] : []))
+      .slice(0, MAX_SETTINGS),
     /** Fields of its spec that forbid its deletion: `spec.lifecycle.preventDestroy: true`. */
-    protections: fields(spec, ({ field, key, value }) =>
-      forbidsDeletion(key, `${value}`) ? [`${field}: ${value}`] : [],
+    protections: most(
+      spec.flatMap(({ field, key, value }) =>
+        forbidsDeletion(key, `${value}`) ? [`${field}: ${value}`] : [],
+      ),
     ),
     /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
-    templates: fields(spec, ({ field, key }) => (TASK_TEMPLATE.test(key) ? [field] : [])),
+    templates: most(spec.flatMap(({ field, key }) => (TASK_TEMPLATE.test(key) ? [field] : []))),
   };
 }
 
@@ -100,10 +104,10 @@ function placesIn(part: string, value: Json = null): Place[] {
 
 const textOf = (value: Json): string[] => (typeof value === 'string' ? [value] : []);
 
-/** Returns ten different texts, cut where they are long. */
+/** Returns the first different texts, cut where they are long. */
 function most(texts: readonly string[]): string[] {
   const short = texts.map((text) => shorten(text, MAX_MESSAGE_CHARS)).filter(Boolean);
-  return [...new Set(short)].slice(0, 10);
+  return [...new Set(short)].slice(0, MAX_TEXTS);
 }
 
 const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
@@ -117,16 +121,13 @@ function endOf({ status }: JsonObject): string | undefined {
 }
 
 const WORD = /^[a-zA-Z][-a-zA-Z0-9.]{0,62}$/;
+const isSetting = (value: Json) =>
+  typeof value === 'boolean' || (typeof value === 'string' && WORD.test(value));
+const isShort = ({ field }: Place) => field.split('.', 4).length <= 3;
 const NODE = /^(?:current)?(?:node(?:name|id)?|ownerid)$/i;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 /** A selector of objects that are neither pods nor where these run. */
 const SELECTOR = /^(?!(?:node|pod|namespace|topology|workload)Selector$)\w*[a-z]Selector$/;
-
-function settingIn({ field, value }: Place): string[] {
-  const isShort = field.startsWith('metadata.') || field.split('.').length <= 3;
-  const isSetting = typeof value === 'boolean' || (typeof value === 'string' && WORD.test(value));
-  return isShort && isSetting ? [`${field}=${value}`] : [];
-}
 
 /** Fields that contain a state. */
 const STATE = /(?:phase|state|status|health)$/i;
@@ -169,7 +170,7 @@ function textsIn(object: JsonObject, status: readonly Place[]) {
     /** Texts that may contain an error: `message`, `reason`, `error`, `lastError`. */
     texts: isSilent ? textsAs('state') : textsAs('error', 'text'),
     /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
-    errors: isSilent ? textsAs('state') : textsAs('error'),
+    errors: textsAs(isSilent ? 'state' : 'error'),
     /** Sentences in other fields. */
     sentences: textsAs('sentence'),
     /** States that are not healthy, and the text beside them: `phase: Suspended (the licence has expired)`. */
@@ -181,10 +182,9 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   if (typeof value !== 'string' || value === '' || field.includes('conditions')) return undefined;
   if (STATE.test(key) && !field.includes('[]')) {
     const message = stringAt(beside, 'message');
-    if (UNHEALTHY.test(value) || (message && HALTED.test(value))) {
-      const text = `${field.slice(7)}: ${value}${message ? ` (${message})` : ''}`;
-      return { as: 'unhealthy', text };
-    }
+    const why = message ? ` (${message})` : '';
+    if (UNHEALTHY.test(value) || (why && HALTED.test(value)))
+      return { as: 'unhealthy', text: `${field.slice(7)}: ${value}${why}` };
     if (FAILED.test(value)) return { as: 'state', text: `${key}: ${value}` };
   }
   const isErrorField = ERROR_FIELD.test(field);
@@ -224,16 +224,13 @@ function namesIn({ field, key, value, beside }: Place, own: string, namespace?: 
   if (!field.startsWith('metadata.') && !canName(field)) return [];
   const kind = key === 'name' ? stringAt(beside, 'kind') : undefined;
   const isOfTexts = isObject(value) && Object.values(value).every((one) => typeof one === 'string');
-  const keys = isOfTexts ? Object.keys(value).filter(canName) : [];
   const texts = textOf(value).map((text) => {
     const [, behind] = text.split(`${namespace}/`);
     return behind?.split(/[^-a-z0-9.]/)[0] ?? text;
   });
-  return [...keys, ...texts].flatMap((name) =>
-    name === own || !NAME_VALUE.test(name)
-      ? []
-      : { field, name, ...(kind !== undefined && { kind }) },
-  );
+  return [...(isOfTexts ? Object.keys(value).filter(canName) : []), ...texts]
+    .filter((name) => name !== own && NAME_VALUE.test(name))
+    .map((name) => ({ field, name, ...(kind !== undefined && { kind }) }));
 }
 
 const REFERENCE =
@@ -256,17 +253,17 @@ function referencesIn({ field, key, value }: Place): Reference[] {
   const made = valueAt(value, 'metadata');
   const apiVersion = stringAt(value, 'apiVersion');
   const isMade = apiVersion !== undefined && stringAt(made, 'name') !== undefined;
-  // AWS controllers for Kubernetes write `vpcRef: {from: {name}}`.
-  const named = isMade ? made : (valueAt(value, 'from') ?? value);
   const given = stringAt(value, 'kind');
   const uid = stringAt(value, 'uid');
+  const last = field.slice(field.lastIndexOf('.') + 1);
   // Such a name is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const isNamed =
     uid !== undefined ||
     INPUT_KINDS.includes(given ?? '') ||
     (field.startsWith('status.') && given);
-  const last = field.slice(field.lastIndexOf('.') + 1);
   if (!isMade && !isNamed && !REFERENCE.test(last)) return [];
+  // AWS controllers for Kubernetes write `vpcRef: {from: {name}}`.
+  const named = isMade ? made : (valueAt(value, 'from') ?? value);
   // `tokenRef: {name, key}` selects a key of a Secret.
   const keyed = stringAt(value, 'key') === undefined ? undefined : 'Secret';
   const kind = given ?? stringAt(value, 'resource') ?? kindOfKey(last, keyed);
@@ -284,7 +281,7 @@ function kindOfKey(key: string, otherwise?: string): string | undefined {
   if (known !== undefined) return known;
   if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
   const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
-  return otherwise ?? (kind === undefined ? undefined : upperFirst(kind));
+  return otherwise ?? (kind && upperFirst(kind));
 }
 
 /** Fields of which the value may be the host alone: `spec.broker.url`, `spec.hosts[]`. */
@@ -296,21 +293,23 @@ const BARE_HOST =
 
 /** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`, `nats`. */
 function servicesIn(spec: readonly Place[], own: string): Reference[] {
-  const host = new RegExp(
-    `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/,]|$)`,
-    'g',
-  );
+  const inside = `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/,]|$)`;
+  const host = new RegExp(inside, 'g');
   return spec.flatMap(({ field, value }) =>
     textOf(value).flatMap((text) => {
-      const bare = ADDRESS_FIELD.test(field)
-        ? text.split(/, ?/).map((one) => BARE_HOST.exec(one))
-        : [];
-      return [...text.matchAll(host), ...bare].flatMap((found) => {
-        const name = found?.[1] ?? 'localhost';
-        return name === 'localhost'
-          ? []
-          : { group: '', kind: 'Service', namespace: own, name, field, isAddress: true };
-      });
+      const alone = ADDRESS_FIELD.test(field) ? text.split(/, ?/) : [];
+      const found = [...text.matchAll(host), ...alone.map((one) => BARE_HOST.exec(one))];
+      return found
+        .flatMap((one) => one?.[1] ?? [])
+        .filter((name) => name !== 'localhost')
+        .map((name) => ({
+          group: '',
+          kind: 'Service',
+          namespace: own,
+          name,
+          field,
+          isAddress: true,
+        }));
     }),
   );
 }

@@ -9,91 +9,43 @@ import {
   stringsAt,
   valueAt,
 } from '../../base/json.ts';
-import {
-  each,
-  type Field,
-  fieldAt,
-  isTrue,
-  message,
-  NAME,
-  number,
-  PLACED,
-  record,
-  shape,
-  text,
-  textIfAny,
-  textOfEach,
-  texts,
-} from './shape.ts';
+import { at, type Field, NAME, PLACED, shape } from './shape.ts';
 
 export type Condition = ReturnType<typeof condition>;
 export const condition = shape({
-  type: text('type'),
-  status: text('status'),
-  reason: message('reason'),
-  message: message('message'),
-  lastTransitionTime: textIfAny('lastTransitionTime'),
-  observedGeneration: number('observedGeneration'),
+  type: at.text('type'),
+  status: at.text('status'),
+  reason: at.message('reason'),
+  message: at.message('message'),
+  lastTransitionTime: at.textIfAny('lastTransitionTime'),
+  observedGeneration: at.number('observedGeneration'),
 });
+const conditionList = at.each('status.conditions', condition);
 
 /** Reads `status.conditions`: a list, or an object with the types as keys. */
 export function conditionsOf(object: Json | undefined): Condition[] {
-  const list = valueAt(object, 'status', 'conditions');
-  const found: Condition[] = isObject(list)
-    ? Object.entries(list).map(([type, item]) => ({ ...condition(item), type }))
-    : each('status.conditions', condition)(object);
+  const map = valueAt(object, 'status', 'conditions');
+  const found: Condition[] = isObject(map)
+    ? Object.entries(map).map(([type, item]) => ({ ...condition(item), type }))
+    : conditionList(object);
   return found.filter(({ type }) => type !== '');
 }
 
-export type OwnerReference = ReturnType<typeof ownerReference>;
-const ownerReference = shape({
-  apiVersion: text('apiVersion'),
-  kind: text('kind'),
-  name: text('name'),
-  uid: text('uid'),
-  controller: isTrue('controller'),
-});
+export type OwnerReference = ReturnType<typeof ownerReferences>[number];
+export const ownerReferences = at.each(
+  'metadata.ownerReferences',
+  shape({
+    apiVersion: at.text('apiVersion'),
+    kind: at.text('kind'),
+    name: at.text('name'),
+    uid: at.text('uid'),
+    controller: at.isTrue('controller'),
+  }),
+);
 
-export const ownerReferences = each('metadata.ownerReferences', ownerReference);
-
-export function controllerOf(object: Json | undefined): OwnerReference | undefined {
-  return ownerReferences(object).find(({ controller }) => controller);
-}
-
-const write = shape({ manager: text('manager'), time: textIfAny('time') });
-export const writer = shape({
-  /** Field manager: `fieldManager` of the request, or its User-Agent up to the first slash. */
-  manager: text('manager'),
-  operation: text('operation'),
-  time: textIfAny('time'),
-});
-
-export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
-
-/**
- * Returns the last field manager of each finalizer (`f:metadata` → `f:finalizers` → `v:"<finalizer>"`). `isAuthor`: it
- * applied a manifest or created the object, and the finalizer came with the rest of the object.
- */
-export function finalizerWriters(object: Json | undefined) {
-  const entries = managedFields(object);
-  const authors = entries.filter((entry) =>
-    Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(metadata|status)$/.test(key)),
-  );
-  return [...new Set(stringsAt(object, 'metadata', 'finalizers'))].flatMap((finalizer) => {
-    const key = `v:${JSON.stringify(finalizer)}`;
-    const owner = lastOf(entries, ['f:metadata', 'f:finalizers', key]);
-    if (owner === undefined) return [];
-    const isManifest = authors.length === 1 || stringAt(owner, 'operation') === 'Apply';
-    const isAuthor = isManifest && authors.includes(owner);
-    return { finalizer, ...writer(owner), ...(isAuthor && { isAuthor: true as const }) };
-  });
-}
-
-function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
-  const isOfStatus = (entry: Json): boolean =>
-    stringAt(entry, 'subresource') === 'status' || isObject(valueAt(entry, 'fieldsV1', 'f:status'));
-  return managedFields(object).filter(isOfStatus).map(write);
-}
+/** `manager`: `fieldManager` of the request, or its User-Agent up to the first slash. */
+const write = shape({ manager: at.text('manager'), time: at.textIfAny('time') });
+const operation = at.text('operation');
 
 /** Returns the managedFields, oldest first. */
 function managedFields(object: Json | undefined): Json[] {
@@ -101,23 +53,62 @@ function managedFields(object: Json | undefined): Json[] {
   return arrayAt(object, 'metadata', 'managedFields').toSorted((a, b) => timeOf(a) - timeOf(b));
 }
 
-/** Returns the entry of the field manager that last set a field, also by a subresource. */
-export function lastWrite(object: Json | undefined, ...field: string[]): Json | undefined {
-  return lastOf(managedFields(object), field);
+/** Returns who last set a field, also by a subresource. */
+export function lastWrite(object: Json | undefined, ...field: string[]) {
+  const last = managedFields(object).findLast((entry) => hasSet(entry, ...field));
+  return last === undefined ? undefined : { ...write(last), operation: operation(last) };
 }
 
-function lastOf(entries: readonly Json[], field: readonly string[]): Json | undefined {
-  return entries.findLast((entry) => valueAt(entry, 'fieldsV1', ...field) !== undefined);
+function hasSet(entry: Json, ...field: string[]): boolean {
+  return valueAt(entry, 'fieldsV1', ...field) !== undefined;
 }
 
-/** All field managers. Absent in snapshots that were recorded earlier. */
+export type FinalizerWriter = ReturnType<typeof finalizerWriters>[number];
+
+/** Returns the last field manager of each finalizer. `isAuthor`: it wrote the rest of the object together with it. */
+export function finalizerWriters(object: Json | undefined) {
+  const finalizers = new Set(stringsAt(object, 'metadata', 'finalizers'));
+  if (finalizers.size === 0) return [];
+  const entries = managedFields(object);
+  const authors = entries.filter((entry) =>
+    Object.keys(valueAt(entry, 'fieldsV1') ?? {}).some((key) => !/^f:(metadata|status)$/.test(key)),
+  );
+  return [...finalizers].flatMap((finalizer) => {
+    const key = `v:${JSON.stringify(finalizer)}`;
+    const last = entries.findLast((entry) => hasSet(entry, 'f:metadata', 'f:finalizers', key));
+    if (last === undefined) return [];
+    const by = { finalizer, ...write(last), operation: operation(last) };
+    const isManifest = authors.length === 1 || by.operation === 'Apply';
+    return { ...by, ...(isManifest && authors.includes(last) && { isAuthor: true as const }) };
+  });
+}
+
 export function managersOf(object: Json | undefined): string[] | undefined {
   return [...new Set(managedFields(object).flatMap((entry) => stringAt(entry, 'manager') ?? []))];
 }
 
+/** Writes of the status, the latest last. */
+function statusWriters(object: Json | undefined): ReturnType<typeof write>[] {
+  return managedFields(object)
+    .filter(
+      (one) =>
+        stringAt(one, 'subresource') === 'status' || isObject(valueAt(one, 'fieldsV1', 'f:status')),
+    )
+    .map(write);
+}
+
+/** Writes since the deletion began. */
+function lateWriters(object: Json | undefined): ReturnType<typeof write>[] | undefined {
+  const since = stringAt(object, 'metadata', 'deletionTimestamp');
+  if (since === undefined) return undefined;
+  return managedFields(object)
+    .map(write)
+    .filter(({ time = '' }) => time > since);
+}
+
 const MAX_ANNOTATION_CHARS = 200;
 
-export const shortAnnotations = fieldAt('metadata.annotations', (all) =>
+export const shortAnnotations = at.field('metadata.annotations', (all) =>
   Object.entries(recordAt(all)).filter(([, value]) => value.length <= MAX_ANNOTATION_CHARS),
 );
 
@@ -148,31 +139,51 @@ export function forbidsDeletion(key: string, value: string): boolean {
     : /^(?:false|no|off|disabled?)$/i.test(value) && PERMITS_DELETION.test(name);
 }
 
+/** Name and UID. An object that was created again has another UID. */
+const IDENTITY = { ...NAME, uid: at.text('metadata.uid') };
+export const identity = shape(IDENTITY);
+export const LABELS = { labels: at.record('metadata.labels') };
+export const INSTALLED = { ...LABELS, annotations: usefulAnnotations };
+export const TIMES = {
+  creationTimestamp: at.textIfAny('metadata.creationTimestamp'),
+  deletionTimestamp: at.textIfAny('metadata.deletionTimestamp'),
+};
+
 const METADATA = {
-  uid: text('metadata.uid'),
-  resourceVersion: text('metadata.resourceVersion'),
-  creationTimestamp: textIfAny('metadata.creationTimestamp'),
-  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
-  finalizers: texts('metadata.finalizers'),
-  labels: record('metadata.labels'),
-  /** Field managers that set each of `finalizers`. */
+  ...{ ...IDENTITY, ...LABELS, ...TIMES },
+  resourceVersion: at.text('metadata.resourceVersion'),
+  finalizers: at.texts('metadata.finalizers'),
   writers: finalizerWriters,
 };
 
 export type NamespaceFacts = ReturnType<typeof namespaceFacts>;
 export const namespaceFacts = shape({
-  ...NAME,
   ...METADATA,
-  phase: textIfAny('status.phase'),
-  specFinalizers: texts('spec.finalizers'),
+  phase: at.textIfAny('status.phase'),
+  specFinalizers: at.texts('spec.finalizers'),
   /** They may name the object that stands for it, as its annotations. */
-  owners: textOfEach('metadata.ownerReferences', 'uid'),
+  owners: at.textOfEach('metadata.ownerReferences', 'uid'),
   annotations: (object) => dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
   /** Conditions have no other time of their last check. */
   statusWrittenAt: (object) =>
     statusWriters(object).findLast(({ manager }) => manager === 'kube-controller-manager')?.time,
 });
+
+const objectMetadata = shape({
+  ...{ ...PLACED, ...METADATA },
+  /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
+  generation: at.number('metadata.generation'),
+  annotations: usefulAnnotations,
+  ...{ ownerReferences, statusWriters, lateWriters, managers: managersOf },
+});
+
+export type ObjectFacts = ReturnType<typeof objectFacts>;
+
+/** `object` may be only its metadata; a list leaves out apiVersion and kind. */
+export function objectFacts(object: JsonObject, type: TypeRef & Pick<ResourceType, 'kind'>) {
+  return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
+}
 
 /** A resource type in the version that the server prefers for it. */
 export interface ResourceType {
@@ -183,23 +194,19 @@ export interface ResourceType {
   kind: string;
   namespaced: boolean;
   verbs: string[];
-  /** `kubectl scale` can change it. */
-  scales?: true;
 }
+export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
-const coreType = (kind: string, namespaced: boolean): ResourceType => ({
-  ...{ group: '', version: 'v1', resource: `${kind.toLowerCase()}s`, kind, namespaced, verbs: [] },
-});
-
-export const NAMESPACE_TYPE = coreType('Namespace', false);
+const CORE = { group: '', version: 'v1', verbs: [] };
+export const POD_TYPE: ResourceType = { ...CORE, resource: 'pods', kind: 'Pod', namespaced: true };
+const NAMESPACE = { ...CORE, kind: 'Namespace', namespaced: false };
+export const NAMESPACE_TYPE: ResourceType = { ...NAMESPACE, resource: 'namespaces' };
 /** The last write of the namespace controller. Admission and RBAC may refuse it too. */
-export const FINALIZE: ResourceType = { ...NAMESPACE_TYPE, resource: 'namespaces/finalize' };
+export const FINALIZE: ResourceType = { ...NAMESPACE, resource: 'namespaces/finalize' };
 /** The entry of the namespace controller in `spec.finalizers`, removed once the content is deleted. */
 export const KUBERNETES_FINALIZER = 'kubernetes';
-export const POD_TYPE = coreType('Pod', true);
 /** The finalizer of a claim that a pod may still use. */
 export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
-export type TypeRef = Pick<ResourceType, 'group' | 'version' | 'resource'>;
 
 /** Recognizes groups that the API server itself serves: without a dot, or of Kubernetes' own API (kubernetes/api). */
 export function isBuiltIn(group: string): boolean {
@@ -222,34 +229,6 @@ export function groupOf(apiVersion: string): string {
   return apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')));
 }
 
-const objectMetadata = shape({
-  ...PLACED,
-  ...METADATA,
-  /** Set by the API server for most types and raised by the deletion (apiserver, rest.BeforeDelete). */
-  generation: number('metadata.generation'),
-  annotations: usefulAnnotations,
-  ownerReferences,
-  /** Field managers of the status, the latest last. */
-  statusWriters,
-  managers: managersOf,
-  /** Field managers that wrote anything since the deletion began. Absent in snapshots that were recorded earlier. */
-  lateWriters: (object) => {
-    const since = stringAt(object, 'metadata', 'deletionTimestamp');
-    const writes = managedFields(object).map(write);
-    return since === undefined ? undefined : writes.filter(({ time = '' }) => time > since);
-  },
-});
-
-export type ObjectFacts = ReturnType<typeof objectFacts>;
-
-/** `object` may be only its metadata; a list leaves out apiVersion and kind. */
-export function objectFacts(
-  object: JsonObject,
-  type: Pick<ResourceType, 'group' | 'version' | 'kind'>,
-) {
-  return { apiVersion: apiVersionOf(type), kind: type.kind, ...objectMetadata(object) };
-}
-
 /**
  * Builds a patch that removes these finalizers from the list as it was read. If the object was replaced or its list has
  * changed, a `test` fails and the server answers 422 without a change.
@@ -266,8 +245,3 @@ export function removalPatch(
     ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
   ];
 }
-
-export const INSTALLED = { labels: record('metadata.labels'), annotations: usefulAnnotations };
-
-/** Name and UID. An object that was created again has another UID. */
-export const identity = shape({ ...NAME, uid: text('metadata.uid') });

@@ -35,7 +35,7 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     addresses: all.flatMap(({ value }) => serviceAddresses(value)),
     /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
     limits: main.flatMap(({ container, settings }) => [
-      ...settings.flatMap((one) => limitBy(one)),
+      ...settings.flatMap(limitBy),
       ...configMapsOf(container, template).map((map) => `ConfigMap ${map}`),
     ]),
   };
@@ -55,12 +55,11 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
 }
 
 const uniqueIn = (texts: readonly string[]): string[] => [...new Set(texts)];
-const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 function programsOf(container: Json): string[] {
-  const [command = ''] = stringsAt(container, 'command');
-  const image = baseName(stringAt(container, 'image') ?? '').replace(/[:@].*$/, '');
-  return [stringAt(container, 'name') ?? '', baseName(command), image];
+  const base = (path = ''): string => path.slice(path.lastIndexOf('/') + 1);
+  const image = base(stringAt(container, 'image')).replace(/[:@].*$/, '');
+  return [stringAt(container, 'name') ?? '', base(stringsAt(container, 'command')[0]), image];
 }
 
 /** A variable of the environment, or an argument with its value, which may be the next word. */

@@ -12,37 +12,37 @@ import { shortQuote } from '../../base/text.ts';
 import {
   type Condition,
   conditionsOf,
-  controllerOf,
+  INSTALLED,
+  identity,
   lastWrite,
   objectFacts,
+  ownerReferences,
   POD_TYPE,
-  usefulAnnotations,
-  writer,
+  TIMES,
 } from './metadata.ts';
 import { templateFacts } from './programs.ts';
-import { type Field, number, PLACED, record, shape, text, textIfAny } from './shape.ts';
+import { at, PLACED, shape } from './shape.ts';
 
-/** The containers of a pod, whose logs can be read, and the last crash of each. */
-const containerRuns: Field<Run[] | undefined> = (pod) =>
-  arrayAt(pod, 'spec', 'containers').map((container) => {
-    const name = stringAt(container, 'name') ?? '';
-    const statuses = arrayAt(pod, 'status', 'containerStatuses');
-    const status = statuses.find((one) => stringAt(one, 'name') === name);
-    const ended = valueAt(status, 'lastState', 'terminated');
-    if (!isObject(ended) || numberAt(ended, 'exitCode') === 0) return { name };
-    const restarts = numberAt(status, 'restartCount') ?? 0;
-    return { name, crashedAt: stringAt(ended, 'finishedAt'), restarts };
-  });
+/** A container of a pod, whose log can be read, and its last crash. */
 type Run = { name: string; crashedAt?: string | undefined; restarts?: number };
 
 const podState = shape({
-  phase: textIfAny('status.phase'),
+  phase: at.textIfAny('status.phase'),
   ready: (pod) =>
     conditionsOf(pod).some(({ type, status }) => type === 'Ready' && status === 'True'),
-  nodeName: textIfAny('spec.nodeName'),
-  deletionGracePeriodSeconds: number('metadata.deletionGracePeriodSeconds'),
-  graceSeconds: number('spec.terminationGracePeriodSeconds'),
-  containers: containerRuns,
+  nodeName: at.textIfAny('spec.nodeName'),
+  deletionGracePeriodSeconds: at.number('metadata.deletionGracePeriodSeconds'),
+  graceSeconds: at.number('spec.terminationGracePeriodSeconds'),
+  containers: (pod): Run[] | undefined =>
+    arrayAt(pod, 'spec', 'containers').map((container) => {
+      const name = stringAt(container, 'name') ?? '';
+      const statuses = arrayAt(pod, 'status', 'containerStatuses');
+      const status = statuses.find((one) => stringAt(one, 'name') === name);
+      const ended = valueAt(status, 'lastState', 'terminated');
+      if (!isObject(ended) || numberAt(ended, 'exitCode') === 0) return { name };
+      const restarts = numberAt(status, 'restartCount') ?? 0;
+      return { name, crashedAt: stringAt(ended, 'finishedAt'), restarts };
+    }),
   /** PersistentVolumeClaims that its volumes name, also of generic ephemeral volumes (component-helpers, storage/ephemeral). */
   claims: (pod) =>
     arrayAt(pod, 'spec', 'volumes').flatMap((volume) =>
@@ -122,14 +122,13 @@ function stateTexts(state: string, detail: Json | undefined): string[] {
 
 const workloadState = shape({
   ...PLACED,
-  uid: text('metadata.uid'),
-  creationTimestamp: textIfAny('metadata.creationTimestamp'),
-  deletionTimestamp: textIfAny('metadata.deletionTimestamp'),
-  labels: record('metadata.labels'),
-  annotations: usefulAnnotations,
+  ...TIMES,
+  ...INSTALLED,
   conditions: conditionsOf,
   /** The object that controls this workload, as a Deployment controls its ReplicaSet. */
-  owner: controllerOf,
+  owner: (object) => ownerReferences(object).find(({ controller }) => controller),
+  /** The field manager that last set `spec.replicas`. */
+  scaledBy: (object) => lastWrite(object, 'f:spec', 'f:replicas'),
 });
 
 /** A workload. `wanted` and `ready` count replicas, nodes or runs; a suspended CronJob or Job wants none. */
@@ -139,37 +138,35 @@ export function workloadFacts(apiVersion: string, kind: string) {
   return (object: JsonObject) => {
     const path = kind === 'CronJob' ? ['jobTemplate', 'spec', 'template'] : ['template'];
     const template = valueAt(object, 'spec', ...path);
-    const state = workloadState(object);
+    const state = { ...workloadState(object), uid: identity(object).uid };
     const [wanted, ready] = replicasOf(object, kind, state.conditions);
-    const scaledBy = lastWrite(object, 'f:spec', 'f:replicas');
+    const nodeSelector = recordAt(template, 'spec', 'nodeSelector');
     return {
       ...templateFacts(template, state.namespace, state.name),
-      ...state,
-      apiVersion,
-      kind,
-      wanted,
-      ready,
-      nodeSelector: recordAt(template, 'spec', 'nodeSelector'),
-      /** The field manager that last set `spec.replicas`. */
-      scaledBy: scaledBy === undefined ? undefined : writer(scaledBy),
+      ...{ ...state, apiVersion, kind, wanted, ready, nodeSelector },
     };
   };
 }
-
-/** Where the numbers of replicas stand; in a Job, of pods. */
-const REPLICAS: Record<string, { wanted: [string, string]; ready: string; unset: number }> = {
-  DaemonSet: { wanted: ['status', 'desiredNumberScheduled'], ready: 'numberReady', unset: 0 },
-  Job: { wanted: ['spec', 'parallelism'], ready: 'ready', unset: 1 },
-};
 
 function replicasOf(object: JsonObject, kind: string, conditions: Condition[]): [number, number] {
   const isOver = conditions.some(
     ({ type, status }) => /^(Complete|Failed)$/.test(type) && status === 'True',
   );
   const isOff = valueAt(object, 'spec', 'suspend') === true || (kind === 'Job' && isOver);
-  // A CronJob between two runs counts as ready.
-  if (kind === 'CronJob') return isOff ? [0, 0] : [1, 1];
-  const at = REPLICAS[kind] ?? { wanted: ['spec', 'replicas'], ready: 'readyReplicas', unset: 1 };
-  const wanted = isOff ? 0 : (numberAt(object, ...at.wanted) ?? at.unset);
-  return [wanted, numberAt(object, 'status', at.ready) ?? 0];
+  const count = (unset: number, part: string, field: string): number =>
+    numberAt(object, part, field) ?? unset;
+  const ofKind: Record<string, () => [number, number]> = {
+    // A CronJob between two runs counts as ready.
+    CronJob: () => [1, isOff ? 0 : 1],
+    DaemonSet: () => [
+      count(0, 'status', 'desiredNumberScheduled'),
+      count(0, 'status', 'numberReady'),
+    ],
+    Job: () => [count(1, 'spec', 'parallelism'), count(0, 'status', 'ready')],
+  };
+  const [wanted, ready] = ofKind[kind]?.() ?? [
+    count(1, 'spec', 'replicas'),
+    count(0, 'status', 'readyReplicas'),
+  ];
+  return [isOff ? 0 : wanted, ready];
 }
