@@ -1,9 +1,7 @@
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher, request } from 'undici';
 import { isObject, type Json, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { type Connection, readKubeconfig } from './kubeconfig.ts';
-import { type Pulse, Pulses } from './pulse.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
 /** Enough to find an object: what `kubectl get` is told. */
@@ -62,7 +60,6 @@ export class ApiError extends Error {
 export class Client {
   readonly connection: Connection;
   readonly #dispatcher: Dispatcher;
-  readonly #pulses = new Map<string, Pulses>();
   readonly #kinds = new Map<string, Map<string, { plural: string; namespaced: boolean }>>();
 
   constructor(connection: Connection) {
@@ -87,28 +84,7 @@ export class Client {
   }
 
   close(): Promise<void> {
-    for (const pulses of this.#pulses.values()) pulses.close();
     return this.#dispatcher.destroy();
-  }
-
-  /** Says when pods in one of these namespaces, or namespaces of these names, may have changed. */
-  pulse(plural: 'pods' | 'namespaces', keys: readonly string[]): Pulse {
-    const pulses = this.#pulses.get(plural) ?? new Pulses(() => this.#watch(`/api/v1/${plural}`));
-    this.#pulses.set(plural, pulses);
-    return pulses.since(keys);
-  }
-
-  async #watch(path: string): Promise<Readable> {
-    const { server, token } = this.connection;
-    const response = await request(new URL(`${path}?watch=true`, server), {
-      dispatcher: this.#dispatcher,
-      bodyTimeout: 0,
-      headers: {
-        accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      },
-    });
-    return response.body;
   }
 
   /** Any request; every HTTP status is an answer, only a broken connection throws. */

@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import type { ReportNamespace } from '../../src/report/report-json.ts';
 import type { Ref } from './client.ts';
@@ -5,79 +6,70 @@ import type { Expectation, Innocent, Link } from './scenario.ts';
 
 /** Every way in which the report differs from what the scenario expects; empty when it agrees. */
 export function differences(expected: Expectation, seen: ReportNamespace): string[] {
-  const { anyOf, ...base } = expected;
-  if (anyOf === undefined) return differencesFrom(base, seen);
+  const { anyOf = [{}], ...base } = expected;
   const [closest = []] = anyOf
     .map((answer) => differencesFrom({ ...base, ...answer }, seen))
     .sort((one, other) => one.length - other.length);
-  if (closest.length === 0) return [];
+  if (closest.length === 0 || anyOf.length === 1) return closest;
   return [`none of ${anyOf.length} answers that would be right; from the closest:`, ...closest];
 }
 
 function differencesFrom(expected: Expectation, seen: ReportNamespace): string[] {
+  const isDeadlock = String(expected.deadlock ?? false);
   return [
     ...sameText('outcome', expected.outcome, seen.outcome),
-    ...findingDifferences(expected, seen),
-    ...chainDifferences(expected, seen),
-    ...sameText('deadlock', String(expected.deadlock ?? false), String(seen.deadlocks.length > 0)),
+    ...(expected.chains === 'any' ? [] : chainDifferences(expected, seen)),
+    ...sameText('deadlock', isDeadlock, String(seen.deadlocks.length > 0)),
     ...queueDifferences(expected, seen),
     ...notInspectedDifferences(expected, seen),
-    ...wordDifferences(expected, seen),
+    ...linksOf(expected).flatMap((link) => wordDifferences(link, seen)),
     ...(expected.never ?? []).flatMap((innocent) => blameOf(innocent, expected, seen)),
   ];
 }
 
-/** One finding per thing that is blamed, and nothing else is blamed. */
-function findingDifferences(expected: Expectation, seen: ReportNamespace): string[] {
-  const links = uniqueLinks(expected);
-  const missing = links.filter((link) => !seen.findings.some((finding) => isIt(link, finding)));
-  const allowed = [...links, ...(expected.contributing ?? [])];
-  const other = seen.findings.filter(
-    (finding) => expected.chains !== 'any' && !allowed.some((link) => isIt(link, finding)),
-  );
-  return [
-    ...missing.map((link) => `missing finding: ${linkText(link)}`),
-    ...other.map((finding) => `finding that nobody expects: ${findingText(finding)}`),
-  ];
-}
-
+/** One finding per thing that is blamed, and nothing else is blamed: every finding, every edge, both ends. */
 function chainDifferences(expected: Expectation, seen: ReportNamespace): string[] {
-  const { chains = [], rootCauses } = expected;
-  const seenRoots = pick(seen, seen.rootCauses);
-  if (chains === 'any') {
-    return [
-      ...(rootCauses === undefined ? [] : sameSet('rootCauses', rootCauses, seenRoots)),
-      ...scopeDifferences(expected, seenRoots),
-    ];
-  }
-  const heads = chains.flatMap((chain) => chain.slice(0, 1));
-  const roots = rootCauses ?? chains.flatMap((chain) => chain.slice(-1));
+  const { chains = [], contributing = [] } = expected as {
+    chains?: readonly Link[][];
+  } & Expectation;
+  const links = linksOf(expected);
+  const allowed = [...links, ...contributing];
+  const pick = (ids: readonly string[]) => seen.findings.filter(({ id }) => ids.includes(id));
   const wanted = chains.flatMap((chain) =>
     chain.slice(1).map((to, index) => ({ from: chain[index] as Link, to })),
   );
-  const byId = new Map(seen.findings.map((finding) => [finding.id, finding]));
-  const waits = seen.findings.flatMap((from) =>
-    from.waitsFor.map((id) => ({ from, to: byId.get(id) })),
-  );
-  const found = waits.flatMap(({ from, to }) => (to === undefined ? [] : [{ from, to }]));
-  const absent = wanted.filter(
-    ({ from, to }) => !found.some((edge) => isIt(from, edge.from) && isIt(to, edge.to)),
-  );
+  const found = seen.findings.flatMap((from) => pick(from.waitsFor).map((to) => ({ from, to })));
+  type Wanted = (typeof wanted)[number];
+  type Found = (typeof found)[number];
+  const isEdge = (one: Wanted, edge: Found): boolean =>
+    isIt(one.from, edge.from) && isIt(one.to, edge.to);
   // A deadlock closes a circle: where its last edge points is for the gate to choose.
   const extra = expected.deadlock
     ? []
-    : found.filter(
-        (edge) => !wanted.some(({ from, to }) => isIt(from, edge.from) && isIt(to, edge.to)),
-      );
+    : found.filter((edge) => !wanted.some((one) => isEdge(one, edge)));
   return [
-    ...sameSet('blockers', heads, pick(seen, seen.blockers)),
-    ...sameSet('rootCauses', roots, seenRoots),
-    ...absent.map(({ from, to }) => `missing edge: ${nameOf(from)} → ${nameOf(to)}`),
-    ...extra.map(({ from, to }) => `edge that nobody expects: ${nameOf(from)} → ${nameOf(to)}`),
-    ...waits
-      .filter(({ to }) => to === undefined)
-      .map(({ from }) => `${from.id} waits for no finding`),
-    ...scopeDifferences(expected, seenRoots),
+    ...links
+      .filter((link) => !seen.findings.some((finding) => isIt(link, finding)))
+      .map((link) => `missing finding: ${linkText(link)}`),
+    ...seen.findings
+      .filter((finding) => !allowed.some((link) => isIt(link, finding)))
+      .map((finding) => `finding that nobody expects: ${findingText(finding)}`),
+    ...sameSet(
+      'blockers',
+      chains.flatMap((chain) => chain.slice(0, 1)),
+      pick(seen.blockers),
+    ),
+    ...sameSet(
+      'rootCauses',
+      chains.flatMap((chain) => chain.slice(-1)),
+      pick(seen.rootCauses),
+    ),
+    ...wanted
+      .filter((one) => !found.some((edge) => isEdge(one, edge)))
+      .map(({ from, to }) => `missing edge: ${linkText(from)} → ${linkText(to)}`),
+    ...extra.map(
+      ({ from, to }) => `edge that nobody expects: ${findingText(from)} → ${findingText(to)}`,
+    ),
   ];
 }
 
@@ -96,40 +88,30 @@ function blameOf(innocent: Innocent, expected: Expectation, seen: ReportNamespac
     }
     if (code !== undefined || finding.code === 'owner-unknown') return [];
     const commands = finding.remedies.map(({ command }) => command ?? '');
-    const said = [isOwner ? finding.message : '', ...commands].filter((text) =>
-      names(innocent, expected, text),
-    );
-    return said.map((text) => `${findingText(finding)} names an innocent: ${text}`);
+    return [isOwner ? finding.message : '', ...commands]
+      .filter((text) => names(innocent, expected, text))
+      .map((text) => `${findingText(finding)} names an innocent: ${text}`);
   });
 }
 
 /** As a word of its own; with its namespace where somebody who is expected has the same name. */
 function names({ namespace, name }: Innocent, expected: Expectation, text: string): boolean {
   if (name === undefined) return false;
-  const isShared = uniqueLinks(expected).some(
+  const isShared = linksOf(expected).some(
     ({ subject }) => subject !== 'any' && subject.name === name,
   );
-  const words = isShared ? [`${namespace}/${name}`] : [name];
-  const escaped = words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`(?<![\\w.-])(?:${escaped.join('|')})(?![\\w-])`).test(text);
+  const word = escapeForRegExp(isShared ? `${namespace}/${name}` : name);
+  return new RegExp(`(?<![\\w.-])${word}(?![\\w-])`).test(text);
 }
 
-function scopeDifferences(expected: Expectation, roots: Finding[]): string[] {
-  const { scope } = expected;
-  return roots
-    .filter((root) => scope !== undefined && root.scope !== scope)
-    .map((root) => `scope of ${findingText(root)} is ${root.scope}, expected ${scope}`);
-}
-
-function queueDifferences(expected: Expectation, seen: ReportNamespace): string[] {
-  if (!expected.queued) return [];
-  const { kinds, exactly } = expected.queued;
+function queueDifferences({ queued }: Expectation, seen: ReportNamespace): string[] {
+  if (!queued) return [];
+  const { kinds, exactly } = queued;
   const found = seen.queued.map(({ kind }) => kind);
+  const extra = exactly ? found.filter((kind) => !kinds.includes(kind)) : [];
   return [
     ...kinds.filter((kind) => !found.includes(kind)).map((kind) => `${kind} is not in queued`),
-    ...(exactly ? found.filter((kind) => !kinds.includes(kind)) : []).map(
-      (kind) => `${kind} is in queued`,
-    ),
+    ...extra.map((kind) => `${kind} is in queued`),
   ];
 }
 
@@ -149,42 +131,29 @@ function notInspectedDifferences(expected: Expectation, seen: ReportNamespace): 
 }
 
 /** What a finding must say beyond its code and subject. */
-function wordDifferences(expected: Expectation, seen: ReportNamespace): string[] {
-  return uniqueLinks(expected).flatMap((link) => {
-    const finding = seen.findings.find((candidate) => isIt(link, candidate));
-    if (!finding) return [];
-    const said = [finding.message, ...finding.evidence].join('\n');
-    const advised = finding.remedies.map(({ text, command }) => `${text}\n${command}`).join('\n');
-    const count = finding.count ?? 1;
-    const { certainty = 'not given' } = finding;
-    return [
-      ...(link.certainty === undefined || link.certainty.some((one) => one === certainty)
-        ? []
-        : [`certainty of ${findingText(finding)} is ${certainty}, expected ${link.certainty}`]),
-      ...(link.count === undefined || link.count === count
-        ? []
-        : [`count of ${findingText(finding)} is ${count}, expected ${link.count}`]),
-      ...unsaid(link.says, said).map((words) => `${findingText(finding)} does not say ${words}`),
-      ...unsaid(link.advises, advised).map(
-        (words) => `remedies of ${findingText(finding)} do not say ${words}`,
-      ),
-    ];
-  });
+function wordDifferences(link: Link, seen: ReportNamespace): string[] {
+  const finding = seen.findings.find((candidate) => isIt(link, candidate));
+  if (!finding) return [];
+  const said = [finding.message, ...finding.evidence].join('\n');
+  const advised = finding.remedies.map(({ text, command }) => `${text}\n${command}`).join('\n');
+  const { certainty = 'not given' } = finding;
+  const unsaid = (patterns: readonly RegExp[] = [], text: string) =>
+    patterns.filter((pattern) => !pattern.test(text));
+  return [
+    ...(link.certainty === undefined || link.certainty.some((one) => one === certainty)
+      ? []
+      : [`certainty of ${findingText(finding)} is ${certainty}, expected ${link.certainty}`]),
+    ...unsaid(link.says, said).map((words) => `${findingText(finding)} does not say ${words}`),
+    ...unsaid(link.advises, advised).map(
+      (words) => `remedies of ${findingText(finding)} do not say ${words}`,
+    ),
+  ];
 }
 
-function unsaid(patterns: readonly RegExp[] = [], text: string): string[] {
-  return patterns.filter((pattern) => !pattern.test(text)).map(String);
-}
-
-function uniqueLinks({ chains = [], rootCauses = [] }: Expectation): Link[] {
-  const all = [...(chains === 'any' ? [] : chains.flat()), ...rootCauses];
-  return all.filter(
-    (link, index) => all.findIndex((other) => linkText(other) === linkText(link)) === index,
-  );
-}
-
-function pick(seen: ReportNamespace, ids: readonly string[]): Finding[] {
-  return seen.findings.filter(({ id }) => ids.includes(id));
+/** Each once. */
+function linksOf({ chains = [] }: Expectation): Link[] {
+  const all = chains === 'any' ? [] : chains.flat();
+  return [...new Map(all.map((link) => [linkText(link), link])).values()];
 }
 
 function sameSet(what: string, wanted: readonly Link[], found: readonly Finding[]): string[] {
@@ -201,7 +170,7 @@ function sameSet(what: string, wanted: readonly Link[], found: readonly Finding[
 /** Is it one of those that the scenario expects, in whichever of its answers? */
 export function isExpected(finding: Finding, { anyOf = [], ...base }: Expectation): boolean {
   return [base, ...anyOf.map((answer) => ({ ...base, ...answer }))]
-    .flatMap((expected) => [...uniqueLinks(expected), ...(expected.contributing ?? [])])
+    .flatMap((expected) => [...linksOf(expected), ...(expected.contributing ?? [])])
     .some((link) => isIt(link, finding));
 }
 
@@ -213,22 +182,14 @@ function isIt(link: Link, finding: Finding): boolean {
   );
 }
 
-type Named = Pick<Link, 'code' | 'subject'>;
-
-function nameOf({ code, subject }: Named): string {
-  return `${[code].flat().join(' or ')} ${subject === 'any' ? 'of anything' : refText(subject)}`;
+function linkText({ code, subject, finalizer }: Pick<Link, 'code' | 'subject' | 'finalizer'>) {
+  const of = subject === 'any' ? 'of anything' : refText(subject);
+  const by = finalizer === undefined ? '' : ` (${finalizer})`;
+  return `${[code].flat().join(' or ')} ${of}${by}`;
 }
 
-function linkText(link: Link): string {
-  return link.finalizer === undefined ? nameOf(link) : `${nameOf(link)} (${link.finalizer})`;
-}
-
-export function findingText(finding: Finding): string {
-  return linkText({
-    code: finding.code,
-    subject: finding.subject,
-    ...(finding.finalizer === undefined ? {} : { finalizer: finding.finalizer }),
-  });
+export function findingText({ code, subject, finalizer }: Finding): string {
+  return linkText({ code, subject, ...(finalizer === undefined ? {} : { finalizer }) });
 }
 
 function refText({ apiVersion, kind, namespace, name }: Ref): string {

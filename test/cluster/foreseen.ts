@@ -157,7 +157,7 @@ export const FORESEEN: readonly Foreseen[] = [
     title: 'a webhook that takes no dry runs',
     build: (world) =>
       guardedMaps(world, async () => {
-        const clientConfig = await startWebhook(world, () => ({ deny: 'never' }));
+        const clientConfig = await startWebhook(world, () => 'never');
         await createWebhook(world, { ...DELETES, clientConfig });
         await refusesDryRuns(world);
       }),
@@ -277,7 +277,7 @@ export const FORESEEN: readonly Foreseen[] = [
       const deny = 'it has leases: delete them first';
       await createWebhook(world, {
         ...{ operations: ['DELETE'], apiGroup: group, resource: 'accounts' },
-        clientConfig: await startWebhook(world, () => (hasChildren ? { deny } : 'allow')),
+        clientConfig: await startWebhook(world, () => (hasChildren ? deny : undefined)),
       });
       await refusesDeletion(world, ref(apiVersion, 'Account', namespace, 'main'));
     },

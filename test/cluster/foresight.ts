@@ -113,7 +113,7 @@ export async function inside(
 export async function guarded(world: World): Promise<Operator> {
   const { namespace } = world;
   const operator = await inside(world);
-  const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => 'allow');
+  const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => undefined);
   await world.create(service(namespace, 'guard'));
   await connectService(world, { namespace, name: 'guard' }, server);
   await createWebhook(world, {

@@ -10,7 +10,6 @@ import { REPOSITORY } from '../stub/action-yml.ts';
  */
 export const IDENTITIES = [
   'teardown-waiter', // may only get namespaces: no watch, no diagnosis
-  'teardown-partial', // reads everything but Secrets and widgets.example.com
   'teardown-reader', // reads everything a diagnosis needs
   'teardown-logs', // the same, and the logs of pods
   'teardown-gate', // the same, and may delete namespaces
@@ -43,16 +42,6 @@ function shipped(name: string): Rule[] {
   return (loadAll(text) as { rules: Rule[] }[]).flatMap(({ rules }) => rules);
 }
 
-const WAIT = [rule('', ['namespaces'], ['get', 'list', 'watch'])];
-const CLUSTER = [
-  rule('', ['nodes'], ['get', 'list']),
-  rule('apiregistration.k8s.io', ['apiservices'], ['get', 'list']),
-  rule('apiextensions.k8s.io', ['customresourcedefinitions'], ['get', 'list']),
-  rule('admissionregistration.k8s.io', ['*'], ['get', 'list']),
-  rule('rbac.authorization.k8s.io', ['clusterroles', 'clusterrolebindings'], ['get', 'list']),
-  rule('storage.k8s.io', ['volumeattachments'], ['get', 'list']),
-  rule('', ['persistentvolumes'], ['get', 'list']),
-];
 /** As shipped: whatever the gate reads in any scenario, these files have to grant. */
 const READ = shipped('reader');
 const LOGS = shipped('logs');
@@ -63,41 +52,8 @@ const FORCE = [
   rule('', ['pods'], ['delete']),
 ];
 
-/** Everything that a namespace holds by default, without Secrets: rights can only be added up. */
-const PARTIAL_CORE = [
-  'configmaps',
-  'endpoints',
-  'events',
-  'limitranges',
-  'persistentvolumeclaims',
-  'pods',
-  'podtemplates',
-  'replicationcontrollers',
-  'resourcequotas',
-  'serviceaccounts',
-  'services',
-];
-const PARTIAL_GROUPS = [
-  'apps',
-  'autoscaling',
-  'batch',
-  'coordination.k8s.io',
-  'discovery.k8s.io',
-  'events.k8s.io',
-  'networking.k8s.io',
-  'policy',
-  'rbac.authorization.k8s.io',
-  'resource.k8s.io',
-  'storage.k8s.io',
-];
-const PARTIAL = [
-  rule('', PARTIAL_CORE, ['get', 'list']),
-  ...PARTIAL_GROUPS.map((group) => rule(group, ['*'], ['get', 'list'])),
-];
-
 const RULES: Record<Identity, Rule[]> = {
   'teardown-waiter': [rule('', ['namespaces'], ['get'])],
-  'teardown-partial': [...WAIT, ...CLUSTER, ...PARTIAL],
   'teardown-reader': READ,
   'teardown-logs': [...READ, ...LOGS],
   'teardown-gate': [...READ, ...DELETE],

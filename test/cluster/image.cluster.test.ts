@@ -1,11 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { load, loadAll } from 'js-yaml';
+import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fences } from '../../scripts/docs/markdown.ts';
-import { type JsonObject, numberAt, stringAt, valueAt } from '../../src/base/json.ts';
+import {
+  arrayAt,
+  type JsonObject,
+  numberAt,
+  stringAt,
+  stringsAt,
+  valueAt,
+} from '../../src/base/json.ts';
 import type { Report } from '../../src/report/report-json.ts';
 import { REPOSITORY } from '../stub/action-yml.ts';
 import { Client, type KubeObject, type Ref, refOf } from './client.ts';
@@ -17,10 +23,7 @@ import { takeAway } from './take-away.ts';
 import { waitUntil } from './wait-until.ts';
 import { conditionsOf } from './world.ts';
 
-/**
- * The container image, in pods of a namespace with the Pod Security Standard "restricted": as the CronJob of
- * deploy/audit, and with the containers of docs/other-ci.md.
- */
+/** The container image, in pods of a namespace with the Pod Security Standard "restricted", as the CronJob of deploy/audit. */
 
 const NAMESPACE = 'namespace-teardown-gate';
 const TAG = '1.0.0';
@@ -30,15 +33,6 @@ const STORAGE_CLASS = 'teardown-gate-tests';
 const HANGS = 'image-hangs';
 const HELD = configMap(HANGS, 'held', { finalizers: ['example.com/cleanup'] }) as KubeObject;
 
-interface CronJob extends JsonObject {
-  spec: JsonObject & { jobTemplate: JsonObject & { spec: JobSpec } };
-}
-type JobSpec = JsonObject & {
-  template: JsonObject & { spec: JsonObject & { containers: Container[] } };
-};
-type Container = JsonObject & { args: string[] };
-
-const read = (file: string): string => readFileSync(join(REPOSITORY, file), 'utf8');
 const kubeconfig = foreignKubeconfig();
 const client = kubeconfig === undefined ? undefined : Client.fromKubeconfig(kubeconfig);
 const reason = client ? await whyNoGateImage(client) : 'CLUSTER_KUBECONFIG names no cluster';
@@ -48,7 +42,7 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
   const cluster = client as Client;
   const made: Ref[] = [];
   let node: KindNode;
-  let cronJob: CronJob;
+  let cronJob: KubeObject;
 
   beforeAll(async () => {
     node = (await findKindNode(cluster)) as KindNode;
@@ -57,19 +51,14 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
     await make(volumeOn(node));
     const manifests = auditManifests();
     for (const object of manifests.filter(({ kind }) => kind !== 'CronJob')) await make(object);
-    cronJob = manifests.find(({ kind }) => kind === 'CronJob') as KubeObject & CronJob;
-    cronJob.spec['schedule'] = '* * * * *';
-    for (const container of containersOf(cronJob.spec.jobTemplate.spec)) {
+    cronJob = manifests.find(({ kind }) => kind === 'CronJob') as KubeObject;
+    const spec = cronJob['spec'] as JsonObject;
+    spec['schedule'] = '* * * * *';
+    const pod = valueAt(spec, 'jobTemplate', 'spec', 'template', 'spec');
+    for (const container of arrayAt(pod, 'containers') as JsonObject[]) {
       container['env'] = await addressOfTheServer();
-      container.args = container.args.map((arg) => arg.replace('=1h', '=1s'));
+      container['args'] = stringsAt(container, 'args').map((arg) => arg.replace('=1h', '=1s'));
     }
-    await make(loadAll(read('rbac/delete.yaml'))[0] as JsonObject);
-    const binding = manifests.find(({ kind }) => kind === 'ClusterRoleBinding') as KubeObject;
-    await make({
-      ...binding,
-      metadata: { name: 'image-deletes' },
-      roleRef: { ...(binding['roleRef'] as JsonObject), name: 'namespace-teardown-gate-delete' },
-    });
   }, 300_000);
 
   afterAll(async () => {
@@ -98,13 +87,13 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
         ({ type, status }) => type === 'NamespaceFinalizersRemaining' && status === 'True',
       ),
     );
-    const since = await earlierJobs();
-    const made = await make({ ...cronJob, spec: { ...cronJob.spec, suspend: false } });
+    const since = (await jobs()).map(({ metadata }) => metadata.name);
+    const running = await make(cronJob);
 
     const { exitCode, log } = await endOf(
-      ({ metadata: { name } }) => name.startsWith('audit-') && !since.includes(name),
+      (name) => name.startsWith('audit-') && !since.includes(name),
     );
-    await cluster.patch(refOf(made), { spec: { suspend: true } });
+    await cluster.patch(refOf(running), { spec: { suspend: true } });
 
     const report = JSON.parse(await inNode(node, 'cat', `${FOLDER}/report.json`)) as Report;
     const hang = report.namespaces.find(({ name }) => name === HANGS);
@@ -116,66 +105,28 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
     expect(metrics).toContain(`\nnamespace_terminating_seconds{namespace="${HANGS}",cause="`);
   });
 
-  test.each([
-    { server: 'tekton', kind: 'Task', container: ['spec', 'steps', 0] },
-    { server: 'argo', kind: 'WorkflowTemplate', container: ['spec', 'templates', 0, 'container'] },
-  ])('deletes a namespace with the container of the example for $server', async (example) => {
-    const name = `image-goes-${example.server}`;
-    await make({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-    await make(configMap(name, 'settings'));
-    const documented = fences(read('docs/other-ci.md'), 'yaml')
-      .map((text) => load(text) as JsonObject)
-      .find(({ kind }) => kind === example.kind);
-    const shown = valueAt(documented, ...example.container) as Container;
-    const spec = structuredClone(cronJob.spec.jobTemplate.spec);
-    // The containers want a user that is not root, and only the image names one.
-    const seccompProfile = { type: 'RuntimeDefault' };
-    spec.template.spec['securityContext'] = { fsGroup: 65532, seccompProfile };
-    spec.template.spec.containers = containersOf(spec).map(({ image, env, volumeMounts = [] }) => ({
-      ...shown,
-      ...{ name: 'teardown', image, env, volumeMounts },
-      args: shown.args.map((arg) =>
-        arg
-          .replace(/^(\$\(params|\{\{inputs).*$/, name)
-          .replace('$(workspaces.reports.path)', '/reports'),
-      ),
-    }));
-    await make({
-      apiVersion: 'batch/v1',
-      kind: 'Job',
-      metadata: { namespace: NAMESPACE, name },
-      spec,
-    });
-
-    const { exitCode, log } = await endOf((job) => job.metadata.name === name);
-    expect({ exitCode, log }).toEqual({ exitCode: 0, log: expect.stringContaining('deleted') });
-    const left = await cluster.find({ apiVersion: 'v1', kind: 'Namespace', name });
-    expect(left).toBeUndefined();
-  });
-
   async function make(object: JsonObject): Promise<KubeObject> {
     const created = await cluster.apply(object);
     made.push(refOf(created));
     return created;
   }
 
-  /** The names of the jobs that an earlier try of this test has left. */
-  async function earlierJobs(): Promise<string[]> {
-    return (await cluster.list('batch/v1', 'Job', NAMESPACE)).map(({ metadata }) => metadata.name);
+  async function jobs(): Promise<KubeObject[]> {
+    return cluster.list('batch/v1', 'Job', NAMESPACE);
   }
 
   /** Waits for the end of a job; returns how its container ended, and what it said. */
-  async function endOf(isWanted: (job: KubeObject) => boolean) {
+  async function endOf(isWanted: (name: string) => boolean) {
     const job = await waitUntil(
       'a job that has ended',
       async () =>
-        (await cluster.list('batch/v1', 'Job', NAMESPACE))
-          .filter(isWanted)
-          .find((one) =>
+        (await jobs()).find(
+          (one) =>
+            isWanted(one.metadata.name) &&
             conditionsOf(one).some(
               ({ type, status }) => status === 'True' && ['Complete', 'Failed'].includes(type),
             ),
-          ),
+        ),
       { timeoutMs: 180_000, everyMs: 500 },
     );
     const pods = await cluster.list('v1', 'Pod', NAMESPACE);
@@ -242,8 +193,4 @@ function volumeOn(node: KindNode): JsonObject {
       nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [onNode] }] } },
     },
   };
-}
-
-function containersOf(job: JobSpec): Container[] {
-  return job.template.spec.containers;
 }

@@ -10,7 +10,6 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -21,9 +20,9 @@ import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
-import type { Baseline, NamespaceFacts, Snapshot } from '../../src/model/snapshot.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
 import { readNamespace } from '../../src/observe/namespaces.ts';
-import { type ObserveDeps, readBaselines } from '../../src/observe/observe.ts';
+import type { ObserveDeps } from '../../src/observe/observe.ts';
 import {
   COMMON_FILE,
   type Common,
@@ -38,6 +37,7 @@ import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './b
 import { type Cluster, clusterFor } from './clusters.ts';
 import { build, FORESEEN, idOf } from './foreseen.ts';
 import { changesBetween } from './recording-changes.ts';
+import { anonymous, format } from './recording-files.ts';
 import { gateInputs, prepare } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -85,94 +85,80 @@ const MAX_BYTES = 300_000;
 /** Each has servers of its own, and mostly waits for them. */
 const AT_ONCE = 3;
 
-/** In the place of this machine's name and addresses. */
-const HOST = 'control-plane';
-const SERVER = 'kubernetes.example:6443';
-const BACKEND = 'backend.example';
+/** How deep a recording is broken into lines, and how long they may be. */
+const LINES = [2, 1_000] as const;
 
-/** With the eyes of the gate. */
+type Deps = ObserveDeps & { inputs: { ownerLogs: boolean } };
+
+/** Builds the situation, and looks with the eyes of the gate. */
 async function asGate<T>(
   scenario: Scenario,
-  world: World,
-  work: (deps: ObserveDeps & { inputs: { ownerLogs: boolean } }) => Promise<T>,
+  cluster: Cluster,
+  work: (world: World, deps: Deps) => Promise<T>,
 ): Promise<T> {
-  const given = typeof scenario.inputs === 'function' ? scenario.inputs(world) : scenario.inputs;
-  const inputs = { ownerLogs: given?.['owner-logs'] === 'true' };
+  const world = await prepare(scenario, cluster);
+  const inputs = await gateInputs(scenario, world);
   const over = new AbortController();
   const api = await connect({
-    kubeconfig: await world.kubeconfig(scenario.identity ?? 'teardown-reader'),
+    kubeconfig: inputs['kubeconfig'],
     env: {},
     redactor: createRedactor(),
     userAgent: 'namespace-teardown-gate/recorder',
     homeDir: world.plane?.dataDir ?? '.',
   });
   try {
-    return await work({ api, clock: systemClock, signal: over.signal, inputs });
+    const ownerLogs = inputs['owner-logs'] === 'true';
+    const deps = { api, clock: systemClock, signal: over.signal, inputs: { ownerLogs } };
+    return await work(world, deps);
   } finally {
     over.abort();
     await api.close();
+    await world.end();
   }
 }
 
-/** The two looks of one wait. */
-function lookTwice(scenario: Scenario, world: World): Promise<{ before: Snapshot; now: Snapshot }> {
-  return asGate(scenario, world, async (deps) => {
-    const baseline = await deleteAsGate(scenario, world, deps);
+/** The two looks of one wait; undefined: it does not hang. */
+function lookTwice(scenario: Scenario, cluster: Cluster): Promise<object | undefined> {
+  return asGate(scenario, cluster, async (world, deps) => {
+    const { outcome } = await scenario.expect(world);
+    if (!['stuck', 'progressing', 'inconclusive'].includes(outcome)) return undefined;
     // The gate would be running by now; whoever waits for its words need not.
     void scenario.meanwhile?.(world, { says: async () => {} })?.catch(() => undefined);
-    const look = async (before: Snapshot | undefined): Promise<Snapshot> => {
-      const [seen] = await examine(
-        [{ namespace: await readIt(world, deps), before, baseline }],
-        EXAMINE_LIMIT_MS,
-        deps,
-      );
-      if (seen === undefined) throw new Error('nothing was examined');
-      return seen.snapshot;
-    };
-    const before = await look(undefined);
+    const before = await lookAt(world, deps);
     await sleep(PAUSE_MS);
-    return { before, now: await look(before) };
+    const now = await lookAt(world, deps, { before });
+    // Of the first look only what two looks are compared by: content that is there.
+    const content = before.content.filter(({ read }) => !read.ok || read.value.total > 0);
+    return { before: { takenAt: before.takenAt, content }, now };
   });
 }
 
 /** Nobody has deleted it. */
-function lookAhead(scenario: Scenario, world: World, isPodsFirst: boolean): Promise<Snapshot> {
-  const asForecaster = { ...scenario, identity: 'teardown-forecaster' } as const;
-  return asGate(asForecaster, world, async (deps) => {
-    const namespace = await readIt(world, deps);
-    const one = { namespace, before: undefined, baseline: undefined };
-    const [seen] = await examine([one], EXAMINE_LIMIT_MS, deps, { isPodsFirst });
-    if (seen === undefined) throw new Error('nothing was examined');
-    return seen.snapshot;
+function lookAhead(
+  scenario: Scenario,
+  cluster: Cluster,
+  version: KubernetesVersion,
+): Promise<object> {
+  const isPodsFirst = version === NEWEST_VERSION;
+  const undeleted: Scenario = { ...scenario, delete: false, identity: 'teardown-forecaster' };
+  return asGate(undeleted, cluster, async (world, deps) => {
+    return { isPodsFirst, now: await lookAt(world, deps, {}, { isPodsFirst }) };
   });
 }
 
-/** Where the gate itself asks for the deletion, it first asks who is there. */
-async function deleteAsGate(
-  { delete: asked, inputs }: Scenario,
+async function lookAt(
   world: World,
-  deps: ObserveDeps,
-): Promise<Baseline | undefined> {
-  if (asked !== false || typeof inputs === 'function' || inputs?.['delete'] !== 'true') {
-    return undefined;
-  }
-  const baselines = await readBaselines([world.namespace], deps);
-  await world.deleteNamespace();
-  await world.settled();
-  await sleep(PAUSE_MS);
-  return baselines.get(world.namespace);
-}
-
-async function readIt(world: World, { api, signal }: ObserveDeps): Promise<NamespaceFacts> {
-  const got = await readNamespace(world.namespace, { api, signal });
+  deps: Deps,
+  earlier: { before?: Snapshot } = {},
+  ahead?: { isPodsFirst: boolean },
+): Promise<Snapshot> {
+  const got = await readNamespace(world.namespace, deps);
   if (!got.ok) throw new Error(`${world.namespace}: ${got.failure.message}`);
   if (got.value === undefined) throw new Error(`${world.namespace} is gone: it does not hang`);
-  return got.value;
-}
-
-/** Of the first look only what two looks are compared by: content that is there. */
-function reduced({ takenAt, content }: Snapshot): Pick<Snapshot, 'takenAt' | 'content'> {
-  return { takenAt, content: content.filter(({ read }) => !read.ok || read.value.total > 0) };
+  const one = { namespace: got.value, before: undefined, baseline: undefined, ...earlier };
+  const [seen] = await examine([one], EXAMINE_LIMIT_MS, deps, ahead);
+  if (seen === undefined) throw new Error('nothing was examined');
+  return seen.snapshot;
 }
 
 /** In so many recordings an element of a list comes with the control plane, not with the scenario. */
@@ -205,7 +191,7 @@ async function share(): Promise<void> {
   const lines = Object.entries(pool).map(([key, item]) => `"${key}": ${JSON.stringify(item)}`);
   await writeFile(COMMON_FILE, `{\n${lines.join(',\n')}\n}\n`);
   for (const [file, recording] of recordings) {
-    await writeFile(file, `${format(folded(recording, pool))}\n`);
+    await writeFile(file, format(folded(recording, pool), ...LINES));
   }
 }
 
@@ -221,65 +207,38 @@ function elementsOf(value: Json, visit: (element: Json) => void): void {
   }
 }
 
-/** Broad enough to be small, deep enough for a re-recording to be reviewed. */
-function format(value: unknown, indent = '', depth = 0): string {
-  const flat = JSON.stringify(value);
-  if (typeof value !== 'object' || value === null || flat.length + indent.length < 100) return flat;
-  if (depth > MAX_DEPTH && flat.length < MAX_LINE) return flat;
-  const deeper = `${indent}  `;
-  const parts = Array.isArray(value)
-    ? value.map((item) => `${deeper}${format(item, deeper, depth + 1)}`)
-    : Object.entries(value)
-        .filter(([, item]) => item !== undefined)
-        .map(
-          ([key, item]) => `${deeper}${JSON.stringify(key)}: ${format(item, deeper, depth + 1)}`,
-        );
-  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
-  return `${open}\n${parts.join(',\n')}\n${indent}${close}`;
-}
-
-const MAX_DEPTH = 2;
-const MAX_LINE = 1_000;
-
-function anonymous(text: string, server: string): string {
-  const name = hostname();
-  const addresses = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .map(({ address }) => address)
-    .filter((address) => /^\d+\.\d+\.\d+\.\d+$/.test(address));
-  const local = [...new Set(['127.0.0.1', ...addresses])]
-    .map((address) => address.replaceAll('.', '\\.'))
-    .join('|');
-  // Holders of Leases are `<host>_<uid>`; a short host name inside other words is not meant.
-  return text
-    .replaceAll(new URL(server).host, SERVER)
-    .replaceAll(new RegExp(`\\b(?:${local})(?::\\d+)?\\b`, 'g'), BACKEND)
-    .replaceAll(`"${name}"`, `"${HOST}"`)
-    .replaceAll(`"${name}_`, `"${HOST}_`)
-    .replaceAll(`by ${name}_`, `by ${HOST}_`);
-}
-
 async function recordTo(scenario: Scenario, version: KubernetesVersion): Promise<string> {
-  const onOne = async <T>(work: (cluster: Cluster) => Promise<T>): Promise<T> => {
+  const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
+  const isAhead = AHEAD.includes(scenario);
+  const sizes: string[] = [];
+  const record = async (name: string, look: Recorder): Promise<void> => {
     const cluster = await clusterFor(scenario, version, console.log);
     try {
-      return await work(cluster);
+      const { id, title } = scenario;
+      const looked = await look(cluster);
+      if (looked === undefined) {
+        sizes.push('left out');
+        return;
+      }
+      const recorded = { scenario: id, title, version, ...looked };
+      const plain = JSON.parse(JSON.stringify(recorded)) as Json;
+      const text = anonymous(format(plain, ...LINES), cluster);
+      await write(name, text);
+      sizes.push(`${Math.round(text.length / 1024)} KiB`);
     } finally {
       await cluster.stop();
     }
   };
-  const suffix = version === NEWEST_VERSION ? '' : `@${version}`;
-  const isAhead = AHEAD.includes(scenario);
   if (isAhead || (suffix === '' && FORETOLD.has(scenario.id))) {
-    const ahead = await onOne((cluster) => recordForecast(scenario, cluster, version));
-    await write(`${scenario.id}${FORECAST}`, ahead);
-    if (isAhead) return `${Math.round(ahead.length / 1024)} KiB, ${scenario.title}`;
+    await record(`${scenario.id}${FORECAST}`, (cluster) => lookAhead(scenario, cluster, version));
   }
-  const text = await onOne((cluster) => record(scenario, cluster, version));
-  if (typeof text !== 'string') return `left out: the outcome is ${text.outcome}`;
-  await write(`${scenario.id}${suffix}`, text);
-  return `${Math.round(text.length / 1024)} KiB, ${scenario.title}`;
+  if (!isAhead) {
+    await record(`${scenario.id}${suffix}`, (cluster) => lookTwice(scenario, cluster));
+  }
+  return `${sizes.join(', ')}, ${scenario.title}`;
 }
+
+type Recorder = (cluster: Cluster) => Promise<object | undefined>;
 
 /** Says, where there was a recording before, what moved in its verdict and what is different in what was read. */
 async function write(name: string, text: string): Promise<void> {
@@ -298,48 +257,6 @@ async function write(name: string, text: string): Promise<void> {
     ...changesBetween(before.read, readJson(file)),
   ];
   console.log(`${name}: ${lines.length === 0 ? 'as before' : lines.join('\n  ')}`);
-}
-
-async function recordForecast(
-  scenario: Scenario,
-  cluster: Cluster,
-  version: KubernetesVersion,
-): Promise<string> {
-  const world = await prepare({ ...scenario, delete: false }, cluster);
-  try {
-    const isPodsFirst = version === NEWEST_VERSION;
-    const now = await lookAhead(scenario, world, isPodsFirst);
-    const { id, title } = scenario;
-    const recorded = JSON.parse(
-      JSON.stringify({ scenario: id, title, version, isPodsFirst, now }),
-    ) as Json;
-    return anonymous(`${format(recorded)}\n`, cluster.client.connection.server);
-  } finally {
-    await world.end();
-  }
-}
-
-async function record(
-  scenario: Scenario,
-  cluster: Cluster,
-  version: KubernetesVersion,
-): Promise<string | { outcome: string }> {
-  const world = await prepare(scenario, cluster);
-  try {
-    const { outcome } = await scenario.expect(world);
-    const mode = (await gateInputs(scenario, world))['force-finalize'] ?? 'off';
-    const isForced = mode === 'objects' || mode === 'namespace';
-    if (isForced || !['stuck', 'progressing', 'inconclusive'].includes(outcome)) {
-      return { outcome: isForced ? 'forced' : outcome };
-    }
-    const looks = await lookTwice(scenario, world);
-    const { before, now } = JSON.parse(JSON.stringify(looks)) as typeof looks;
-    const { id, title } = scenario;
-    const recorded = { scenario: id, title, version, before: reduced(before), now };
-    return anonymous(`${format(recorded)}\n`, cluster.client.connection.server);
-  } finally {
-    await world.end();
-  }
 }
 
 async function main(): Promise<void> {

@@ -1,11 +1,9 @@
 /**
  * `npm run record [-- SCENARIO…]`: runs scenarios on a real control plane and writes what its API
  * server shows to test/fixtures/clusters/<id>.json, for the embedded API server of the fast tests
- * and of the demo. The format is `Recording` of test/stub/recording.ts. Names and addresses of this
- * machine do not get into the files.
+ * and of the demo. The format is `Recording` of test/stub/recording.ts.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { arrayAt, isObject, type JsonObject, stringAt } from '../../src/base/json.ts';
@@ -19,6 +17,7 @@ import { isKubernetesVersion, NEWEST_VERSION } from './build.ts';
 import type { Answer, Client } from './client.ts';
 import { clusterFor } from './clusters.ts';
 import { apiVersionOf, type ServedType, servedTypes } from './inventory.ts';
+import { anonymous, format } from './recording-files.ts';
 import { prepare } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -26,10 +25,8 @@ import { SCENARIOS } from './scenarios/index.ts';
 const FOLDER = join(import.meta.dirname, '..', 'fixtures', 'clusters');
 const BY_DEFAULT = ['S1', 'S4', 'S4-queued', 'S5', 'S7', 'S26', 'S46'];
 const MAX_BYTES = 400_000;
-
-/** In the place of this machine's name and of the address that the API server had. */
-const HOST = 'control-plane';
-const SERVER = 'kubernetes.example:6443';
+/** One line per object: small, and a re-recording can be reviewed. */
+const LINE_DEPTH = 3;
 
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
@@ -89,11 +86,7 @@ function isEverywhere(object: JsonObject): boolean {
   // ServiceAccounts of the controllers: they are there under --use-service-account-credentials.
   const ofControllers =
     stringAt(labels, 'namespace') === 'kube-system' &&
-    object['secrets'] === undefined &&
-    object['data'] === undefined &&
-    object['spec'] === undefined &&
-    object['rules'] === undefined &&
-    object['subjects'] === undefined;
+    !['secrets', 'data', 'spec', 'rules', 'subjects'].some((key) => key in object);
   return bootstrapped || ofControllers;
 }
 
@@ -103,31 +96,6 @@ function verbatim(answer: Answer): RecordedAnswer {
     contentType: String(answer.headers['content-type'] ?? ''),
     body: answer.body,
   };
-}
-
-/** One line per object: small, and a re-recording can be reviewed. */
-function format(recording: Recording): string {
-  const { collections, discovery, ...head } = recording;
-  const list = (items: readonly unknown[], indent: string): string =>
-    items.length === 0
-      ? '[]'
-      : `[\n${items.map((item) => `${indent}  ${JSON.stringify(item)}`).join(',\n')}\n${indent}]`;
-  const answers = (map: Record<string, RecordedAnswer>): string =>
-    `{\n${Object.entries(map)
-      .map(([path, answer]) => `      ${JSON.stringify(path)}: ${JSON.stringify(answer)}`)
-      .join(',\n')}\n    }`;
-  const collection = ({ objects, ...rest }: RecordedCollection): string =>
-    `    ${JSON.stringify(rest).slice(0, -1)},"objects":${list(objects, '    ')}}`;
-  return `${JSON.stringify(head, null, 2).slice(0, -2)},
-  "discovery": {
-    "aggregated": ${answers(discovery.aggregated)},
-    "legacy": ${answers(discovery.legacy)}
-  },
-  "collections": [
-${collections.map(collection).join(',\n')}
-  ]
-}
-`;
 }
 
 async function main(): Promise<void> {
@@ -145,8 +113,7 @@ async function main(): Promise<void> {
       const world = await prepare(scenario, cluster);
       const recording = await record(cluster.client, scenario, world.namespace);
       await world.end();
-      const address = new URL(cluster.client.connection.server).host;
-      const text = anonymous(format(recording), address);
+      const text = anonymous(format(recording, LINE_DEPTH), cluster);
       if (text.length > MAX_BYTES) throw new Error(`${id}: ${text.length} bytes are too many`);
       await writeFile(join(FOLDER, `${id}.json`), text);
       console.log(`${id}.json ${Math.round(text.length / 1024)} KiB`);
@@ -154,15 +121,6 @@ async function main(): Promise<void> {
       await cluster.stop();
     }
   }
-}
-
-function anonymous(text: string, address: string): string {
-  const name = hostname();
-  // Holders of Leases are `<host>_<uid>`; a short host name inside other words is not meant.
-  return text
-    .replaceAll(address, SERVER)
-    .replaceAll(`"${name}"`, `"${HOST}"`)
-    .replaceAll(`"${name}_`, `"${HOST}_`);
 }
 
 await main();

@@ -13,17 +13,23 @@ export const DELETING_TIMEOUT = '25s';
 export const LIMIT_MS = 200_000;
 const PASSES = new Set(['deleted', 'recreated', 'not-found', 'forced']);
 
+export function worldOf({ id, namespace }: Scenario, cluster: Cluster): World {
+  return new World({ ...cluster, namespace: namespace ?? `preview-${id.toLowerCase()}` });
+}
+
+/** Somebody deletes it, and it hangs. */
+export async function askAndSettle(scenario: Scenario, world: World): Promise<void> {
+  if (scenario.delete === false) return;
+  await (scenario.delete?.(world) ?? world.deleteNamespace());
+  await (scenario.settle?.(world) ?? world.settled());
+}
+
 /** The situation up to where the gate starts: set up, deleted and hanging. */
 export async function prepare(scenario: Scenario, cluster: Cluster): Promise<World> {
-  const world = new World({
-    ...cluster,
-    namespace: scenario.namespace ?? `preview-${scenario.id.toLowerCase()}`,
-  });
+  const world = worldOf(scenario, cluster);
   try {
     await scenario.setUp(world);
-    if (scenario.delete === false) return world;
-    await (scenario.delete?.(world) ?? world.deleteNamespace());
-    await (scenario.settle ?? ((there: World) => there.settled()))(world);
+    await askAndSettle(scenario, world);
     return world;
   } catch (error) {
     await world.end();
@@ -56,13 +62,12 @@ export async function gateInputs(
   { identity = 'teardown-reader', inputs }: Scenario,
   world: World,
 ): Promise<Record<string, string>> {
-  const own = typeof inputs === 'function' ? inputs(world) : inputs;
   return {
     namespace: world.namespace,
     kubeconfig: await world.kubeconfig(identity),
-    timeout: own?.['delete'] === undefined ? TIMEOUT : DELETING_TIMEOUT,
+    timeout: inputs?.['delete'] === undefined ? TIMEOUT : DELETING_TIMEOUT,
     comment: 'off',
-    ...own,
+    ...inputs,
   };
 }
 

@@ -33,7 +33,7 @@ export interface Scenario {
   /** Goes on while the gate runs. Starts with it; its failure fails the scenario. */
   meanwhile?: (world: World, gate: RunningGate) => Promise<unknown>;
   /** Inputs besides the namespace, the kubeconfig and the time-out. */
-  inputs?: Record<string, string> | ((world: World) => Record<string, string>);
+  inputs?: Record<string, string>;
   expect: (world: World) => Expectation | Promise<Expectation>;
   /** What commands of remedies may change besides the subjects that are expected and the namespace. */
   mayChange?: (world: World) => readonly Partial<Ref>[];
@@ -58,8 +58,6 @@ export interface Expectation {
   anyOf?: readonly Partial<Omit<Expectation, 'anyOf'>>[];
   /** Who is innocent: no root cause, no blocker, and in no finding the owner of anything. */
   never?: readonly Innocent[];
-  /** Only where it is not the ends of the chains. */
-  rootCauses?: readonly Link[];
   /** Findings that may be there but are neither blocker nor root cause. */
   contributing?: readonly Link[];
   deadlock?: boolean;
@@ -67,8 +65,6 @@ export interface Expectation {
   queued?: { kinds: readonly string[]; exactly?: boolean };
   /** Words that entries of `notInspected` must contain, one entry each. None: it must be empty. */
   notInspected?: readonly (string | RegExp)[];
-  /** Of every root cause; not looked at unless given. */
-  scope?: 'namespace' | 'cluster';
   /** Exit code of the process, where the outcome alone does not tell it. */
   exitCode?: number;
   /** Requests with which the gate may change something, as `verb resource/name`; default: none. */
@@ -89,7 +85,6 @@ export interface Link {
   subject: Ref | 'any';
   finalizer?: string;
   certainty?: readonly Certainty[];
-  count?: number;
   /** Must be found in its message, in its evidence or in what comes next. */
   says?: readonly RegExp[];
   /** Must be found in its remedies. */

@@ -8,12 +8,9 @@ import { SCENARIOS } from './scenarios/index.ts';
 
 const USAGE = `npm run cluster                          a control plane with nothing special in it
 npm run cluster -- SCENARIO              one with this situation hanging in it
-npm run cluster -- SCENARIO… --look      shows what each looks like from outside, and ends
+npm run cluster -- SCENARIO… --look      shows what it looks like from outside, and ends
 npm run cluster -- --list                the scenarios: id, versions that show it, title
-   --version ${KUBERNETES_VERSIONS.join(' | ')}
-   --all                                 all scenarios, with --look`;
-
-const LOOKS_AT_ONCE = 3;
+   --version ${KUBERNETES_VERSIONS.join(' | ')}`;
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -21,7 +18,6 @@ async function main(): Promise<void> {
     options: {
       list: { type: 'boolean', default: false },
       look: { type: 'boolean', default: false },
-      all: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
       version: { type: 'string', default: NEWEST_VERSION },
     },
@@ -32,12 +28,9 @@ async function main(): Promise<void> {
   if (!isKubernetesVersion(version)) {
     throw new Error(`--version is "${version}"; use one of: ${KUBERNETES_VERSIONS.join(', ')}`);
   }
-  const chosen = values.all ? SCENARIOS.filter(({ needs }) => !needs) : positionals.map(find);
-  if (values.look) {
-    await lookAtAll(chosen, version);
-  } else {
-    await serve(chosen[0], version);
-  }
+  const chosen = positionals.map(find);
+  if (!values.look) await serve(chosen[0], version);
+  else for (const one of chosen) await look(one, version);
 }
 
 type Version = Parameters<typeof clusterFor>[1];
@@ -63,30 +56,12 @@ as the gate:   npx node dist/index.js ${world.namespace} --now --kubeconfig ${ku
   // The servers' pipes keep this process alive; a signal ends them with it.
 }
 
-/** A few at a time: each has servers of its own. */
-async function lookAtAll(scenarios: Scenario[], version: Version): Promise<void> {
-  const left = [...scenarios];
-  const next = async (): Promise<void> => {
-    for (let one = left.shift(); one; one = left.shift()) {
-      console.log((await look(one, version)).join('\n'));
-    }
-  };
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, next));
-}
-
-async function look(scenario: Scenario, version: Version): Promise<string[]> {
-  const started = Date.now();
-  const title = `\n=== ${scenario.id}: ${scenario.title}`;
-  const seconds = (): string => `    (${Math.round((Date.now() - started) / 1_000)} s)`;
+async function look(scenario: Scenario, version: Version): Promise<void> {
   const cluster = await clusterFor(scenario, version, console.log);
   try {
     const world = await prepare(scenario, cluster);
-    const seen = await describeNamespace(cluster.client, world.namespace);
+    console.log((await describeNamespace(cluster.client, world.namespace)).join('\n'));
     await world.end();
-    return [title, ...seen, seconds()];
-  } catch (error) {
-    process.exitCode = 1;
-    return [title, `FAILED: ${error instanceof Error ? error.message : error}`, seconds()];
   } finally {
     await cluster.stop();
   }

@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pulse } from './pulse.ts';
 
 export interface WaitOptions {
   timeoutMs?: number;
   everyMs?: number;
-  /** Says when to ask before that time. */
-  pulse?: () => Pulse;
 }
 
 /**
@@ -21,18 +18,17 @@ const LIMIT_MS = 300_000;
 export async function waitUntil<T>(
   describe: string | (() => string),
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  { timeoutMs = LIMIT_MS, everyMs = 150, pulse }: WaitOptions = {},
+  { timeoutMs = LIMIT_MS, everyMs = 150 }: WaitOptions = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
-    const changed = pulse?.();
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
     if (Date.now() >= deadline) {
       const what = typeof describe === 'string' ? describe : describe();
       throw new Error(`waited ${timeoutMs / 1_000} s in vain for: ${what}`);
     }
-    await (changed?.(everyMs) ?? sleep(everyMs));
+    await sleep(everyMs);
   }
 }
 
@@ -43,22 +39,15 @@ export async function laterSecond(): Promise<void> {
 
 /** Pauses between looks at what has just changed, and at what stays as it is: many of these stand by for a test. */
 const LOOK_MS = { first: 200, factor: 1.4, most: 1_000 };
-/** The same where a pulse says when there is something to see. */
-const PULSE_MS = { first: 200, factor: 2.5, most: 4_000 };
 
 /** Looks again and again until the signal. `look` returns what it has seen; the pauses grow while that stays the same. */
-export async function whileLooking(
-  stop: AbortSignal,
-  look: () => Promise<string>,
-  pulse?: () => Pulse,
-): Promise<void> {
-  const { first, factor, most } = pulse ? PULSE_MS : LOOK_MS;
+export async function whileLooking(stop: AbortSignal, look: () => Promise<string>): Promise<void> {
+  const { first, factor, most } = LOOK_MS;
   let pause = first;
   for (let before: string | undefined; !stop.aborted; ) {
-    const changed = pulse?.();
     const seen = await look();
     pause = seen === before ? Math.min(pause * factor, most) : first;
     before = seen;
-    await (changed?.(pause, stop) ?? sleep(pause, undefined, { signal: stop }).catch(() => {}));
+    await sleep(pause, undefined, { signal: stop }).catch(() => {});
   }
 }

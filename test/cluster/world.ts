@@ -164,8 +164,7 @@ export class World {
     }, REMINDER_MS);
     try {
       return await this.client.waitFor(this.namespaceRef, what, predicate, {
-        everyMs: 2_000,
-        pulse: () => this.client.pulse('namespaces', [this.namespace]),
+        everyMs: 300,
       });
     } finally {
       clearInterval(reminder);

@@ -17,7 +17,7 @@ import {
   serviceAccount,
 } from '../objects.ts';
 import type { Link, Scenario } from '../scenario.ts';
-import { logLine, serveContainerLogs } from '../servers/container-logs.ts';
+import { errorLine, serveContainerLogs } from '../servers/container-logs.ts';
 import { readyPods, startOperatorProcess } from '../servers/operator-process.ts';
 import { containerStatus, unready } from '../servers/stand-in.ts';
 import { laterSecond, waitUntil } from '../wait-until.ts';
@@ -553,7 +553,7 @@ async function crash({ world, install: told, operator }: Scene): Promise<void> {
   for (const pod of await readyPods(client, operator)) {
     await client.patchStatus(
       ref('v1', 'Pod', operator.namespace, pod.metadata.name),
-      { containerStatuses: containers, conditions: unready('Ready', 'ContainersReady') },
+      { containerStatuses: containers, conditions: unready() },
       { fieldManager: 'kubelet' },
     );
   }
@@ -595,7 +595,7 @@ async function log(scene: Scene, says: NonNullable<State['says']>): Promise<void
   const text = await says(scene);
   await serveContainerLogs(world, 'node-1', ({ pod, container }) => {
     const isIt = pod.startsWith(`${operator.name}-`) && container !== 'kube-rbac-proxy';
-    return isIt ? logLine(told, 'error', 'Reconciler error', object, text) : '';
+    return isIt ? errorLine(told, object, text) : '';
   });
 }
 

@@ -24,7 +24,7 @@ export const resourceType = (apiVersion: string, name: string): Ref => ({
   name,
 });
 
-export type Words = Pick<Link, 'says' | 'advises' | 'count' | 'certainty'>;
+export type Words = Pick<Link, 'says' | 'advises' | 'certainty'>;
 
 /** Returns what makes links of this code, which are about a finalizer. */
 const about =

@@ -132,7 +132,7 @@ const s21: Scenario = {
     const deny = 'serviceaccounts "workload" not found';
     await world.createNamespace();
     await startStandIn(world, { node: 'node-1', namespaces: [namespace] });
-    const clientConfig = await startWebhook(world, () => ({ deny }));
+    const clientConfig = await startWebhook(world, () => deny);
     await world.create({
       apiVersion: 'batch/v1',
       kind: 'Job',

@@ -2,13 +2,8 @@ import type { World } from '../world.ts';
 import { startHttpsServer } from './https.ts';
 import type { Operator } from './operator-process.ts';
 
-/** What the containers of a pod have written; `undefined`: the kubelet does not answer for it. */
-export type ContainerLogs = (request: {
-  namespace: string;
-  pod: string;
-  container: string;
-  query: URLSearchParams;
-}) => string | Buffer | undefined;
+/** What the containers of a pod have written. */
+type ContainerLogs = (request: { pod: string; container: string }) => string;
 
 /**
  * Answers for the logs of this node's pods in the place of its kubelet: the API server asks `GET
@@ -22,11 +17,11 @@ export async function serveContainerLogs(
 ): Promise<void> {
   const { address, port } = await startHttpsServer(world, [node], (request, response) => {
     const url = new URL(request.url ?? '/', 'https://kubelet');
-    const [, , namespace = '', pod = '', container = ''] = url.pathname.split('/');
-    const text = logs({ namespace, pod, container, query: url.searchParams });
-    response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/plain' });
+    const [, , , pod = '', container = ''] = url.pathname.split('/');
+    const text = Buffer.from(logs({ pod, container }));
+    response.writeHead(200, { 'content-type': 'text/plain' });
     const limit = Number(url.searchParams.get('limitBytes') ?? Number.POSITIVE_INFINITY);
-    response.end(text === undefined ? 'no such container' : Buffer.from(text).subarray(0, limit));
+    response.end(text.subarray(0, limit));
   });
   await world.client.patchStatus(
     { apiVersion: 'v1', kind: 'Node', name: node },
@@ -38,19 +33,16 @@ export async function serveContainerLogs(
 }
 
 /** A line of controller-runtime's logger (zap, JSON) about an object of this operator. */
-export function logLine(
+export function errorLine(
   { group, kind }: Pick<Operator, 'group' | 'kind'>,
-  level: 'info' | 'error',
-  msg: string,
   object: { namespace: string; name: string },
-  error?: string,
-  agoSeconds = 5,
+  error: string,
 ): string {
-  const at = new Date(Date.now() - 1_000 * agoSeconds).toISOString();
+  const ts = new Date(Date.now() - 5_000).toISOString();
   const record = {
-    ...{ level, ts: at, msg, controller: kind.toLowerCase(), controllerGroup: group },
-    ...{ controllerKind: kind, [kind]: object, ...object, reconcileID: crypto.randomUUID() },
-    ...(error === undefined ? {} : { error, stacktrace: 'main.main\n\t/src/main.go:12' }),
+    ...{ level: 'error', ts, msg: 'Reconciler error', controller: kind.toLowerCase() },
+    ...{ controllerGroup: group, controllerKind: kind, [kind]: object, ...object },
+    ...{ reconcileID: crypto.randomUUID(), error, stacktrace: 'main.main\n\t/src/main.go:12' },
   };
-  return `${at} ${JSON.stringify(record)}\n`;
+  return `${ts} ${JSON.stringify(record)}\n`;
 }

@@ -6,7 +6,10 @@ import { conditionsOf, type World } from '../world.ts';
 import { type HttpsServer, startHttpsServer } from './https.ts';
 
 /** What it does instead of its duty. */
-export type Fault = { status: number; message: string } | 'never answers' | 'garbage' | 'slow';
+interface Fault {
+  status: number;
+  message: string;
+}
 
 export interface ExtensionApi {
   group: string;
@@ -106,16 +109,6 @@ export function discovered(world: World, group: string): Promise<unknown> {
 function respond(api: ExtensionApi, request: IncomingMessage, answer: ServerResponse): void {
   const path = new URL(request.url ?? '/', 'https://extension').pathname;
   const fault = api.fault?.(request.method ?? 'GET', path);
-  if (fault === 'never answers') return;
-  if (fault === 'garbage') {
-    answer.setHeader('content-type', 'application/json').end('<html>not an API</html>');
-    return;
-  }
-  if (fault === 'slow') {
-    // Longer than the gate waits, and not as long as the namespace controller does.
-    setTimeout(() => respond({ ...api, fault: undefined }, request, answer), 18_000).unref();
-    return;
-  }
   const [status, body] = fault
     ? [fault.status, failure(fault.status, fault.message)]
     : duty(api, request.method ?? 'GET', path);
@@ -139,10 +132,7 @@ function duty(
   }
   if (method === 'DELETE') {
     if (deletes)
-      entries.splice(
-        name === undefined ? 0 : entries.indexOf(name),
-        name === undefined ? entries.length : 1,
-      );
+      entries.splice(0, entries.length, ...entries.filter((one) => name && one !== name));
     return [200, { apiVersion: 'v1', kind: 'Status', status: 'Success' }];
   }
   const items = entries.map((name) => ({
@@ -154,31 +144,17 @@ function duty(
   ];
 }
 
-function resourceList(groupVersion: string): JsonObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'APIResourceList',
-    groupVersion,
-    resources: [
-      {
-        name: 'entries',
-        singularName: 'entry',
-        namespaced: true,
-        kind: 'Entry',
-        verbs: ['get', 'list', 'delete', 'deletecollection'],
-      },
-    ],
-  };
-}
+const resourceList = (groupVersion: string): JsonObject => ({
+  ...{ apiVersion: 'v1', kind: 'APIResourceList', groupVersion },
+  resources: [
+    {
+      ...{ name: 'entries', singularName: 'entry', namespaced: true, kind: 'Entry' },
+      verbs: ['get', 'list', 'delete', 'deletecollection'],
+    },
+  ],
+});
 
 function failure(code: number, message: string): JsonObject {
-  const reason = { 403: 'Forbidden', 404: 'NotFound', 503: 'ServiceUnavailable' }[code];
-  return {
-    apiVersion: 'v1',
-    kind: 'Status',
-    status: 'Failure',
-    code,
-    message,
-    reason: reason ?? 'InternalError',
-  };
+  const reason = { 404: 'NotFound', 503: 'ServiceUnavailable' }[code] ?? 'InternalError';
+  return { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message, reason };
 }

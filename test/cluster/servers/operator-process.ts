@@ -30,8 +30,6 @@ export interface OperatorBehaviour {
     client: Client,
     operator: Operator,
   ) => string | undefined | Promise<string | undefined>;
-  /** Takes longer for its first step than the namespace controller for a pass over all types. */
-  isSlow?: boolean;
   /** The instance that runs when this starts does nothing for ever; a restarted one works. */
   hangs?: boolean;
   /** It writes the whole object, as most controllers do, and needs another right than for a patch. */
@@ -59,9 +57,6 @@ export async function startOperatorProcess(
   });
 }
 
-/** What is known of pods is asked again after this time, whether something has changed or not. */
-const AGAIN_MS = 4_000;
-
 async function work(
   world: World,
   operator: Operator,
@@ -71,16 +66,8 @@ async function work(
 ): Promise<void> {
   const round: Round = { world, operator, behaviour, told: new Set() };
   let instance: { uid: string; client: Client } | undefined;
-  let known: KubeObject[] | undefined;
   await whileLooking(stop, async () => {
-    const changed = world.client.pulse('pods', [operator.namespace]);
-    if (known === undefined) {
-      known = await readyPods(world.client, operator).catch(() => undefined); // a server that restarts
-      void changed(AGAIN_MS, stop).then(() => {
-        known = undefined;
-      });
-    }
-    const pods = known ?? [];
+    const pods = await readyPods(world.client, operator).catch((): KubeObject[] => []); // a server that restarts
     const pod = pods.find((one) => !hung.has(uidOf(one)));
     if (pod === undefined || uidOf(pod) !== instance?.uid) {
       await instance?.client.close();
@@ -117,7 +104,6 @@ async function reconcile(round: Round, client: Client): Promise<string> {
   for (const object of objects) {
     const held = stringsAt(object, 'metadata', 'finalizers').includes(finalizer);
     if (object.metadata['deletionTimestamp'] === undefined || !held) continue;
-    if (behaviour.isSlow && !(await hasHadItsPass(world))) continue;
     const failed = await behaviour.cleanUp?.(object, client, operator);
     const problem = failed ?? (await removeFinalizer(client, object, finalizer, behaviour));
     const words = `${uidOf(object)} ${problem}`;
@@ -126,10 +112,6 @@ async function reconcile(round: Round, client: Client): Promise<string> {
     await tell(client, operator, refOf(object), problem);
   }
   return versionsOf(objects);
-}
-
-async function hasHadItsPass({ client, namespaceRef }: World): Promise<boolean> {
-  return arrayAt(await client.find(namespaceRef), 'status', 'conditions').length > 0;
 }
 
 /** What the API server has against it, if anything. */

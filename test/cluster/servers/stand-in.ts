@@ -11,10 +11,6 @@ export interface StandInOptions {
   namespaces?: readonly string[];
   /** False: it never confirms a deletion, as a kubelet with a confused container runtime. */
   confirms?: boolean;
-  /** How long its containers take to stop, if their grace period does not end before. */
-  stopsAfterMs?: number;
-  /** What its kubelet says of the node; `False`: that its container runtime is down. */
-  ready?: 'True' | 'False';
 }
 
 /** The node lifecycle controller gives up on a node after 50 s; a kubelet renews every 10 s. */
@@ -31,7 +27,7 @@ export async function startStandIn(world: World, options: StandInOptions): Promi
     metadata: { name: options.node, labels: { 'kubernetes.io/hostname': options.node } },
   });
   const stop = new AbortController();
-  await reportNode(world.client, options.node, options.ready);
+  await reportNode(world.client, options.node);
   const working = work(world.client, options, stop.signal);
   world.atEnd(async () => {
     stop.abort();
@@ -64,53 +60,41 @@ export async function createDeadNode(world: World, node: string): Promise<void> 
 
 async function work(client: Client, options: StandInOptions, stop: AbortSignal): Promise<void> {
   let renewedAt = Date.now();
-  const stopping = new Map<string, number>();
   const look = async (): Promise<string> => {
     if (Date.now() - renewedAt > RENEW_EVERY_MS) {
       renewedAt = Date.now();
-      await reportNode(client, options.node, options.ready).catch(() => {}); // deleted meanwhile
+      await reportNode(client, options.node).catch(() => {}); // deleted meanwhile
     }
     let seen = '';
     for (const namespace of options.namespaces ?? []) {
       const pods = await client.list('v1', 'Pod', namespace).catch(() => []); // restarted API servers
       seen += versionsOf(pods);
-      const done = await takeCareOfPods(client, options, pods, stopping).catch(() => false);
-      if (!done) seen += ` unfinished at ${Date.now()}`;
+      for (const pod of pods) {
+        await takeCareOf(client, options, pod).catch(() => {
+          seen += ` unfinished at ${Date.now()}`;
+        });
+      }
     }
     return seen;
   };
-  await whileLooking(stop, look, () => client.pulse('pods', options.namespaces ?? []));
+  await whileLooking(stop, look);
 }
 
-/** Returns whether there is nothing left to do before something changes. */
-async function takeCareOfPods(
+async function takeCareOf(
   client: Client,
-  { node, confirms = true, stopsAfterMs = 0 }: StandInOptions,
-  pods: readonly KubeObject[],
-  /** When each pod was told to stop, by UID. */
-  stopping: Map<string, number>,
-): Promise<boolean> {
-  let isDone = true;
-  for (const pod of pods) {
-    const ref = refOf(pod);
-    const nodeName = stringAt(pod, 'spec', 'nodeName');
-    if (pod.metadata['deletionTimestamp'] !== undefined) {
-      const uid = stringAt(pod, 'metadata', 'uid') ?? '';
-      const since = stopping.get(uid) ?? Date.now();
-      stopping.set(uid, since);
-      const isKilled = !(
-        Date.parse(stringAt(pod, 'metadata', 'deletionTimestamp') ?? '') > Date.now()
-      );
-      const hasStopped = isKilled || Date.now() - since >= stopsAfterMs;
-      isDone &&= hasStopped || !confirms;
-      if (confirms && hasStopped && nodeName === node) await confirmDeletion(client, ref, uid);
-    } else if (nodeName === undefined) {
-      await bind(client, ref, node);
-    } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
-      await client.patchStatus(ref, runningStatus());
-    }
+  { node, confirms = true }: StandInOptions,
+  pod: KubeObject,
+): Promise<void> {
+  const ref = refOf(pod);
+  const nodeName = stringAt(pod, 'spec', 'nodeName');
+  if (pod.metadata['deletionTimestamp'] !== undefined) {
+    const uid = stringAt(pod, 'metadata', 'uid') ?? '';
+    if (confirms && nodeName === node) await confirmDeletion(client, ref, uid);
+  } else if (nodeName === undefined) {
+    await bind(client, ref, node);
+  } else if (nodeName === node && stringAt(pod, 'status', 'phase') === 'Pending') {
+    await client.patchStatus(ref, runningStatus());
   }
-  return isDone;
 }
 
 /** A kubelet that has stopped the containers deletes with grace period 0, for this very pod. */
@@ -127,8 +111,9 @@ export async function bind(client: Client, ref: Ref, node: string): Promise<void
   });
 }
 
-export function runningStatus(podIP = '198.51.100.7'): JsonObject {
+function runningStatus(): JsonObject {
   const at = now();
+  const podIP = '198.51.100.7';
   const conditions = ['Initialized', 'Ready', 'ContainersReady', 'PodScheduled'];
   return {
     phase: 'Running',
@@ -145,25 +130,19 @@ export function containerStatus(state: JsonObject, more: JsonObject = {}): JsonO
   return { name: 'main', ...image, ready: false, restartCount: 0, state, ...more };
 }
 
-/** Conditions of a pod whose containers, these or those that come before them, are not ready. */
-export function unready(...types: string[]): JsonObject[] {
-  const told = types.map((type) => ({
-    type,
-    status: 'False',
-    ...(type === 'Initialized'
-      ? {
-          reason: 'ContainersNotInitialized',
-          message: 'containers with incomplete status: [certs]',
-        }
-      : { reason: 'ContainersNotReady', message: 'containers with unready status: [main]' }),
-  }));
-  return [{ type: 'PodScheduled', status: 'True' }, ...told];
+/** Conditions of a pod whose containers are not ready. */
+export function unready(): JsonObject[] {
+  const words = { reason: 'ContainersNotReady', message: 'containers with unready status: [main]' };
+  const types = ['Ready', 'ContainersReady'];
+  return [
+    { type: 'PodScheduled', status: 'True' },
+    ...types.map((type) => ({ type, status: 'False', ...words })),
+  ];
 }
 
 /** `Unknown` is the node lifecycle controller's word for a kubelet that says nothing any more. */
 const SAID = {
   True: { reason: 'KubeletReady', message: 'kubelet is posting ready status' },
-  False: { reason: 'KubeletNotReady', message: 'container runtime is down' },
   Unknown: { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' },
 };
 
