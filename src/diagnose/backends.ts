@@ -34,34 +34,35 @@ interface Backend {
   /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
   isLost: boolean;
   /** Its namespace does not exist: what names the Service was left behind. */
-  isLeftOver?: boolean;
+  isLeftOver: boolean;
 }
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. */
 export function backendOf(context: Context, service: ServiceRef, said?: CallFailure): Backend {
   const { cluster, places } = context.now;
   const { namespace } = service;
-  const isHere = isInside(context, namespace) || willBeDeleted(context, namespace);
+  const isGoing = willBeDeleted(context, namespace);
+  const isHere = isInside(context, namespace) || isGoing;
   const isEnding = !isHere && isEndingNamespace(context, namespace);
   const dead = (text: string, failure: CallFailure, more: Partial<Backend> = {}): Backend => ({
     isDead: true,
     text: isEnding ? `${text}, and whose namespace is being deleted` : text,
     failure: said ?? failure,
     isLost: isHere || isEnding,
+    isLeftOver: false,
     ...more,
   });
-  const unread = dead(`which ${SAYS[said ?? 'other']}`, 'no-endpoints', { isDead: undefined });
-  if (willBeDeleted(context, namespace)) {
-    return dead(`which ${fateText(context, namespace)}`, 'no-endpoints');
-  }
+  if (isGoing) return dead(`which ${fateText(context, namespace)}`, 'no-endpoints');
+  const says = `which ${SAYS[said ?? 'other']}`;
+  const unread = dead(says, 'no-endpoints', { isDead: undefined });
   const { services, pods } = places[namespace] ?? {};
   if (services?.ok !== true) return unread;
   const selector = services.value.find(({ name }) => name === service.name)?.selector;
   if (selector === undefined) {
     const all = cluster.namespaces;
-    return all?.ok === true && all.value.every(({ name }) => name !== namespace)
-      ? dead('whose namespace does not exist', 'service-not-found', { isLeftOver: true })
-      : dead(`which ${SAYS['service-not-found']}`, 'service-not-found');
+    const isLeftOver = all?.ok === true && !all.value.some(({ name }) => name === namespace);
+    const none = isLeftOver ? 'whose namespace does not exist' : 'which does not exist';
+    return dead(none, 'service-not-found', { isLeftOver });
   }
   const labels = Object.entries(selector);
   if (labels.length === 0) return unread;
@@ -70,8 +71,7 @@ export function backendOf(context: Context, service: ServiceRef, said?: CallFail
       one.namespace === namespace && labels.every(([key, value]) => one.podLabels[key] === value),
   );
   if (actors.some(({ ready }) => ready > 0)) {
-    const text = `which ${SAYS[said ?? 'other']}`;
-    return { isDead: false, text, failure: said ?? 'other', isLost: isHere };
+    return dead(says, 'other', { isDead: false, isLost: isHere });
   }
   if (pods?.ok !== true) return unread;
   const actor = actors.find(({ isGone }) => !isGone);
@@ -124,8 +124,6 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
     /** The command changes how stored objects are read. Software that was lost is then better installed again. */
     changesObjects?: true;
   };
-  /** Replaces the advice to make the backend answer. */
-  fix?: Remedy[];
   /** Further ways, if the backend cannot be made to answer. */
   or?: Remedy[];
 }
@@ -135,7 +133,7 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
  * restored: the calls have to end.
  */
 export function unansweredCall(context: Context, call: Call): RuleResult {
-  const { service, failure, says, stop, fix, or = [], ...finding } = call;
+  const { service, failure, says, stop, or = [], ...finding } = call;
   const { text, changesObjects = false, ...how } = stop;
   const backend = service && backendOf(context, service, failure);
   const server = backend
@@ -147,7 +145,7 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
     : backend?.isLeftOver && !changesObjects
       ? [end, ...or]
       : [
-          ...(fix ?? backendRemedies(context, service, failure)),
+          ...backendRemedies(context, service, failure),
           ...or,
           { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
         ];
@@ -166,27 +164,26 @@ export function backendRemedies(
   service: ServiceRef | undefined,
   said?: CallFailure,
 ): Remedy[] {
-  const {
-    actor,
-    isDead,
-    isLeftOver,
-    failure = said ?? 'other',
-  } = (service && backendOf(context, service, said)) ?? {};
-  const place = service ? `the backend of ${serviceText(service)}` : 'that server';
-  if (actor !== undefined) {
-    const then = `it is ${place}, and ${HEALS}`;
+  if (service === undefined) {
+    const text = `Let that server ${FIXES[said ?? 'other'] ?? 'respond as the API server expects'}; ${HEALS}`;
+    return [withRole('now', { text })];
+  }
+  const { actor, failure, isDead, isLeftOver } = backendOf(context, service, said);
+  const who = serviceText(service);
+  const then = `it is the backend of ${who}, and ${HEALS}`;
+  if (actor) {
     return actor.wanted === 0
       ? [scaleUpRemedy(actor, then)]
       : podRemedies(actor, actorText(actor), then);
   }
-  const text =
-    service && isDead
-      ? `Install the software behind ${serviceText(service)} again`
-      : `Let ${place} ${FIXES[failure] ?? 'respond as the API server expects'}`;
-  const fix = withRole('now', { text: `${text}; ${HEALS}` });
-  if (service === undefined || isLeftOver) return [fix];
+  const fix = isDead
+    ? `Install the software behind ${who} again`
+    : `Let the backend of ${who} ${FIXES[failure] ?? 'respond as the API server expects'}`;
   const see = isDead
     ? kubectl('get', 'all', '-n', service.namespace)
     : kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
-  return [fix, lookRemedy(`See what is behind ${serviceText(service)}`, see)];
+  return [
+    withRole('now', { text: `${fix}; ${HEALS}` }),
+    ...(isLeftOver ? [] : [lookRemedy(`See what is behind ${who}`, see)]),
+  ];
 }

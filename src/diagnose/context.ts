@@ -7,7 +7,6 @@ import {
   type DefinitionDetail,
   type EventFacts,
   MAX_EXAMPLES,
-  type NamespaceFacts,
   type ObjectDetail,
   type ObjectFacts,
   type ObjectGroup,
@@ -77,7 +76,6 @@ export function resultId({
   return `${code}:${subject.kind}${group === '' ? '' : `.${group}`}/${place}${subject.name}${suffix}`;
 }
 
-/** Returns the ids of the findings about the finalizers of an object. */
 export function idsOfHeld(object: ObjectFacts): string[] {
   const subject = subjectOf(object);
   return object.finalizers.map((finalizer) =>
@@ -117,15 +115,8 @@ export function totalCount(now: Pick<Snapshot, 'content'>): number {
   return countsOf(now).reduce((sum, { total }) => sum + total, 0);
 }
 
-/** Reports whether all content of the namespace could be read. */
 export function isContentRead({ content, discovery }: Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
-}
-
-export function otherTerminating({ now: { cluster, namespace } }: Context): NamespaceFacts[] {
-  return itemsIn(cluster.namespaces).filter(
-    ({ name, deletionTimestamp }) => deletionTimestamp !== undefined && name !== namespace.name,
-  );
 }
 
 /** Reports whether an object is deleted together with this namespace, because it is in it. */
@@ -169,12 +160,10 @@ export function webhooksOf({ now: { cluster } }: Context): WebhookFacts[] {
   return [...itemsIn(cluster.validatingWebhooks), ...itemsIn(cluster.mutatingWebhooks)];
 }
 
-/** Returns the webhooks for which the API server calls a Service. */
 export function withService<T extends { service?: ServiceRef | undefined }>(all: readonly T[]) {
   return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
 }
 
-/** Returns the extension APIs that a Service answers. */
 export function extensionApis({ now }: Context) {
   return withService(itemsIn(now.cluster.apiServices));
 }

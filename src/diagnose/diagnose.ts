@@ -1,7 +1,7 @@
 import type { Diagnosis, QueuedContent } from '../model/finding.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
-import { openQuestions } from './admission/foreseen.ts';
+import { openQuestions } from './admission/judge.ts';
 import {
   apiVersionOf,
   type Context,

@@ -13,7 +13,6 @@ export type CallFailure =
 interface WebhookCall {
   cause: CallFailure;
   service: ServiceRef | undefined;
-  url: string | undefined;
 }
 
 /** The meaning of an error text. `webhook` is `webhooks[].name`, not the name of the configuration. */
@@ -32,18 +31,12 @@ type ErrorDetail =
       message: string;
     }
   | { kind: 'namespace-terminating'; namespace: string; resource: string | undefined }
-  | { kind: 'unexpected-items'; group: string; resource: string }
-  | {
-      kind: 'storage';
-      group: string | undefined;
-      resource: string | undefined;
-      name: string | undefined;
-    }
   /** `namespace`: as the text names it; the API server names none. */
   | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
   /** `resource`: the kind of the object. */
   | { kind: 'invalid'; resource: string }
-  | { kind: 'new-finalizers-refused' | 'unavailable' | 'timeout' | 'other' };
+  | { kind: 'new-finalizers-refused' | 'unexpected-items' | 'storage' }
+  | { kind: 'unavailable' | 'timeout' | 'other' };
 
 /** `text`: the original one. */
 export type ContentError = ErrorDetail & { text: string };
@@ -100,11 +93,6 @@ type Row = [
 ];
 
 const rest = (message: string) => ({ message });
-const unreadable = {
-  group: undefined,
-  resource: undefined,
-  name: undefined,
-};
 
 /*
  * Patterns begin with a literal, and their repeats are bounded: a text may be hostile and 100 kB long, and must be read in
@@ -150,20 +138,11 @@ const OTHERS: readonly Row[] = [
   // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
   ['new-finalizers-refused', /no new finalizers can be added/],
   // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
-  [
-    'unexpected-items',
-    /unexpected items still remain in namespace: \S{1,253} for gvr: (?<group>[^/\s]{0,253})\/[^,\s]{1,63}, Resource=(?<resource>[^\s,]{1,253})/,
-  ],
-  // apiserver pkg/storage/etcd3/store.go: `/registry/[group/]resource/namespace/name`. Other texts name no object.
-  [
-    'storage',
-    /unable to transform key \\?"\/[^/"\\]{1,253}(?:\/(?<group>[^/"\\]{1,253}))??\/(?<resource>[^/"\\]{1,253})\/[^/"\\]{1,253}\/(?<name>[^/"\\]{1,253})\\?"/,
-    (_, __, { group, resource, name }) => ({ ...unreadable, group, resource, name }),
-  ],
+  ['unexpected-items', /unexpected items still remain in namespace: /],
+  // apiserver pkg/storage/etcd3/store.go.
   [
     'storage',
     /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
-    () => unreadable,
   ],
   // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
   [
@@ -236,9 +215,8 @@ const TARGET = /([^\s"\\:=,;()[\]{}]+)(?: \\?"([^"\\]*)\\?")?$/;
 
 /** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
 function readWebhookCall(rest: string): WebhookCall {
-  const [, found] = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/.exec(rest) ?? [];
-  const url = found?.replace(/:$/, '');
-  return { cause: callFailure(rest), service: serviceInUrl(url), url };
+  const [, url] = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/.exec(rest) ?? [];
+  return { cause: callFailure(rest), service: serviceInUrl(url?.replace(/:$/, '')) };
 }
 
 /**

@@ -20,8 +20,8 @@ import {
   isBuiltIn,
   isInside,
   isKind,
+  itemsIn,
   namespaceSubject,
-  otherTerminating,
   type RuleResult,
   resultId,
   typesOf,
@@ -50,11 +50,10 @@ const EDGES = {
         ),
     );
   },
-  /** It owns it. */
-  owned: (_, { objects }, part) =>
-    part.ownerReferences.some(({ uid }) => objects.some((one) => one.uid === uid)),
-  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
-  part: (_, held, part) => isLabelled(held, part),
+  /** It owns it, or it was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
+  owned: (_, held, part) =>
+    part.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
+    isLabelled(held, part),
   /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
   used: (context, held, user) => {
     const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
@@ -78,7 +77,7 @@ export const PROTECTION = /protect|in-?use|usage/i;
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'used', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
@@ -91,14 +90,14 @@ export function objectsAwaited(
 /** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
 export function idsAwaited(context: Context, held: Held, owner?: Actor): string[] {
   const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
-  const texts = [...waitTexts(context, held), ...lines.map(({ text }) => text)];
-  const told = texts.filter(isWaitText);
+  const logged = lines.map(({ text }) => text).filter(isWaitText);
+  const texts = [...waitTexts(context, held), ...logged];
   return [
-    ...objectsAwaited(context, held, undefined, told).flatMap((object) =>
+    ...objectsAwaited(context, held, undefined, texts).flatMap((object) =>
       idsOfObject(context, object),
     ),
     ...idsOfPods(context, held),
-    ...idsTold(context, held, told),
+    ...idsTold(context, held, texts),
   ];
 }
 
@@ -111,16 +110,13 @@ export function idsInText(context: Context, held: Held, text: string): string[] 
 
 /** Returns the ids of other finalizers of the object, and of namespaces, that texts name. */
 function idsTold(context: Context, held: Held, texts: readonly string[]): string[] {
-  return [
-    ...texts.flatMap((text) => finalizerAwaited(held, text)),
-    ...(context.now.forecast === undefined
-      ? namespacesAwaited(context, held, texts).map(resultId)
-      : []),
-  ];
+  const isAhead = context.now.forecast !== undefined;
+  const namespaces = isAhead ? [] : namespacesAwaited(context, held, texts);
+  return [...texts.flatMap((text) => finalizerAwaited(held, text)), ...namespaces.map(resultId)];
 }
 
 /** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
-export const terminatingObjects = remember(({ now }: Context) => [
+const terminatingObjects = remember(({ now }: Context) => [
   ...groupsOf(now).flatMap(({ examples }) =>
     examples.map((object) => ({ object, head: examples[0] ?? object })),
   ),
@@ -194,14 +190,16 @@ function isAwaited(text: string, object: ObjectFacts): boolean {
 }
 
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
-function finalizerAwaited({ objects, finalizer }: Held, text: string): string[] {
-  const placeOf = (one: string): number =>
-    text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`));
-  return objects.slice(0, 1).flatMap((object) => {
-    const named = object.finalizers.filter((one) => placeOf(one) >= 0);
-    const [first] = named.sort((a, b) => placeOf(a) - placeOf(b));
-    return first && first !== finalizer ? idsOfHeld({ ...object, finalizers: [first] }) : [];
-  });
+function finalizerAwaited({ objects: [object], finalizer }: Held, text: string): string[] {
+  if (object === undefined) return [];
+  const [first] = object.finalizers
+    .map((one) => ({
+      one,
+      at: text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`)),
+    }))
+    .filter(({ at }) => at >= 0)
+    .sort((a, b) => a.at - b.at);
+  return first && first.one !== finalizer ? idsOfHeld({ ...object, finalizers: [first.one] }) : [];
 }
 
 /**
@@ -213,25 +211,26 @@ export function namespacesAwaited(
   held: Held,
   texts: readonly string[] = waitTexts(context, held),
 ): RuleResult[] {
-  return otherTerminating(context)
+  const { cluster, namespace: own } = context.now;
+  return itemsIn(cluster.namespaces)
     .filter(
       (namespace) =>
-        texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
-        isLabelled(held, namespace) ||
-        held.objects.some((object) => standsFor(context, object, namespace)),
+        namespace.deletionTimestamp !== undefined &&
+        namespace.name !== own.name &&
+        (texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
+          isLabelled(held, namespace) ||
+          held.objects.some((object) => standsFor(context, object, namespace))),
     )
-    .map(({ name, deletionTimestamp }) => ({
-      code: 'unexplained',
-      subject: namespaceSubject(name),
-      message: 'is being deleted as well, and has to go first',
-      evidence: [`deletionTimestamp ${deletionTimestamp}`],
-      remedies: [
-        withRole('now', {
-          text: `Examine Namespace ${name} in the same way, and resolve what holds it`,
-        }),
-        showObjectRemedy(`See Namespace ${name}`, namespaceSubject(name)),
-      ],
-    }));
+    .map(({ name, deletionTimestamp }) => {
+      const subject = namespaceSubject(name);
+      const text = `Examine Namespace ${name} in the same way, and resolve what holds it`;
+      return {
+        ...{ code: 'unexplained', subject },
+        message: 'is being deleted as well, and has to go first',
+        evidence: [`deletionTimestamp ${deletionTimestamp}`],
+        remedies: [withRole('now', { text }), showObjectRemedy(`See Namespace ${name}`, subject)],
+      };
+    });
 }
 
 /** Reports whether the text names the namespace itself, and not as the place of something else. */
@@ -243,15 +242,9 @@ function isNamespaceNamed(text: string, name: string): boolean {
 /** Reports whether an object stands for a namespace: by a manifest, or by its status. */
 function standsFor(context: Context, object: ObjectFacts, { name }: NamespaceFacts): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
-  return (
-    !settings.includes('spec.deletionPolicy=Orphan') &&
-    references.some(
-      (one) =>
-        one.kind === 'Namespace' &&
-        one.name === name &&
-        (one.isMade || one.field.startsWith('status.')),
-    )
-  );
+  const isKept = settings.includes('spec.deletionPolicy=Orphan');
+  const named = references.filter((one) => one.kind === 'Namespace' && one.name === name);
+  return !isKept && named.some(({ field, isMade }) => isMade || field.startsWith('status.'));
 }
 
 /** Reports whether a label or annotation of the held object's project names it. */
@@ -263,15 +256,12 @@ function isLabelled(
   return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
     const [domain = '', ...rest] = key.split('/');
     const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
-    const isOwn = !isGeneral && projects.some((one) => isOfOneProject(one, domain));
-    return (
-      isOwn &&
-      objects.some(
-        ({ uid, namespace, name }) =>
-          [uid, name, `${namespace}/${name}`].includes(value) ||
-          // A SubnamespaceAnchor has the name of its namespace, which names the parent.
-          (name === other.name && value === namespace),
-      )
+    if (isGeneral || !projects.some((one) => isOfOneProject(one, domain))) return false;
+    return objects.some(
+      ({ uid, namespace, name }) =>
+        [uid, name, `${namespace}/${name}`].includes(value) ||
+        // A SubnamespaceAnchor has the name of its namespace, which names the parent.
+        (name === other.name && value === namespace),
     );
   });
 }

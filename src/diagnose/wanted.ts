@@ -1,16 +1,18 @@
 import { isWorkloadOf } from '../model/catalogue.ts';
-import {
-  FINALIZE,
-  KUBERNETES_FINALIZER,
-  NAMESPACE_TYPE,
-  POD_TYPE,
-} from '../model/facts/metadata.ts';
+import { KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import type { ObjectFacts, ResourceType, ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
-import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
-import { foreseenDeletions } from './admission/foreseen.ts';
-import { ADMISSION_SOURCES, closedWebhooks, guardsAsked, matchesRule } from './admission/guards.ts';
+import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
+import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import type { AdmissionRequest } from './admission/expressions.ts';
+import {
+  ADMISSION_SOURCES,
+  closedWebhooks,
+  guardsOf,
+  matchesRule,
+  realRequest,
+} from './admission/guards.ts';
+import { foreseenDeletions, lastStep } from './admission/judge.ts';
 import {
   type Context,
   contextOf,
@@ -43,16 +45,18 @@ import { findNamedObject, objectsNamedBy } from './owner/partners.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
-import { guardsOfLastRequest, isUnexplainedByContent } from './rules/controller.ts';
+import { isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { namedOutside } from './waits.ts';
 
 /** What one question needs. */
 type Part = Partial<Wanted>;
 
-/** Sources that show which programs exist, and whether Kubernetes' own controllers work. */
-const BASIS = ['namespaces', 'leases'] as const;
-const RIGHTS = ['clusterRoles', 'clusterRoleBindings'] as const;
+/** Sources that show which programs exist, whether Kubernetes' own controllers work, and what refuses their requests. */
+const BASIS = [
+  ...['namespaces', 'leases', 'clusterRoles', 'clusterRoleBindings', 'apiServices'],
+  ...[...WORKLOAD_SOURCES, ...ADMISSION_SOURCES],
+] as Wanted['cluster'];
 
 /**
  * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
@@ -84,11 +88,8 @@ function forOverduePods(context: Context): Part[] {
     // A silent node is noticed within a minute.
     .filter((pod) => isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > 60)
     .flatMap(({ nodeName }) => nodeName ?? []);
-  if (nodes.length === 0) return [];
-  return [
-    { nodes, places: [{ namespace: now.namespace.name, sources: ['events'] }] },
-    wantedNodeAgents(context),
-  ];
+  const events = { namespace: now.namespace.name, sources: ['events' as const] };
+  return nodes.length === 0 ? [] : [{ nodes, places: [events] }, wantedNodeAgents(context)];
 }
 
 /** Reads for groups and types that fail, for errors of the namespace controller, and for whether it works at all. */
@@ -108,17 +109,20 @@ function forFailures(context: Context): Part[] {
   );
   const called = [...apis, ...conversionsOf(definitionsOf(context))].map(({ service }) => service);
   const named = errors.flatMap((error) => ('service' in error && error.service) || []);
+  const types = unlisted.filter(({ type }) => !isBuiltIn(type.group));
   return [
-    { cluster: [...BASIS, ...WORKLOAD_SOURCES, ...RIGHTS, 'apiServices', ...ADMISSION_SOURCES] },
-    { places: [{ namespace: now.namespace.name, sources: ['roles', 'roleBindings'] }] },
-    { places: [...called, ...named].map(placeOf) },
     {
-      definitions: unlisted.flatMap(({ type }) => (isBuiltIn(type.group) ? [] : typeName(type))),
+      cluster: BASIS,
+      places: [
+        { namespace: now.namespace.name, sources: ['roles', 'roleBindings'] },
+        ...[...called, ...named].map(placeOf),
+        ...countsOf(now).flatMap(({ type, sample }) =>
+          sample ? serversAsked(context, realRequest(context, 'DELETE', type, sample)) : [],
+        ),
+      ],
+      definitions: types.map(({ type }) => typeName(type)),
     },
     isAlone ? forLastRequest(context) : {},
-    ...countsOf(now).map(({ type, sample }) => ({
-      places: sample === undefined ? [] : serversAsked(context, 'DELETE', type, sample),
-    })),
   ];
 }
 
@@ -126,24 +130,28 @@ function forFailures(context: Context): Part[] {
 function forForecast(context: Context, held: readonly Held[]): Part[] {
   const { cluster, forecast, namespace } = context.now;
   const isServedHere = cluster.apiServices?.ok === true;
+  const isRead = ADMISSION_SOURCES.every((key) => cluster[key]?.ok === true);
   return [
-    { cluster: [...BASIS, ...WORKLOAD_SOURCES, ...RIGHTS, 'apiServices', ...ADMISSION_SOURCES] },
-    { cluster: ['conversions'] },
-    { places: [{ namespace: namespace.name, sources: ['services', 'roles', 'roleBindings'] }] },
-    { places: conversionsOf(itemsIn(cluster.conversions)).map(({ service }) => placeOf(service)) },
-    { nodes: itemsIn(forecast?.present.pods).flatMap(({ nodeName }) => nodeName ?? []) },
+    {
+      cluster: [...BASIS, 'conversions'],
+      places: [
+        { namespace: namespace.name, sources: ['services', 'roles', 'roleBindings'] },
+        ...conversionsOf(itemsIn(cluster.conversions)).map(({ service }) => placeOf(service)),
+      ],
+      nodes: itemsIn(forecast?.present.pods).flatMap(({ nodeName }) => nodeName ?? []),
+    },
     forLastRequest(context),
-    ...foreseenDeletions(context).map(({ type, object }): Part => {
+    ...foreseenDeletions(context).map(({ type, object, request }): Part => {
       const isOwn = type === NAMESPACE_TYPE;
       // Only an aggregated server knows whether it honours dry runs.
       const isElsewhere = isAggregated(context, type);
-      const isAsked = guardsAsked(context, 'DELETE', type, object)?.length !== 0;
+      const isAsked = !isRead || guardsOf(context, request).length > 0;
       // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
       const isKept = isOwn && protectedBecause(namespace.name) !== undefined;
       const isTried = isServedHere && !isElsewhere && (isAsked || isKept);
       return {
         samples: isOwn || isElsewhere ? [] : wantedInputs(context, held, type),
-        places: serversAsked(context, 'DELETE', type, object),
+        places: serversAsked(context, request),
         deletions: isTried ? [{ type, object, key: typeName(type) }] : [],
       };
     }),
@@ -152,22 +160,15 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
 
 /** Reads the guards of the last request of the namespace controller. */
 function forLastRequest(context: Context): Part {
-  const { namespace } = context.now;
-  const object = { ...namespace, namespace: '' };
-  const isGuarded = guardsOfLastRequest(context).length > 0;
-  const trial = { type: FINALIZE, object, finalizer: KUBERNETES_FINALIZER };
-  const places = serversAsked(context, 'UPDATE', FINALIZE, namespace);
-  return { places, trials: isGuarded ? [trial] : [] };
+  const { object, request, type } = lastStep(context);
+  const isGuarded = guardsOf(context, request).length > 0;
+  const places = serversAsked(context, request);
+  return { places, trials: isGuarded ? [{ type, object, finalizer: KUBERNETES_FINALIZER }] : [] };
 }
 
 /** Returns where the webhooks run that such a request needs. */
-function serversAsked(
-  context: Context,
-  operation: 'UPDATE' | 'DELETE',
-  type: ResourceType,
-  { labels }: Pick<ObjectFacts, 'labels'>,
-): Wanted['places'] {
-  return closedWebhooks(context, operation, type, labels).map(({ service }) => placeOf(service));
+function serversAsked(context: Context, request: AdmissionRequest): Wanted['places'] {
+  return closedWebhooks(context, request).map(({ service }) => placeOf(service));
 }
 
 function placeOf({ namespace }: ServiceRef): Wanted['places'][number] {
@@ -186,70 +187,79 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   const sources = ['namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES] as const;
   // Without the sources of the cluster no owner is known.
   const isRead = sources.every((key) => cluster[key] !== undefined);
-  const candidates = held.map((one) => ({ one, ...placesOfCandidates(context, one) }));
-  const places = new Set(candidates.flatMap((who) => who.places));
+  const able = held.map((one) => ableAccounts(context, one.type));
+  const homes = new Set([
+    ...held.flatMap((one) => namesakeHomes(context, one)),
+    ...able.flatMap(({ accounts }) => accounts.flatMap(({ namespace }) => namespace ?? [])),
+    ...able.flatMap(({ namespaces }) => namespaces),
+  ]);
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
   const existing = cluster.namespaces?.ok === true && cluster.namespaces.value;
-  const there = existing ? places.intersection(new Set(existing.map(({ name }) => name))) : places;
+  const there = existing ? homes.intersection(new Set(existing.map(({ name }) => name))) : homes;
   const asleep = actorsOf(context).filter(({ ready }) => ready === 0);
   const stuck = asleep.flatMap(({ pods }) =>
     pods.filter(({ phase }) => phase === 'Running').slice(0, FEW),
   );
   // What creates the pods of a controller without pods: a webhook that does not respond may refuse them.
   const ofPods = withService(webhooksOf(context)).filter(({ rules }) =>
-    rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE, false)),
+    rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE)),
   );
   return [
-    { cluster: [...sources], places: [{ namespace: namespace.name, sources: OWNER_SOURCES.here }] },
-    { places: [...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })) },
-    { cluster: held.some(isOftenProviderManaged) ? ['providerNodes'] : [] },
-    { cluster: candidates.some(({ isAnywhere }) => isAnywhere) ? ['pods'] : [] },
-    { nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []) },
-    { places: asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service)) },
-    ...candidates.map(({ one }) => ({
-      definitions: definitionNames(context, one),
-      details: one.objects
-        .filter(
-          (object) =>
-            isInside(context, object.namespace) && !WITHOUT_STATUS.has(typeName(one.type)),
-        )
-        .map((object) => ({ type: one.type, object })),
-      partners: [
-        ...namedOutside(context, one),
-        ...(forecast === undefined ? [] : needsOf(context, one)),
+    {
+      cluster: [
+        ...sources,
+        ...(held.some(isOftenProviderManaged) ? (['providerNodes'] as const) : []),
+        ...(able.some(({ everywhere }) => everywhere) ? (['pods'] as const) : []),
       ],
-      // A removal as a dry run. Only an aggregated server itself knows whether it honours dry runs.
-      trials:
-        cluster.apiServices?.ok !== true || isAggregated(context, one.type)
-          ? []
-          : one.objects.slice(0, 1).map((object) => ({ ...one, object })),
       places: [
-        ...placesOfRoles(context, one),
-        ...one.objects
-          .slice(0, 1)
-          .flatMap((object) => serversAsked(context, 'UPDATE', one.type, object)),
+        { namespace: namespace.name, sources: OWNER_SOURCES.here },
+        ...[...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })),
+        ...(asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service))),
       ],
-    })),
-    { logs: isRead && forecast === undefined ? logsOfSuspects(context, held) : [] },
+      nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []),
+      logs: isRead && forecast === undefined ? logsOfSuspects(context, held) : [],
+    },
+    ...held.map((one) => forHeld(context, one)),
   ];
 }
 
-/** Returns where those run that may change the type, or that have the name of the writer or product. */
-function placesOfCandidates(context: Context, held: Held) {
+function forHeld(context: Context, held: Held): Part {
+  const { cluster, forecast } = context.now;
+  const { objects, type } = held;
+  const first = objects.slice(0, 1);
+  // Only an aggregated server itself knows whether it honours dry runs.
+  const isTried = cluster.apiServices?.ok === true && !isAggregated(context, type);
+  const hasStatus = !WITHOUT_STATUS.has(typeName(type));
+  return {
+    definitions: definitionNames(context, held),
+    details: objects
+      .filter((object) => hasStatus && isInside(context, object.namespace))
+      .map((object) => ({ type, object })),
+    partners: [
+      ...namedOutside(context, held),
+      ...(forecast === undefined ? [] : needsOf(context, held)),
+    ],
+    trials: isTried ? first.map((object) => ({ ...held, object })) : [],
+    places: [
+      ...placesOfRoles(context, held),
+      ...first.flatMap((object) =>
+        serversAsked(context, realRequest(context, 'UPDATE', type, object)),
+      ),
+    ],
+  };
+}
+
+/** Returns where workloads run that have the name of the writer or product. */
+function namesakeHomes(context: Context, held: Held): string[] {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
-  const isNamesake = (actor: Actor): boolean =>
-    names.some((name) => hasProgramName(actor, name)) ||
-    (known !== undefined && isWorkloadOf(known, actor.name));
-  const homes = actorsOf(context)
-    .filter(isNamesake)
+  return actorsOf(context)
+    .filter(
+      (actor) =>
+        names.some((name) => hasProgramName(actor, name)) ||
+        (known !== undefined && isWorkloadOf(known, actor.name)),
+    )
     .map(({ namespace }) => namespace);
-  const able = ableAccounts(context, held.type);
-  const accounts = able.accounts.flatMap(({ namespace }) => namespace ?? []);
-  return {
-    places: [...accounts, ...able.namespaces, ...homes],
-    isAnywhere: able.everywhere,
-  };
 }
 
 /** Returns the logs of the most likely owners. Their pods and containers are known after the second round. */

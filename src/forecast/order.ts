@@ -1,5 +1,5 @@
 import { actorText, isAlive } from '../diagnose/actors.ts';
-import { closedWebhooks } from '../diagnose/admission/guards.ts';
+import { closedWebhooks, realRequest } from '../diagnose/admission/guards.ts';
 import { kubectl, nameArgs } from '../diagnose/commands.ts';
 import {
   type Context,
@@ -168,10 +168,12 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
  */
 function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
   if (isBuiltIn(type.group) || !read.ok) return [];
-  const labels = read.value.sample?.labels ?? {};
+  const object = { namespace: context.now.namespace.name, labels: {}, ...read.value.sample };
   const calls = [
-    ...closedWebhooks(context, 'DELETE', type, labels),
-    ...(read.value.guarded.length > 0 ? closedWebhooks(context, 'UPDATE', type, labels) : []),
+    ...closedWebhooks(context, realRequest(context, 'DELETE', type, object)),
+    ...(read.value.guarded.length > 0
+      ? closedWebhooks(context, realRequest(context, 'UPDATE', type, object))
+      : []),
     ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
       ({ name, storedVersions }) =>
         name === typeName(type) && storedVersions.some((version) => version !== type.version),

@@ -149,7 +149,7 @@ test.each([
   const context = contextOf(now);
   const held = heldObjects(context).find(({ subject }) => subject.kind === 'Widget');
   if (held === undefined) throw new Error('the recording has no Widget');
-  expect(objectsAwaited(context, held, ['part'])).toHaveLength(count);
+  expect(objectsAwaited(context, held, ['owned'])).toHaveLength(count);
 });
 
 test.each([

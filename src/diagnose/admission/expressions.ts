@@ -12,7 +12,7 @@ export interface AdmissionRequest {
   operation: 'CREATE' | 'UPDATE' | 'DELETE';
   type: ResourceType;
   object: Pick<ObjectFacts, 'namespace'> & {
-    name?: string;
+    name?: string | undefined;
     labels?: Labels | undefined;
     annotations?: Labels | undefined;
   };

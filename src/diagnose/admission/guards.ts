@@ -9,6 +9,7 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { type Context, itemsIn, webhooksOf, withService } from '../context.ts';
+import { remember } from '../remember.ts';
 import type { Account } from '../rights.ts';
 import { type AdmissionRequest, evaluateCondition } from './expressions.ts';
 
@@ -25,105 +26,101 @@ export const ADMISSION_SOURCES = [
 
 export type Operation = AdmissionRequest['operation'];
 
-/** A webhook, or a policy with one of its bindings, whose rules and selectors match a request. */
+/** A webhook, or a policy with one of its bindings. */
 export interface Guard {
   /** "policy keep, bound by keep". */
   text: string;
+  /** The configuration of the webhook, or the policy. */
+  source: Pick<PolicyFacts, 'kind' | 'name'>;
+  own: WebhookFacts | PolicyFacts;
   webhook?: WebhookFacts;
   policy?: PolicyFacts;
   binding?: PolicyBindingFacts;
   isMutating: boolean;
-  /** Whether it can refuse anything: a binding that only warns or audits does not. */
-  mayDeny: boolean;
-  matchConditions: readonly string[];
-  /** The labels that an object needs for the guard to be asked about it. */
-  objectSelector: readonly LabelRequirement[];
-  /** The part of a request that its expressions read and that a dry run of the gate has differently. */
+  /** The parts of a request that it reads and that a dry run of the gate has differently. */
   looksAt: readonly string[];
-}
-
-export function policiesOf({ now: { cluster } }: Context): PolicyFacts[] {
-  return [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
 }
 
 export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
   return [...itemsIn(cluster.validatingPolicyBindings), ...itemsIn(cluster.mutatingPolicyBindings)];
 }
 
-/** Lists the guards that the API server may apply to requests for the type; a policy's exclusions are not evaluated. */
-export function guardsFor(
-  context: Context,
-  operation: Operation,
-  type: ResourceType,
-  place = context.now.namespace.labels,
-): Guard[] {
-  const isHere = ({ namespaceSelector }: WebhookFacts | PolicyFacts | PolicyBindingFacts) =>
-    matchesPlace(place, namespaceSelector, type);
-  const looksAt = (owner: WebhookFacts | PolicyFacts): string[] => [
-    ...(owner.dependsOnUser ? ['who asks'] : []),
-    ...(owner.dependsOnDryRun ? ['whether it is a dry run'] : []),
-    // During a deletion, a dry run sees what the real request sees.
-    ...(owner.dependsOnDeletion && context.now.forecast
-      ? ['whether something is being deleted']
-      : []),
-  ];
-  const webhooks = webhooksOf(context)
-    .filter(isHere)
-    .filter(({ matchPolicy, rules }) =>
-      rules.some((rule) => matchesRule(rule, operation, type, matchPolicy === 'Exact')),
-    )
-    .map((webhook): Guard => {
-      const { kind, name } = webhook.configuration;
-      return {
-        text: `webhook ${webhook.name} of ${kind} ${name}`,
-        ...{ webhook, looksAt: looksAt(webhook), matchConditions: webhook.matchConditions },
-        isMutating: kind === 'MutatingWebhookConfiguration',
-        mayDeny: true,
-        objectSelector: webhook.objectSelector,
-      };
-    });
-  const bound = policiesOf(context)
-    .filter(isHere)
-    .filter(({ rules }) => rules.some((rule) => matchesRule(rule, operation, type)))
-    .flatMap((policy) =>
-      bindingsOf(context)
-        .filter((binding) => isHere(binding) && binding.policy === policy.name)
-        .map(
-          (binding): Guard => ({
-            text: `policy ${policy.name}, bound by ${binding.name}`,
-            ...{ policy, binding, looksAt: looksAt(policy) },
-            matchConditions: policy.matchConditions ?? [],
-            isMutating: policy.kind === 'MutatingAdmissionPolicy',
-            mayDeny: binding.actions.includes('Deny'),
-            objectSelector: [...policy.objectSelector, ...(binding.objectSelector ?? [])],
-          }),
-        ),
-    );
-  return [...webhooks, ...bound];
+export const everyGuard = remember((context: Context): Guard[] => {
+  const { cluster, forecast, namespace } = context.now;
+  const policies = [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
+  const webhooks = webhooksOf(context).map((webhook) => {
+    const { configuration: source, name } = webhook;
+    const text = `webhook ${name} of ${source.kind} ${source.name}`;
+    return { text, source, own: webhook, webhook };
+  });
+  const bound = policies.flatMap((policy) =>
+    bindingsOf(context)
+      .filter((binding) => binding.policy === policy.name)
+      .map((binding) => {
+        const text = `policy ${policy.name}, bound by ${binding.name}`;
+        return { text, source: policy, own: policy, policy, binding };
+      }),
+  );
+  return [...webhooks, ...bound].map((guard) => {
+    const { dependsOnDeletion, dependsOnDryRun, dependsOnUser } = guard.own;
+    const place = 'binding' in guard ? guard.binding.parametersIn : undefined;
+    const hasParameters = place === '' || place === namespace.name;
+    return {
+      ...guard,
+      isMutating: guard.source.kind.startsWith('Mutating'),
+      looksAt: [
+        ...(dependsOnUser ? ['who asks'] : []),
+        ...(dependsOnDryRun ? ['whether it is a dry run'] : []),
+        // During a deletion, a dry run sees what the real request sees.
+        ...(dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
+        ...(hasParameters && forecast ? ['parameters in this namespace'] : []),
+      ],
+    };
+  });
+});
+
+/** Lists the guards that are asked about a request, or may be. */
+export function guardsOf(context: Context, request: AdmissionRequest): Guard[] {
+  return everyGuard(context).filter((guard) => isAsked(guard, request) !== false);
 }
 
-/** Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. */
-export function isGuardAsked(guard: Guard, request: AdmissionRequest): boolean | undefined {
-  const { operation, type } = request;
-  const { name, labels } = request.object;
+/**
+ * Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. A policy's
+ * exclusions are not evaluated.
+ */
+export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boolean | undefined {
+  const { namespaceLabels, object, operation, type } = request;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
   const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
-  const isMeant = ({ resourceNames: names, ...rule }: MatchRule): boolean =>
-    matchesRule(rule, operation, type) &&
-    (names.length === 0 || (!isOfMany && (name === undefined || names.includes(name))));
-  if (guard.policy?.rules.some(isMeant) === false) return false;
-  if (labels && !matchesLabels(guard.objectSelector, labels)) return false;
+  const isExact = 'matchPolicy' in own && own.matchPolicy === 'Exact';
+  const isMeant = own.rules.some(
+    ({ resourceNames: names, ...rule }) =>
+      matchesRule(rule, operation, type, isExact) &&
+      (names.length === 0 ||
+        (!isOfMany && (object.name === undefined || names.includes(object.name)))),
+  );
+  // A Namespace is selected by its own labels, other cluster-scoped objects by none (predicates/namespace/matcher.go).
+  const hasPlace = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
+  const selects = (all: readonly LabelRequirement[] = [], labels?: Record<string, string>) =>
+    all.length === 0 || (labels && matchesLabels(all, labels));
+  const isSelected = [own, ...(binding ? [binding] : [])].flatMap((one) => [
+    !hasPlace || selects(one.namespaceSelector, namespaceLabels),
+    selects(one.objectSelector, object.labels),
+  ]);
+  if (!isMeant || isSelected.includes(false)) return false;
   // One condition that is false is enough, whatever the others are (KEP-3716).
-  const results = guard.matchConditions.map((one) => evaluateCondition(one, request));
+  const conditions = own.matchConditions ?? [];
+  const results = [...isSelected, ...conditions.map((one) => evaluateCondition(one, request))];
   return results.includes(false) ? false : results.includes(undefined) ? undefined : true;
 }
 
 /** Returns the first validation that is false for the request; undefined: which one cannot be evaluated, or a webhook. */
 export function denialOf(
-  { policy }: Guard,
+  { binding, policy }: Guard,
   request: AdmissionRequest,
 ): { expression: string; message: string } | 'none' | undefined {
-  if (policy === undefined) return undefined;
+  // Without its parameters a policy may deny, whatever its expressions say.
+  if (policy === undefined || binding?.parametersIn !== undefined) return undefined;
   const { validations = [], variables } = policy;
   const results = validations.map(({ expression }) =>
     evaluateCondition(expression, request, variables),
@@ -131,35 +128,25 @@ export function denialOf(
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 
-/** Returns the guards of a request for an object; undefined if they were not read, or the labels of its namespace. */
-export function guardsAsked(
-  context: Context,
-  operation: Operation,
-  type: ResourceType,
-  object: Candidate,
-): Guard[] | undefined {
-  const { cluster, namespace } = context.now;
-  const isElsewhere = type.namespaced && object.namespace !== namespace.name;
-  const isRead = ADMISSION_SOURCES.every((key) => cluster[key]?.ok === true);
-  if (!isRead || isElsewhere) return undefined;
-  const request = realRequest(context, operation, type, object);
-  return guardsFor(context, operation, type).filter((one) => isGuardAsked(one, request) !== false);
-}
+/** What a request is about. */
+type Target = Omit<Candidate, 'name'> & { name?: string };
 
 /** Returns the request as it will be sent: by the account of an owner, the namespace controller, or anyone. */
 export function realRequest(
-  { now: { namespace } }: Context,
+  context: Context,
   operation: Operation,
   type: ResourceType,
-  // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
-  { name, namespace: place, labels, allAnnotations: annotations }: Candidate,
+  { name, namespace: place, labels, allAnnotations: annotations }: Target,
   owner?: Account,
 ): AdmissionRequest {
+  const { cluster, namespace } = context.now;
   const isOfController = operation === 'DELETE' || typeName(type) === typeName(FINALIZE);
   const account = isOfController ? NAMESPACE_CONTROLLER : owner;
+  const other = itemsIn(cluster.namespaces).find((one) => one.name === place);
   return {
+    // A snapshot has only some of the annotations of an object: a condition about them is unknown, not false.
     ...{ operation, type, object: { name, namespace: place, labels, annotations } },
-    namespaceLabels: namespace.labels,
+    namespaceLabels: ['', namespace.name].includes(place) ? namespace.labels : other?.labels,
     requester: type === NAMESPACE_TYPE ? 'unnamed' : account && requesterOf(account),
   };
 }
@@ -174,30 +161,9 @@ function requesterOf({ namespace, name }: Account) {
 }
 
 /** Returns the webhooks that fail closed and whose Service such a request needs. */
-export function closedWebhooks(
-  context: Context,
-  operation: Operation,
-  type: ResourceType,
-  labels: Record<string, string>,
-  place = context.now.namespace.labels,
-) {
-  const asked = guardsFor(context, operation, type, place)
-    .filter(({ objectSelector }) => matchesLabels(objectSelector, labels))
-    .flatMap(({ webhook }) => (webhook?.failurePolicy === 'Fail' ? [webhook] : []));
-  return withService(asked);
-}
-
-/**
- * Reports whether a namespace selector matches. It is applied to a Namespace by its own labels, and not to other
- * cluster-scoped objects (predicates/namespace/matcher.go).
- */
-function matchesPlace(
-  place: Record<string, string>,
-  selector: readonly LabelRequirement[],
-  type: ResourceType,
-): boolean {
-  const hasLabels = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
-  return !hasLabels || matchesLabels(selector, place);
+export function closedWebhooks(context: Context, request: AdmissionRequest) {
+  const asked = guardsOf(context, request).flatMap(({ webhook }) => webhook ?? []);
+  return withService(asked.filter(({ failurePolicy }) => failurePolicy === 'Fail'));
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Remedy, Subject } from '../../model/finding.ts';
-import type { Candidate, ObjectFacts, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
+import type { Candidate, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -19,24 +19,34 @@ import {
   webhooksOf,
 } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
+import type { AdmissionRequest } from './expressions.ts';
 import {
   bindingsOf,
-  closedWebhooks,
   type Guard,
-  guardsFor,
-  isGuardAsked,
+  guardsOf,
+  isAsked,
   matchesLabels,
   matchesRule,
-  type Operation,
   realRequest,
 } from './guards.ts';
 
 // The findings about webhooks and policies that refuse a request, with their remedies.
 
 const API = 'admissionregistration.k8s.io/v1';
-const NAME_LABEL = 'kubernetes.io/metadata.name';
-/** Labels that say nothing else; `environment=production` does. */
-const EXEMPTING = /ignore|skip|exempt|exclude|disable|bypass|webhook|validat|polic/i;
+
+/** Returns the finding for a refusal of this request. */
+export function refusalResult(
+  context: Context,
+  error: AdmissionError,
+  request: AdmissionRequest,
+): RuleResult {
+  // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
+  const { object, type } = request;
+  const place = typeName(type) === 'namespaces' ? undefined : object.namespace;
+  return admissionResult(context, error, requestText(request), place);
+}
+
+const requestText = ({ operation, type }: AdmissionRequest) => `${operation} of ${typeName(type)}`;
 
 /**
  * Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. `place`: the
@@ -53,10 +63,7 @@ export function admissionResult(
     : denied(context, error, request, isInside(context, place));
 }
 
-/**
- * Finds a webhook by its name. Several configurations may have webhooks of one name; the Service in the error
- * decides, then whether they select this namespace at all.
- */
+/** Finds a webhook by its name, and among several of one name by the Service in the error, then by what they select. */
 function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
@@ -141,34 +148,28 @@ function unreachableWebhook(
   return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
 }
 
-/**
- * Returns webhooks that are certain to refuse the operation on the object: they match it, fail closed, and nothing is
- * behind their Service. Those with match conditions are left out.
- */
-export function deadWebhooks(
-  context: Context,
-  type: ResourceType,
-  object: Pick<ObjectFacts, 'labels'>,
-  operation: Operation,
-  place = context.now.namespace.labels,
-): RuleResult[] {
-  return closedWebhooks(context, operation, type, object.labels, place)
-    .filter(({ matchConditions }) => matchConditions.length === 0)
-    .flatMap((webhook) => deadWebhook(context, webhook, `${operation} of ${typeName(type)}`) ?? []);
+/** Returns the webhooks that are certain to refuse a request: they are asked, fail closed, and nothing is behind their Service. */
+export function deadWebhooks(context: Context, request: AdmissionRequest): RuleResult[] {
+  return guardsOf(context, request).flatMap((guard) =>
+    guard.webhook && isAsked(guard, request)
+      ? (deadWebhook(context, guard.webhook, request) ?? [])
+      : [],
+  );
 }
 
 /** Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other. */
 export function deadWebhook(
   context: Context,
   webhook: WebhookFacts,
-  request: string,
+  request: AdmissionRequest,
 ): RuleResult | undefined {
   const { failurePolicy, name, service } = webhook;
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
-  const text = `it matches ${request} there and fails closed`;
-  const call = { webhook: name, cause: backend.failure, service, url: undefined, text };
-  return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, request, webhook);
+  const does = requestText(request);
+  const text = `it matches ${does} there and fails closed`;
+  const call = { webhook: name, cause: backend.failure, service, text };
+  return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, does, webhook);
 }
 
 /** Returns the finding about a webhook or policy that says no; outside of this namespace, its exemption is of no use. */
@@ -180,7 +181,7 @@ function denied(
 ): RuleResult {
   const isPolicy = error.kind === 'policy-denied';
   const webhook = isPolicy ? undefined : findWebhook(context, error);
-  const binding = isPolicy && bindingsOf(context).find(({ name }) => name === error.binding);
+  const binding = bindingsOf(context).find(({ name }) => isPolicy && name === error.binding);
   const kind = `${/\bValidatingAdmissionPolicy '/.test(error.text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   const subject = isPolicy
     ? { apiVersion: API, kind, name: error.policy }
@@ -188,17 +189,15 @@ function denied(
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
-  const asks = `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"`;
   const exempt =
-    engineRemedies(error) ??
-    exemptions(context, isHere, { kind, webhook, binding: binding || undefined });
+    engineRemedy(error) ?? (isHere ? exemption(context, webhook, binding, kind) : undefined);
+  const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
     message: `denies ${request}${by}: ${words}`,
     evidence: [error.text],
     remedies: [
-      ...exempt.map((one, at) => (at === 0 ? { ...one, role: 'now' as const } : one)),
-      withRole(exempt.length > 0 ? 'or' : 'now', { text: asks }),
+      ...(exempt ? [withRole('now', exempt), withRole('or', asks)] : [withRole('now', asks)]),
       subject.kind === 'Webhook'
         ? findConfiguration(subject.name)
         : showObjectRemedy(`See what ${who} asks for`, subject),
@@ -209,79 +208,51 @@ function denied(
 /** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
 const ENGINES = [
   {
-    ...{ webhook: /\.kyverno\.svc/, what: 'Kyverno policy', field: 'spec.rules[].exclude' },
-    ...{ type: 'clusterpolicies.kyverno.io', policy: /policies\s{1,9}([a-z0-9.-]{1,253}):/ },
+    ...{ webhook: /\.kyverno\.svc/, policy: /policies\s{1,9}([a-z0-9.-]{1,253}):/ },
+    ...{ what: 'Kyverno policy', field: 'spec.rules[].exclude' },
   },
   {
-    ...{ webhook: /\.gatekeeper\.sh$/, what: 'Gatekeeper constraint' },
-    ...{ field: 'spec.match.excludedNamespaces', type: 'constraints' },
-    policy: /^\s{0,9}\[([a-z0-9.-]{1,253})\]/,
+    ...{ webhook: /\.gatekeeper\.sh$/, policy: /^\s{0,9}\[([a-z0-9.-]{1,253})\]/ },
+    ...{ what: 'Gatekeeper constraint', field: 'spec.match.excludedNamespaces' },
   },
 ];
 
-/** Returns the remedies for the policy of an engine; undefined for other webhooks and policies. */
-function engineRemedies(
-  error: ErrorOf<'webhook-denied' | 'policy-denied'>,
-): [Remedy, Remedy] | undefined {
-  if (error.kind !== 'webhook-denied') return undefined;
-  const engine = ENGINES.find(({ webhook }) => webhook.test(error.webhook));
-  const name = engine?.policy.exec(error.message)?.[1];
-  if (engine === undefined || name === undefined) return undefined;
-  const { field, type, what } = engine;
-  const risk = 'it no longer checks anything in this namespace';
-  const text = `Exclude this namespace from ${what} ${name}, in ${field}`;
-  const found = ['--field-selector', `metadata.name=${name}`, '-o', 'yaml'];
-  return [
-    withRole('now', { text, risk }),
-    lookRemedy(`See ${what} ${name}`, kubectl('get', type, ...found)),
-  ];
+/** Returns the remedy for the policy of an engine; undefined for other webhooks and policies. */
+function engineRemedy(error: AdmissionError): Omit<Remedy, 'role'> | undefined {
+  const engine = ENGINES.find((one) => 'webhook' in error && one.webhook.test(error.webhook));
+  const name = 'message' in error && engine?.policy.exec(error.message)?.[1];
+  const text = `Exclude this namespace from ${engine?.what} ${name}, in ${engine?.field}`;
+  return name ? { text, risk: 'it no longer checks anything in this namespace' } : undefined;
 }
 
-interface Exempting {
-  kind: string;
-  webhook?: Guard['webhook'] | undefined;
-  binding?: Guard['binding'] | undefined;
-}
-
-/** Returns the remedy to exempt this namespace, where the object is, from a webhook or from a policy of this kind. */
-function exemptions(
+/** Returns the remedy to exempt this namespace from a webhook, or from the binding of a policy of this kind. */
+function exemption(
   { now: { namespace } }: Context,
-  isHere: boolean,
-  { kind, webhook, binding }: Exempting,
-): Remedy[] {
+  webhook: WebhookFacts | undefined,
+  binding: Guard['binding'],
+  policyKind: string,
+): Omit<Remedy, 'role'> | undefined {
+  const { name = '', namespaceSelector = [] } = webhook ?? binding ?? {};
+  if (name === '') return undefined;
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [
-    ...((webhook ?? binding)?.namespaceSelector ?? []),
-    { key: NAME_LABEL, operator: 'NotIn', values: [namespace.name] },
+    ...namespaceSelector,
+    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] },
   ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
-  if (isHere && webhook !== undefined) {
-    const { configuration, index, name } = webhook;
-    const path = `/webhooks/${index}/namespaceSelector`;
-    const text = `Exempt this namespace from webhook ${name} of ${configuration.kind} ${configuration.name}`;
-    // The label that the configuration itself provides for it changes this namespace alone.
-    const exempt = webhook.namespaceSelector.find(
-      ({ key, operator }) =>
-        /^(?:DoesNotExist|NotIn)$/.test(operator) &&
-        EXEMPTING.test(key) &&
-        namespace.labels[key] === undefined,
-    );
-    const label = exempt && `${exempt.key}=${exempt.values[0] ?? 'true'}`;
-    const command = label
-      ? kubectl('label', 'namespace', namespace.name, label, '--overwrite')
-      : patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
-    const risk =
-      'the webhook no longer checks anything in this namespace: what it refused is carried out, deletions included';
-    return [withRole('or', { text, command, risk })];
+  const risk = `the ${webhook ? 'webhook' : 'policy'} no longer checks anything in this namespace: what it refused is carried out, deletions included`;
+  if (webhook) {
+    const { kind, name: configuration } = webhook.configuration;
+    const path = `/webhooks/${webhook.index}/namespaceSelector`;
+    const text = `Exempt this namespace from webhook ${name} of ${kind} ${configuration}`;
+    const command = patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
+    return { text, command, risk };
   }
-  if (!isHere || binding === undefined) return [];
-  const target = objectArgs({ kind: `${kind}Binding`, name: binding.name });
   // A merge patch keeps labels that are not named: expressions replace all of them.
-  const namespaceSelector = { matchLabels: null, matchExpressions };
-  const patch = JSON.stringify({ spec: { matchResources: { namespaceSelector } } });
-  const text = `Exempt this namespace from binding ${binding.name}`;
-  const command = kubectl('patch', ...target, '--type=merge', '-p', patch);
-  const risk = 'the policy no longer checks or changes anything in this namespace';
-  return [withRole('or', { text, command, risk })];
+  const selector = { matchLabels: null, matchExpressions };
+  const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
+  const target = objectArgs({ kind: `${policyKind}Binding`, name });
+  const command = kubectl('patch', ...target, '--type=merge', '-p', merge);
+  return { text: `Exempt this namespace from binding ${name}`, command, risk };
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
@@ -312,38 +283,36 @@ export function mutatingResults(
   does: string,
 ): RuleResult[] {
   const request = realRequest(context, 'UPDATE', type, object);
-  const guards = guardsFor(context, 'UPDATE', type).filter(
-    (guard) => guard.isMutating && isGuardAsked(guard, request) !== false,
-  );
-  return guards.flatMap((guard) => {
-    const { webhook, policy, text } = guard;
-    const { kind, name } = webhook?.configuration ?? policy ?? { kind: '', name: '' };
-    const { rules = [] } = webhook ?? policy ?? {};
-    const isCertain = guards.length === 1 && isGuardAsked(guard, request) === true;
-    const place = webhook
-      ? `/webhooks/${webhook.index}/rules`
-      : '/spec/matchConstraints/resourceRules';
-    const limits = rules.flatMap((rule, index) =>
+  const guards = guardsOf(context, request).filter(({ isMutating }) => isMutating);
+  const isHere = isInside(context, object.namespace);
+  return guards.map((guard) => {
+    const { binding, own, source, text, webhook } = guard;
+    const isCertain = guards.length === 1 && isAsked(guard, request) === true;
+    const place = webhook ? `/webhooks/${webhook.index}` : '/spec/matchConstraints';
+    const rules = webhook ? 'rules' : 'resourceRules';
+    // A rule about updates alone has nothing to say about new objects.
+    const patch = own.rules.flatMap((rule, index) =>
       matchesRule(rule, 'UPDATE', type) && matchesRule(rule, 'CREATE', type)
-        ? { op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }
+        ? { op: 'replace', path: `${place}/${rules}/${index}/operations`, value: ['CREATE'] }
         : [],
     );
-    const limit = withRole('now', {
-      text: `Limit ${webhook ? `webhook ${webhook.name} of ${kind}` : 'policy'} ${name} to CREATE`,
-      command: webhook
-        ? patchWebhook(webhook, ...limits)
-        : patchCommand(objectArgs({ kind, name }), limits),
+    const limit = {
+      text: `Limit ${webhook ? `webhook ${webhook.name} of ${source.kind}` : 'policy'} ${source.name} to CREATE`,
+      command: webhook ? patchWebhook(webhook, ...patch) : patchCommand(objectArgs(source), patch),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
-    });
-    const others = exemptions(context, isInside(context, object.namespace), { kind, ...guard });
+    };
+    const exempt = isHere ? exemption(context, webhook, binding, source.kind) : undefined;
+    const [first, second] = [patch.length > 0 ? limit : undefined, exempt].filter(Boolean);
     return {
       code: 'admission-denied',
-      subject: { apiVersion: API, kind, name },
+      subject: { apiVersion: API, kind: source.kind, name: source.name },
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
-      evidence: [`admission asks ${text} about UPDATE of ${typeName(type)}`],
+      evidence: [`admission asks ${text} about ${requestText(request)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      // A rule about updates alone has nothing to say about new objects.
-      remedies: limits.length > 0 ? [limit, ...others] : others.map((one) => withRole('now', one)),
+      remedies: [
+        ...(first ? [withRole('now', first)] : []),
+        ...(second ? [withRole('or', second)] : []),
+      ],
     };
   });
 }

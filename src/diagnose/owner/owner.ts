@@ -1,6 +1,7 @@
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
+import { realRequest } from '../admission/guards.ts';
 import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
 import { withRole } from '../commands.ts';
 import {
@@ -151,12 +152,9 @@ export function ownerResults(
  * webhook has to be removed first: scaling up would create no pod.
  */
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
-  const place = itemsIn(context.now.cluster.namespaces).find(
-    ({ name }) => name === actor?.namespace,
-  );
-  if (actor === undefined || place === undefined) return [];
-  const pod = { labels: actor.podLabels };
-  return deadWebhooks(context, POD_TYPE, pod, 'CREATE', place.labels).map((result) => {
+  if (actor === undefined) return [];
+  const pod = { namespace: actor.namespace, labels: actor.podLabels };
+  return deadWebhooks(context, realRequest(context, 'CREATE', POD_TYPE, pod)).map((result) => {
     const ends = result.remedies.filter(({ role }) => role === 'or').slice(0, 1);
     const isOwn = result.servedBy === actorText(actor);
     return isOwn ? { ...result, servedBy: undefined, remedies: removalAsFirstStep(ends) } : result;

@@ -12,7 +12,7 @@ import {
 } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
 
-export type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
+type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 
 export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
   return apiVersionOf(a) === apiVersionOf(b);
@@ -36,7 +36,7 @@ export function failingApis(context: Context): RuleResult[] {
     .filter(({ service }) => willBeDeleted(context, service.namespace))
     .filter((one) => !found.some((other) => isSameVersion(one, other)));
   return [...found, ...going].map((one) => {
-    const own = 'reason' in one ? [`discovery of ${one.group}/${one.version}: ${one.reason}`] : [];
+    const own = 'reason' in one ? [`discovery of ${apiVersionOf(one)}: ${one.reason}`] : [];
     const told = said
       .filter((other) => isSameVersion(one, other))
       .map(({ error }) => `the namespace's condition NamespaceDeletionDiscoveryFailure: ${error}`);
@@ -44,31 +44,27 @@ export function failingApis(context: Context): RuleResult[] {
   });
 }
 
-function failingApi(
-  context: Context,
-  { group, version }: GroupVersion,
-  reasons: readonly string[],
-): RuleResult {
-  const api = itemsIn(context.now.cluster.apiServices).find((one) =>
-    isSameVersion(one, { group, version }),
-  );
-  const name = `${group}/${version}`;
-  const kind = 'APIService';
-  const subject = { apiVersion: 'apiregistration.k8s.io/v1', kind, name: `${version}.${group}` };
-  const common = { subject, blocksNamespace: true };
-  const isGoing = willBeDeleted(context, api?.service?.namespace);
-  const isDown = isGoing || api?.available?.status !== 'True';
-  if (api === undefined || (api.service === undefined && !isDown)) {
+function failingApi(context: Context, group: GroupVersion, reasons: readonly string[]): RuleResult {
+  const api = itemsIn(context.now.cluster.apiServices).find((one) => isSameVersion(one, group));
+  const name = apiVersionOf(group);
+  const subject = {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    name: `${group.version}.${group.group}`,
+  };
+  const { available, service } = api ?? {};
+  const isGoing = willBeDeleted(context, service?.namespace);
+  const isDown = isGoing || available?.status !== 'True';
+  if (api === undefined || (service === undefined && !isDown)) {
     const text =
       'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver';
     return {
-      ...{ code: 'discovery-failed', ...common },
+      ...{ code: 'discovery-failed', subject, blocksNamespace: true },
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
       remedies: [withRole('now', { text }), rawRemedy(name, `/apis/${name}`)],
     };
   }
-  const { available } = api;
   const failure = isDown ? failureOf(api) : 'other';
   const isQuoted = isDown && available !== undefined && ['other', 'error-status'].includes(failure);
   const quote = isQuoted ? shortQuote(available.message) : undefined;
@@ -80,7 +76,7 @@ function failingApi(
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   return unansweredCall(context, {
-    ...{ ...common, failure, quote, service: api.service },
+    ...{ subject, failure, quote, service, blocksNamespace: true },
     code: isDown ? 'apiservice-unavailable' : 'discovery-failed',
     says: (server) =>
       `${state}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
@@ -96,13 +92,9 @@ function failingApi(
 
 /** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
 function failureOf({ available }: ApiServiceFacts): CallFailure {
-  switch (available?.reason) {
-    case 'ServiceNotFound':
-      return 'service-not-found';
-    case 'EndpointsNotFound':
-    case 'MissingEndpoints':
-      return 'no-endpoints';
-    default:
-      return callFailure(available?.message ?? '');
-  }
+  const { message = '', reason = '' } = available ?? {};
+  if (reason === 'ServiceNotFound') return 'service-not-found';
+  return /^(?:Missing)?Endpoints(?:NotFound)?$/.test(reason)
+    ? 'no-endpoints'
+    : callFailure(message);
 }

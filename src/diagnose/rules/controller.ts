@@ -1,6 +1,7 @@
-import { FINALIZE, KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
+import { KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
-import { guardsAsked } from '../admission/guards.ts';
+import { guardsOf } from '../admission/guards.ts';
+import { lastStep } from '../admission/judge.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -15,10 +16,7 @@ import { refusedLastRequest } from './types.ts';
 
 /** The Lease of kube-controller-manager, which also names its pods in findings. */
 export const MANAGER_LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
-/**
- * The default duration of a Lease: a leader renews it every 2 s; after its duration any replica may take it
- * (client-go).
- */
+/** The default duration of a Lease: a leader renews it every 2 s; after its duration any replica may take it (client-go). */
 const LEASE_SECONDS = 15;
 /** The time without a pass after which the controller counts as silent; a backlog alone may delay it by minutes. */
 const SILENCE_MS = 90_000;
@@ -55,14 +53,8 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   return isStale || sinceMs >= SILENCE_MS ? [unprocessedNamespace(context)] : [];
 }
 
-export function guardsOfLastRequest(context: Context) {
-  const { namespace } = context.now;
-  return guardsAsked(context, 'UPDATE', FINALIZE, { ...namespace, namespace: '' }) ?? [];
-}
-
-function isWaitingForController({ now }: Context): boolean {
-  return now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-}
+const isWaitingForController = ({ now }: Context): boolean =>
+  now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 
 /** Reports whether no content explains why the namespace still exists. */
 export function isUnexplainedByContent(context: Context): boolean {
@@ -73,12 +65,11 @@ export function isUnexplainedByContent(context: Context): boolean {
 }
 
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
-export function isUnprocessed(context: Context): boolean {
-  if (!isWaitingForController(context)) return false;
-  const counts = countsOf(context.now);
-  const isMarked = counts.every(({ queued }) => queued === 0);
-  if (isMarked && counts.some(({ total }) => total > 0)) return false;
-  return !context.conditions.present || controllerManager(context).state === 'stale';
+function isUnprocessed(context: Context): boolean {
+  const counts = countsOf(context.now).filter(({ total }) => total > 0);
+  const isMarked = counts.length > 0 && counts.every(({ queued }) => queued === 0);
+  const isSilent = !context.conditions.present || controllerManager(context).state === 'stale';
+  return isWaitingForController(context) && !isMarked && isSilent;
 }
 
 /** Clusters made with kubeadm, kind among them, run it as pods with this label. */
@@ -139,7 +130,7 @@ export function unexplainedHang(context: Context): RuleResult {
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
       `finalizers of the namespace: ${[...now.namespace.finalizers, ...now.namespace.specFinalizers].join(', ')}`,
-      ...guardsOfLastRequest(context).map(
+      ...guardsOf(context, lastStep(context).request).map(
         ({ text }) => `admission asks ${text} before the namespace can end`,
       ),
       ...now.namespace.conditions.map(

@@ -29,9 +29,9 @@ import {
 } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletSilent } from '../movement.ts';
-import { kubeletRemedies, kubeletTrouble, partTrouble, wantedAgents } from './kubelet.ts';
+import { remember } from '../remember.ts';
+import { kubeletTrouble, wantedAgents } from './kubelet.ts';
 
-/** Returns the terminating pods. */
 export function terminatingPods({ now }: Context): PodFacts[] {
   return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
 }
@@ -55,25 +55,26 @@ export function podGracePeriod(context: Context): RuleResult[] {
   if (last === undefined) return [];
   const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
   const grace = formatDuration(1_000 * seconds);
-  const isEndless = seconds > ENDLESS_GRACE;
   const wait = `Give the pod more time: a timeout above the grace period of ${grace}`;
-  const lower = `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`;
   const shorten = {
     text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
     command: deletePodsCommand(pods, '--grace-period=1', '--wait=false'),
     risk: 'its containers are killed before they have finished shutting down',
   };
+  const lower = preventionRemedies(
+    context,
+    `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
+  );
   return [
     {
       ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
       message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
       evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
-      remedies: [
-        withRole('now', isEndless ? shorten : { text: wait }),
-        ...preventionRemedies(context, lower),
-        ...(isEndless ? [] : [withRole('or', shorten)]),
-      ],
+      remedies:
+        seconds > ENDLESS_GRACE
+          ? [withRole('now', shorten), ...lower]
+          : [withRole('now', { text: wait }), ...lower, withRole('or', shorten)],
     },
   ];
 }
@@ -90,24 +91,22 @@ export function isNodeLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean
   return node !== undefined && node.ready !== 'True';
 }
 
-/**
- * Finds pods whose grace period is over. Only the kubelet of their node may confirm that nothing runs any
- * more (kubernetes/pkg/kubelet/kubelet_pods.go), so the node decides which finding it is.
- */
-export function podOverdue(context: Context): RuleResult[] {
-  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
-}
-
-function overdueByNode(context: Context): Map<string, PodFacts[]> {
+/** Returns the pods whose grace period is over, by node: only its kubelet may confirm that nothing runs any more (kubernetes/pkg/kubelet/kubelet_pods.go). */
+const overdueByNode = remember((context: Context): Map<string, PodFacts[]> => {
   const { now, nowMs } = context;
   const overdue = terminatingPods(context).filter(
     (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
   );
   return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
+});
+
+/** Finds overdue pods: their node decides which finding it is. */
+export function podOverdue(context: Context): RuleResult[] {
+  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
 }
 
 /** Returns what to read about the parts of nodes for which kubelets wait. */
-export function wantedNodeAgents(context: Context): Partial<Pick<Wanted, 'cluster' | 'places'>> {
+export function wantedNodeAgents(context: Context): Partial<Wanted> {
   return wantedAgents(context, [...overdueByNode(context).values()]);
 }
 
@@ -125,27 +124,22 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
   const node = valueIn(read);
   const names = namesOf(pods);
   const end = pods[0]?.deletionTimestamp;
-  const trouble = kubeletTrouble(context, pods);
-  const { part, said, why } = trouble;
+  const { quote, remedies, said, waits } = kubeletTrouble(context, pods, nodeName);
   const because = `(${shortQuote(node?.readyReason ?? 'no reason')})`;
-  const state = node
-    ? `Ready=${node.ready} ${because}`
-    : read?.ok
-      ? 'does not exist'
-      : 'was not read';
+  const none = read?.ok ? 'does not exist' : 'was not read';
   const common = {
     evidence: [
       `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
       ...said.slice(0, 5),
-      `Node ${nodeName}: ${state}`,
+      `Node ${nodeName}: ${node ? `Ready=${node.ready} ${because}` : none}`,
     ],
     blocksNamespace: true,
   };
-  const force = {
+  const force = withRole('or', {
     text: `Delete Pod ${names} without waiting for a kubelet`,
     command: deletePodsCommand(pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
-  };
+  });
   if (read?.ok && node?.ready !== 'True') {
     const isFaulty = node?.ready === 'False';
     const lost = node === undefined ? 'no longer exists' : 'is not ready';
@@ -158,27 +152,20 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       since: node?.readySince,
       // A kubelet that reports itself as not ready may still end pods.
       certainty: forecast !== undefined && isFaulty ? 'unknown' : undefined,
-      remedies: [...nodeRemedies(nodeName, node), withRole('or', force)],
+      remedies: [...nodeRemedies(nodeName, node), force],
     };
   }
-  const waits =
-    part === undefined
-      ? `the kubelet of node ${nodeName} has not confirmed that it has ended`
-      : `on node ${nodeName} ${part.text} does not ${part.does}${partTrouble(context, trouble, nodeName)}`;
   const see = `See what the kubelet of node ${nodeName} waits for: a container, a volume to unmount, or a cgroup`;
   const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
   return {
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
-    message: `is overdue, and ${waits}${why === undefined ? '' : `: ${why}`}`,
-    quote: why,
-    ...common,
-    since: end,
-    scope: 'cluster',
+    message: `is overdue, and ${waits}${quote === undefined ? '' : `: ${quote}`}`,
+    ...{ quote, ...common, since: end, scope: 'cluster' },
     remedies: [
-      ...kubeletRemedies(context, trouble, nodeName),
+      ...remedies,
       lookRemedy(see, kubectl('describe', ...objectArgs(pods[0] as PodFacts))),
-      withRole('or', force),
+      force,
       withRole('or', { text: restart }),
     ],
   };
@@ -186,12 +173,12 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
 
 /** Returns what ends the pods of a node: one that no longer exists, that reports a fault itself, or that is silent. */
 function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
-  const target = nameArgs('node', name);
   if (node === undefined) {
     const text =
       'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
     return [withRole('now', { text })];
   }
+  const target = nameArgs('node', name);
   const isReporting = node.ready === 'False';
   const fix = isReporting
     ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`

@@ -1,6 +1,7 @@
 import { FINALIZE } from '../../model/facts/metadata.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
-import { foreseenRefusals, refusalsOfLastRequest } from '../admission/foreseen.ts';
+import { realRequest } from '../admission/guards.ts';
+import { foreseenRefusals, refusalsOfLastRequest } from '../admission/judge.ts';
 import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import {
@@ -63,9 +64,9 @@ export function failingTypes(context: Context): RuleResult[] {
     ? [
         ...foreseenRefusals(context),
         ...foreseenConversions(context),
-        ...content
-          .filter(({ type }) => !isAggregated(context, type) && !mayController(context, type))
-          .map(({ type }) => missingRule(context, type)),
+        ...content.flatMap(({ type }) =>
+          isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection'),
+        ),
         ...refusedLastRequest(context),
       ]
     : [];
@@ -74,11 +75,9 @@ export function failingTypes(context: Context): RuleResult[] {
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  const isAllowed = mayController(context, FINALIZE, ['update']);
-  return [
-    ...(isAllowed ? [] : [missingRule(context, FINALIZE, 'update')]),
-    ...refusalsOfLastRequest(context),
-  ].map((result) => ({ ...result, blocksNamespace: true }));
+  return [...missingRule(context, FINALIZE, 'update'), ...refusalsOfLastRequest(context)].map(
+    (result) => ({ ...result, blocksNamespace: true }),
+  );
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -86,11 +85,12 @@ const CONTROLLER = 'system:serviceaccount:kube-system:namespace-controller';
 const GRANT =
   'Kubernetes grants it by ClusterRole and ClusterRoleBinding system:controller:namespace-controller; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false';
 
-/** Returns the finding about the error with which the API server would refuse a request of the namespace controller. */
-function missingRule(context: Context, type: TypeRef, verb = 'deletecollection'): RuleResult {
+/** Finds the error with which the API server would refuse a request of the namespace controller. */
+function missingRule(context: Context, type: ResourceType, verb: string): RuleResult[] {
+  if (mayController(context, type, verb === 'update' ? ['update'] : undefined)) return [];
   const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
   const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
-  return deletionForbidden(context, { kind: 'forbidden', ...type, ...error });
+  return [deletionForbidden(context, { ...type, kind: 'forbidden', ...error })];
 }
 
 function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
@@ -122,7 +122,7 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
     case 'conversion-failed':
       return [conversionFailing(context, error)];
     case 'storage':
-      return [storageUnreadable(context, error, listed)];
+      return [storageUnreadable(context, error.text, listed)];
     case 'unexpected-items':
       return [];
     case 'forbidden': {
@@ -144,7 +144,7 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
   const told = admissionResult(context, error, 'DELETE of its content');
   // An answer shows only the first refusal.
   const dead = countsOf(context.now).flatMap(({ type, sample }) =>
-    sample === undefined ? [] : deadWebhooks(context, type, sample, 'DELETE'),
+    sample ? deadWebhooks(context, realRequest(context, 'DELETE', type, sample)) : [],
   );
   // The request of the namespace controller itself is refused, so this is proven.
   return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
@@ -180,9 +180,10 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
 /** Finds an API that is Available although a request for this type fails or is refused. */
 function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
-  const server = extensionApis(context).find(({ group }) => group === type.group);
-  const place = server && serviceText(server.service);
-  const served = place === undefined ? '' : `; its API is served by ${place}`;
+  const server = extensionApis(context).find(({ group }) => group === type.group)?.service;
+  const served = server ? `; its API is served by ${serviceText(server)}` : '';
+  const root = type.group === '' ? '/api' : '/apis';
+  const path = `${root}/${apiVersionOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}`;
   const fix = `Fix the API of ${name}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
@@ -191,13 +192,10 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
     quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
     remedies: [
-      ...(server === undefined
-        ? [withRole('now', { text: fix })]
-        : backendRemedies(context, server.service, callFailure(text))),
-      rawRemedy(
-        `${name} now`,
-        `${type.group === '' ? '/api' : '/apis'}/${apiVersionOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}?limit=1`,
-      ),
+      ...(server
+        ? backendRemedies(context, server, callFailure(text))
+        : [withRole('now', { text: fix })]),
+      rawRemedy(`${name} now`, `${path}?limit=1`),
     ],
   };
 }
@@ -217,7 +215,7 @@ function foreseenConversions(context: Context): RuleResult[] {
     const { group, kind: objectKind, service } = crd;
     const { isDead, failure: cause } = backendOf(context, service);
     const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-    const error = { group, objectKind, cause, service, url: undefined, text };
+    const error = { group, objectKind, cause, service, text };
     if (!isDead) return [];
     const result = conversionFailing(context, { kind: 'conversion-failed', ...error });
     return { ...result, certainty: isGone ? undefined : ('unknown' as const) };
@@ -253,18 +251,16 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
 /** Finds an object that cannot be read. */
 function storageUnreadable(
   context: Context,
-  { group = '', name, resource, text }: ErrorOf<'storage'>,
-  listed?: ResourceType,
+  text: string,
+  type = context.now.content.find(({ read }) => !read.ok)?.type,
 ): RuleResult {
-  const unlisted = context.now.content.find(({ read }) => !read.ok);
-  const type =
-    listed ?? (resource === undefined ? unlisted?.type : findType(context, { group, resource }));
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
   return {
     code: 'storage-unreadable',
-    subject: type === undefined ? namespaceSubject(context.now.namespace.name) : typeSubject(type),
-    message: `has an object${name === undefined ? '' : ` "${name}"`} that the API server cannot read from its storage, so every list of the type fails`,
+    subject: type ? typeSubject(type) : namespaceSubject(context.now.namespace.name),
+    message:
+      'has an object that the API server cannot read from its storage, so every list of the type fails',
     evidence: [text],
     remedies: [withRole('now', { text: restore })],
   };
@@ -275,24 +271,19 @@ function storageUnreadable(
  * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
  */
 export function crdTerminating(context: Context): RuleResult[] {
+  const find = (name: string) =>
+    lookRemedy(
+      `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
+      kubectl('get', name, '--all-namespaces'),
+    );
+  const order = 'delete the objects first, then their operator, then the CRD';
   return definitionsOf(context)
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
-    .map(({ name, deletionTimestamp }) => ({
-      code: 'crd-terminating',
-      subject: definitionSubject(name),
+    .map(({ name, deletionTimestamp: since }) => ({
+      ...{ code: 'crd-terminating', subject: definitionSubject(name), since },
       message: 'is itself being deleted and waits for its last objects',
-      evidence: [`deletionTimestamp ${deletionTimestamp}`],
-      since: deletionTimestamp,
-      remedies: [
-        lookRemedy(
-          `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
-          kubectl('get', name, '--all-namespaces'),
-        ),
-        ...preventionRemedies(
-          context,
-          'delete the objects first, then their operator, then the CRD',
-        ),
-      ],
+      evidence: [`deletionTimestamp ${since}`],
+      remedies: [find(name), ...preventionRemedies(context, order)],
     }));
 }
 
@@ -301,22 +292,17 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
   const byType = Map.groupBy(shrinkingTypes(before, now), ({ content }) => content.type);
-  return [...byType].flatMap(([type, list]): RuleResult[] => {
+  return [...byType].map(([type, list]) => {
     const had = sum(list.map((moving) => moving.before));
     const left = sum(list.map((moving) => moving.now));
-    if (left === 0) return [];
-    const finalizers = new Set(list.flatMap((moving) => moving.finalizers));
-    return [
-      {
-        code: 'content-deleting',
-        subject: typeSubject(type),
-        message: `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`,
-        evidence: [`${listNames([...finalizers])} is removed from one object after the other`],
-        scope: 'namespace',
-        count: left > 1 ? left : undefined,
-        remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],
-        blocksNamespace: true,
-      },
-    ];
+    const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
+    return {
+      ...{ code: 'content-deleting', subject: typeSubject(type), scope: 'namespace' },
+      message: `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`,
+      evidence: [`${listNames(finalizers)} is removed from one object after the other`],
+      count: left > 1 ? left : undefined,
+      remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],
+      blocksNamespace: true,
+    };
   });
 }

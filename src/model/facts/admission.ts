@@ -62,8 +62,6 @@ const policy = shape({
   validations: newer(
     at.each('spec.validations', shape({ expression, message: at.text('message') })),
   ),
-  /** The kind of its parameters. */
-  paramKind: newer(at.text('spec.paramKind.kind')),
   /** Named expressions that its validations read. */
   variables: newer(at.each('spec.variables', shape({ expression, name: at.text('name') }))),
 });
