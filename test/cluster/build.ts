@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access, mkdir, readFile, rename } from 'node:fs/promises';
+import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -14,6 +14,10 @@ export type KubernetesVersion = keyof typeof MODULES;
 export const KUBERNETES_VERSIONS = Object.keys(MODULES) as KubernetesVersion[];
 export const NEWEST_VERSION: KubernetesVersion = '1.36.3';
 
+const CACHE = join(
+  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
+  'namespace-teardown-gate',
+);
 const SOURCE = join(import.meta.dirname, 'control-plane');
 const TOOLCHAINS_SINCE = '1.21'; // from here on, Go fetches the version a module asks for
 
@@ -26,30 +30,27 @@ export async function buildControlPlane(
   version: KubernetesVersion,
   say: (line: string) => void = () => {},
 ): Promise<string> {
-  return cachedBinary(`control-plane-${version}-${await sourceHash(version)}`, async (output) => {
+  return cached(`control-plane-${version}-${await sourceHash(version)}`, async (output) => {
     await checkGo(version);
     say(`building the control plane, Kubernetes ${version}: minutes the first time, then cached`);
     await goBuild(version, output);
   });
 }
 
-/** Path of a binary in the user's cache folder; `build` writes it where it is not there yet. */
-export async function cachedBinary(
-  name: string,
-  build: (output: string) => Promise<void>,
-): Promise<string> {
-  const cache = join(
-    process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
-    'namespace-teardown-gate',
-  );
-  const binary = join(cache, name);
-  if (await isThere(binary)) return binary;
-  await mkdir(cache, { recursive: true });
+/** Path of a file or folder in the user's cache folder; `build` writes it where it is not there yet. */
+export async function cached(name: string, build: (to: string) => Promise<void>): Promise<string> {
+  const path = join(CACHE, name);
+  if (await isThere(path)) return path;
+  await mkdir(dirname(path), { recursive: true });
   // Renamed into place when it is complete: test processes may build side by side.
-  const unfinished = `${binary}.${process.pid}.tmp`;
-  await build(unfinished);
-  await rename(unfinished, binary);
-  return binary;
+  const unfinished = `${path}.${process.pid}.tmp`;
+  try {
+    await build(unfinished);
+    await rename(unfinished, path);
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+  return path;
 }
 
 async function goBuild(version: KubernetesVersion, output: string): Promise<void> {

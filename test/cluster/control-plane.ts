@@ -21,39 +21,8 @@ export interface ControlPlaneOptions {
   /** As for `--controllers`; for example `['*', '-pod-garbage-collector-controller']`. */
   controllers?: readonly string[];
   apiServerFlags?: readonly string[];
-  controllerManagerFlags?: readonly string[];
   /** Hears what takes long (the first build). */
   say?: (line: string) => void;
-}
-
-/** etcd, kube-apiserver and kube-controller-manager on loopback, with a data folder of their own. */
-export interface ControlPlane {
-  readonly version: KubernetesVersion;
-  readonly server: string;
-  /** PEM of the authority that signed the API server's certificate. */
-  readonly ca: string;
-  readonly dataDir: string;
-  /** JSON lines, one event per request: the witness of who did what. */
-  readonly auditLog: string;
-  /** As a member of system:masters. */
-  readonly admin: Client;
-  /** Path of a kubeconfig for this user. */
-  /** Gives one of the identities its permissions. */
-  bind(identity: Identity): Promise<void>;
-  kubeconfig(user: Identity | 'admin' | typeof PERSON): string;
-  /** Makes etcd keys readable, for faults that the API does not let anybody make. */
-  readonly etcdEndpoint: string;
-  readonly controllerManager: {
-    /** Also where it has ended by itself, and starts again. */
-    readonly running: boolean;
-    start(controllers?: readonly string[]): Promise<void>;
-    stop(): Promise<void>;
-  };
-  /** Stops the API server and starts it on the same port, with other flags if given; so with what needs it. */
-  restartApiServer(extraFlags?: readonly string[]): Promise<void>;
-  /** Where the logs of the servers are. */
-  readonly logs: readonly string[];
-  stop(): Promise<void>;
 }
 
 const LEADER_LEASE: Ref = {
@@ -72,14 +41,14 @@ const POLITE_MS = 3_000;
 const RESTART_MS = 1_000;
 const ATTEMPTS = 4;
 
-const running = new Set<ControlPlaneProcesses>();
+const running = new Set<ControlPlane>();
 let endsWithProcess = false;
 
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const version = options.version ?? NEWEST_VERSION;
   const binary = await buildControlPlane(version, options.say);
   for (let attempt = 1; ; attempt++) {
-    const plane = await ControlPlaneProcesses.prepare(binary, version, options);
+    const plane = await ControlPlane.prepare(binary, version, options);
     try {
       running.add(plane);
       endWithProcess();
@@ -104,15 +73,23 @@ function endWithProcess(): void {
   });
 }
 
-class ControlPlaneProcesses implements ControlPlane {
+/** etcd, kube-apiserver and kube-controller-manager on loopback, with a data folder of their own. */
+export class ControlPlane {
   readonly version: KubernetesVersion;
   readonly server: string;
-  readonly ca: string;
   readonly dataDir: string;
+  /** JSON lines, one event per request: the witness of who did what. */
   readonly auditLog: string;
+  /** As a member of system:masters. */
   readonly admin: Client;
+  /** Makes etcd keys readable, for faults that the API does not let anybody make. */
   readonly etcdEndpoint: string;
-  readonly controllerManager: ControlPlane['controllerManager'];
+  readonly controllerManager: {
+    /** Also where it has ended by itself, and starts again. */
+    readonly running: boolean;
+    start(controllers?: readonly string[]): Promise<void>;
+    stop(): Promise<void>;
+  };
   readonly #binary: string;
   readonly #options: ControlPlaneOptions;
   readonly #ports: Ports;
@@ -131,7 +108,6 @@ class ControlPlaneProcesses implements ControlPlane {
     this.#options = options;
     this.dataDir = prepared.dataDir;
     this.#ports = prepared.ports;
-    this.ca = prepared.ca;
     this.auditLog = join(prepared.dataDir, 'audit.log');
     this.server = `https://127.0.0.1:${prepared.ports.apiServer}`;
     this.etcdEndpoint = `http://127.0.0.1:${prepared.ports.etcd}`;
@@ -150,8 +126,8 @@ class ControlPlaneProcesses implements ControlPlane {
     binary: string,
     version: KubernetesVersion,
     options: ControlPlaneOptions,
-  ): Promise<ControlPlaneProcesses> {
-    return new ControlPlaneProcesses(binary, version, options, await prepareDataDir());
+  ): Promise<ControlPlane> {
+    return new ControlPlane(binary, version, options, await prepareDataDir());
   }
 
   async start(): Promise<void> {
@@ -163,29 +139,27 @@ class ControlPlaneProcesses implements ControlPlane {
     await this.#controllersReady();
   }
 
+  /** Gives one of the identities its permissions. */
   async bind(identity: Identity): Promise<void> {
     const options = { fieldManager: 'teardown-gate-tests' };
     for (const object of identityObjects([identity])) await this.admin.apply(object, options);
   }
 
+  /** Path of a kubeconfig for this user. */
   kubeconfig(user: Identity | 'admin' | typeof PERSON): string {
     return join(this.dataDir, `${user}.kubeconfig`);
-  }
-
-  get logs(): string[] {
-    return ['etcd', 'kube-apiserver', 'kube-controller-manager'].map((name) => this.#logOf(name));
   }
 
   lostAPort(): boolean {
     return [this.#etcd, this.#apiServer].some((server) => server?.lostItsPort());
   }
 
-  /** And the controller manager with it: it ends when it could not renew its Lease for 10 s. */
-  async restartApiServer(extraFlags: readonly string[] = []): Promise<void> {
+  /** On the same port. And the controller manager with it: it ends when it could not renew its Lease for 10 s. */
+  async restartApiServer(): Promise<void> {
     const { running } = this.controllerManager;
     if (running) await this.controllerManager.stop();
     await this.#apiServer?.stop(POLITE_MS);
-    this.#launchApiServer(extraFlags);
+    this.#launchApiServer();
     await this.#apiServerReady();
     if (running) await this.controllerManager.start();
   }
@@ -210,10 +184,10 @@ class ControlPlaneProcesses implements ControlPlane {
     return Server.start(this.#binary, name, flags, this.#logOf(name), died);
   }
 
-  #launchApiServer(extraFlags: readonly string[] = []): void {
+  #launchApiServer(): void {
     const flags = apiServerFlags(this.dataDir, this.#ports);
     const more = this.#options.apiServerFlags ?? [];
-    this.#apiServer = this.#launch('kube-apiserver', [...flags, ...more, ...extraFlags]);
+    this.#apiServer = this.#launch('kube-apiserver', [...flags, ...more]);
   }
 
   /** It ends by itself when a busy machine keeps it from renewing its Lease; then it starts again, as a kubelet would do it. */
@@ -221,7 +195,6 @@ class ControlPlaneProcesses implements ControlPlane {
     const flags = [
       ...controllerManagerFlags(this.dataDir),
       `--controllers=${controllers.join(',')}`,
-      ...(this.#options.controllerManagerFlags ?? []),
     ];
     this.#controllerManager = this.#launch('kube-controller-manager', flags, () => {
       setTimeout(() => {

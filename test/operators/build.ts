@@ -1,21 +1,15 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { stringAt } from '../../src/base/json.ts';
+import { cached } from '../cluster/build.ts';
 import type { Product } from './product.ts';
 
 const run = promisify(execFile);
 
 const MODULES = join(import.meta.dirname, 'modules');
-const CACHE = join(
-  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
-  'namespace-teardown-gate',
-  'operators',
-);
-
 /** What a module of `modules/` was built into. */
 export interface Built {
   /** Path of a program. */
@@ -46,24 +40,16 @@ async function build(
   flags: readonly string[],
   say: (line: string) => void = () => {},
 ): Promise<Built> {
-  const folder = join(CACHE, `${module}-${await hashOf(module, programs)}`);
-  if (!(await isThere(folder))) {
+  const name = join('operators', `${module}-${await hashOf(module, programs)}`);
+  const folder = await cached(name, async (unfinished) => {
     say(`building ${module}: minutes the first time, then cached`);
-    await mkdir(CACHE, { recursive: true });
-    // Renamed into place when it is complete: test processes may build side by side.
-    const unfinished = `${folder}.${process.pid}.tmp`;
-    try {
-      await cp(join(MODULES, module), join(unfinished, 'module'), { recursive: true });
-      for (const [name, path] of Object.entries(programs)) {
-        const program = join(unfinished, 'bin', name);
-        await goBuild(join(unfinished, 'module'), [...flags, '-o', program, path]);
-        await lookBeside(program);
-      }
-      await rename(unfinished, folder);
-    } finally {
-      await rm(unfinished, { recursive: true, force: true });
+    await cp(join(MODULES, module), join(unfinished, 'module'), { recursive: true });
+    for (const [program, path] of Object.entries(programs)) {
+      const to = join(unfinished, 'bin', program);
+      await goBuild(join(unfinished, 'module'), [...flags, '-o', to, path]);
+      await lookBeside(to);
     }
-  }
+  });
   return {
     program: (name) => join(folder, 'bin', name),
     sources: (path) => sourcesOf(join(folder, 'module'), path),
@@ -98,11 +84,14 @@ async function hostnameOverlay(): Promise<string> {
   if (!text.includes(asked)) throw new Error(`${original} does not say "${asked}"`);
   const told = `if pod := Getenv("HOSTNAME"); pod != "" {\n\t\treturn pod, nil\n\t}\n\t${asked}`;
   // By content, so that the compiler's cache holds from one run to the next.
-  const folder = join(CACHE, `overlay-${digest(original + text)}`);
+  const name = join('operators', `overlay-${digest(original + text)}`);
+  const folder = await cached(name, async (to) => {
+    await mkdir(to, { recursive: true });
+    await writeFile(join(to, 'sys.go'), text.replace(asked, told));
+  });
   const overlay = join(folder, 'overlay.json');
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'sys.go'), text.replace(asked, told));
-  await writeFile(overlay, JSON.stringify({ Replace: { [original]: join(folder, 'sys.go') } }));
+  const Replace = { [original]: join(folder, 'sys.go') };
+  await writeFile(overlay, JSON.stringify({ Replace }));
   return overlay;
 }
 
@@ -132,11 +121,4 @@ async function hashOf(module: string, programs: object): Promise<string> {
 
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
-}
-
-function isThere(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -258,3 +258,16 @@ test('the DaemonSets are read, and the pods of the one that is meant', () => {
   expect(cluster).toContain('daemonSets');
   expect(places).toContainEqual({ namespace: 'kube-system', sources: ['pods'] });
 });
+
+test('a fault that the kubelet of a node reports itself is quoted, and the node is not given up', () => {
+  const { now, before } = readRecordedLook('S28');
+  const [node] = Object.values(now.nodes).flatMap((read) => (read.ok && read.value) || []);
+  const readyReason = 'KubeletNotReady: container runtime is down';
+  Object.assign(node ?? {}, { ready: 'False', readyReason });
+  const [found] = diagnose(now, before).findings;
+  expect(found).toMatchObject({ code: 'pod-node-unavailable', subject: { kind: 'Node' } });
+  expect(found?.message).toMatch(/^is not ready \(KubeletNotReady: container runtime is down/);
+  const told = found?.remedies.map(({ text, command = '' }) => `${text} ${command}`).join('\n');
+  expect(told).toMatch(/Fix what the kubelet of node \S+ reports/);
+  expect(told).not.toMatch(/delete node|start its machine/);
+});

@@ -56,19 +56,15 @@ export async function whyNoKubelet(client: Client): Promise<string | undefined> 
 }
 
 /** Until the scenario ends; then the node is Ready again before anything else happens. */
-export async function stopOnNode(
-  world: World,
-  node: KindNode,
-  unit: 'kubelet' | 'containerd',
-): Promise<void> {
-  world.atEnd(() => startOnNode(world, node, unit));
+export async function stopKubelet(world: World, node: KindNode): Promise<void> {
+  world.atEnd(() => startKubelet(world, node));
   const rescue = ['--unit', RESCUE, '--on-active', String(RESCUE_AFTER_SECONDS)];
-  await inNode(node, 'systemd-run', ...rescue, 'systemctl', 'start', unit);
-  await inNode(node, 'systemctl', 'stop', unit);
+  await inNode(node, 'systemd-run', ...rescue, 'systemctl', 'start', 'kubelet');
+  await inNode(node, 'systemctl', 'stop', 'kubelet');
 }
 
-export async function startOnNode(world: World, node: KindNode, unit: string): Promise<void> {
-  await inNode(node, 'systemctl', 'start', unit);
+export async function startKubelet(world: World, node: KindNode): Promise<void> {
+  await inNode(node, 'systemctl', 'start', 'kubelet');
   await inNode(node, 'systemctl', 'stop', `${RESCUE}.timer`).catch(() => {}); // stopped already
   await world.client.waitFor(nodeRef(node.name), 'is Ready', isReady, { timeoutMs: 120_000 });
 }
@@ -80,7 +76,7 @@ export function notReady(world: World, node: KindNode): Promise<unknown> {
   });
 }
 
-export function nodeRef(name: string): Ref {
+function nodeRef(name: string): Ref {
   return { apiVersion: 'v1', kind: 'Node', name };
 }
 

@@ -1,10 +1,10 @@
 import { numberAt, stringAt } from '../../../src/base/json.ts';
 import type { KubeObject } from '../client.ts';
-import { kindNode, nodeRef, notReady, startOnNode, stopOnNode } from '../kind/node.ts';
+import { kindNode, notReady, startKubelet, stopKubelet } from '../kind/node.ts';
 import { realPodSpec } from '../kind/pod-image.ts';
 import { configMap, deployment, service } from '../objects.ts';
 import type { Scenario } from '../scenario.ts';
-import { deploymentRef, podRef, stuck } from './links.ts';
+import { deploymentRef, podRef } from './links.ts';
 import { lostNode, settledOverdue } from './pods.ts';
 
 /** Pods that really run on a node of kind. Each has the node to itself. */
@@ -34,7 +34,7 @@ const deleted: Scenario = {
   expect: (world) => ({ outcome: 'deleted', mutations: [`delete namespaces/${world.namespace}`] }),
 };
 
-const overdue = (unit: 'kubelet' | 'containerd'): Pick<Scenario, 'setUp' | 'settle'> => ({
+const overdue: Pick<Scenario, 'setUp' | 'settle'> = {
   setUp: async (world) => {
     const node = await kindNode(world);
     const { namespace } = world;
@@ -49,16 +49,16 @@ const overdue = (unit: 'kubelet' | 'containerd'): Pick<Scenario, 'setUp' | 'sett
       spec: realPodSpec(node),
     });
     await world.client.waitFor(ref, 'is running', isRunning);
-    await stopOnNode(world, node, unit);
+    await stopKubelet(world, node);
   },
   settle: async (world) => {
     await settledOverdue(world);
     await notReady(world, await kindNode(world));
   },
-});
+};
 
 const kubeletReturns: Scenario = {
-  ...overdue('kubelet'),
+  ...overdue,
   settle: settledOverdue,
   id: 'S28-returns',
   title: 'the kubelet is stopped for a while: the namespace goes when it is back',
@@ -66,37 +66,21 @@ const kubeletReturns: Scenario = {
   inputs: { timeout: '120s' },
   meanwhile: async (world, gate) => {
     await gate.says(new RegExp(`${world.namespace}: terminating`));
-    await startOnNode(world, await kindNode(world), 'kubelet');
+    await startKubelet(world, await kindNode(world));
   },
   expect: () => ({ outcome: 'deleted' }),
 };
 
 const s28: Scenario = {
-  ...overdue('kubelet'),
+  ...overdue,
   id: 'S28-kubelet',
   title: 'SEED-5b, an overdue pod on a node whose kubelet is stopped',
   needs: 'kubelet',
   expect: async (world) => lostNode((await kindNode(world)).name),
 };
 
-const runtimeDown: Scenario = {
-  ...overdue('containerd'),
-  id: 'S93-kubelet',
-  title: 'the container runtime is stopped, and the kubelet of the node reports it',
-  needs: 'kubelet',
-  expect: async (world) =>
-    stuck([
-      {
-        code: 'pod-node-unavailable',
-        subject: nodeRef((await kindNode(world)).name),
-        says: [/is not ready \(KubeletNotReady: .*container runtime is down/],
-        advises: [/Fix what the kubelet of node \S+ reports/],
-      },
-    ]),
-};
-
 function isRunning(pod: KubeObject | undefined): boolean {
   return stringAt(pod, 'status', 'phase') === 'Running';
 }
 
-export const kubelet = [deleted, kubeletReturns, s28, runtimeDown];
+export const kubelet = [deleted, kubeletReturns, s28];

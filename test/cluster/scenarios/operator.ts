@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, numberAt, stringAt } from '../../../src/base/json.ts';
-import type { KubeObject, Ref } from '../client.ts';
+import { type JsonObject, numberAt } from '../../../src/base/json.ts';
+import type { Ref } from '../client.ts';
 import { apiVersionOf } from '../inventory.ts';
 import {
   accountSubject,
@@ -11,9 +11,7 @@ import {
   podSpec,
   serviceAccount,
   type TypeOptions,
-  type WorkloadKind,
   workload,
-  workloadApi,
 } from '../objects.ts';
 import {
   type OperatorBehaviour,
@@ -27,7 +25,7 @@ import type { World } from '../world.ts';
 
 /** An operator as charts install it: type, ServiceAccount, rights, workload. */
 export interface Operator extends Process {
-  workload: WorkloadKind;
+  workload: 'Deployment' | 'StatefulSet';
   account: string;
 }
 
@@ -38,15 +36,13 @@ export interface OperatorOptions {
   name?: string;
   /** Unless given, the namespace under test. */
   namespace?: string;
-  workload?: WorkloadKind;
+  workload?: Operator['workload'];
   replicas?: number;
   account?: string;
   manager?: string;
   finalizer?: string;
   /** Rights by a Role in its namespace, or by a ClusterRole, which outlives the namespace. */
   scope?: 'namespace' | 'cluster';
-  /** What it may do with its own objects. */
-  verbs?: readonly string[];
   /** All that it may do, in place of what operators may. */
   rules?: readonly JsonObject[];
   /** A ClusterRole that is there already, in place of one of its own. */
@@ -71,60 +67,43 @@ export const rule = (apiGroup: string, resources: string[], verbs: string[]) => 
 });
 
 export function operatorOf(world: World, options: OperatorOptions = {}): Operator {
-  const group = options.group ?? 'example.com';
-  const kind = options.kind ?? 'Widget';
-  const name = options.name ?? `${kind.toLowerCase()}-operator`;
-  return {
-    group,
-    version: options.version ?? 'v1',
-    kind,
-    namespace: options.namespace ?? world.namespace,
-    name,
-    workload: options.workload ?? 'Deployment',
-    account: options.account ?? name,
-    manager: options.manager ?? name,
-    finalizer: options.finalizer ?? `${pluralOf(kind)}.${group}/cleanup`,
-  };
+  const { group = 'example.com', kind = 'Widget', version = 'v1' } = options;
+  const { name = `${kind.toLowerCase()}-operator`, namespace = world.namespace } = options;
+  const { account = name, manager = name, workload: as = 'Deployment' } = options;
+  const { finalizer = `${pluralOf(kind)}.${group}/cleanup` } = options;
+  return { group, version, kind, namespace, name, workload: as, account, manager, finalizer };
 }
 
 /** Creates all of it; the namespace must exist. */
 export async function install(world: World, options: OperatorOptions = {}): Promise<Operator> {
   const operator = operatorOf(world, options);
   const { group, version, kind, namespace, name, account } = operator;
-  const { labels, annotations } = options.metadata ?? {};
-  if (options.type !== false) {
+  const { replicas = 1, settings, container, type } = options;
+  const { labels, ...annotated } = options.metadata ?? {};
+  if (type !== false) {
     const metadata = { labels: { 'app.kubernetes.io/part-of': name } };
-    await world.createType(
-      customType({ group, kind, versions: [version], metadata, ...options.type }),
-    );
+    await world.createType(customType({ group, kind, versions: [version], metadata, ...type }));
   }
   await world.ensure(serviceAccount(namespace, account));
-  await world.createAll(rights(operator, options));
+  const rules = [...(options.rules ?? operatorRules(operator))];
+  // Of two installs each has its own.
+  const own = options.scope === 'cluster' ? { name: `${namespace}-${name}` } : { namespace, name };
+  await world.createAll(grant(own, [accountSubject(namespace, account)], options.role ?? rules));
   const spec = podSpec(account);
   const [main] = spec['containers'] as [JsonObject];
+  const mounts = settings && { volumeMounts: [{ name: 'settings', mountPath: '/etc/operator' }] };
+  const volumes = settings && { volumes: [{ name: 'settings', configMap: { name: settings } }] };
   await world.create(
     workload(operator.workload, namespace, name, {
-      replicas: options.replicas ?? 1,
+      replicas,
       labels: { 'app.kubernetes.io/name': name, 'app.kubernetes.io/managed-by': 'Helm', ...labels },
-      ...(annotations === undefined ? {} : { annotations }),
-      podSpec: {
-        ...{ ...spec, ...volumesOf(options) },
-        containers: [withMount({ ...main, ...options.container }, options)],
-      },
-      node: 'node-1',
+      ...annotated,
+      podSpec: { ...spec, ...volumes, containers: [{ ...main, ...container, ...mounts }] },
     }),
     { fieldManager: 'helm' },
   );
   return operator;
 }
-
-const MOUNT = { name: 'settings', mountPath: '/etc/operator' };
-
-const withMount = (container: JsonObject, { settings }: OperatorOptions): JsonObject =>
-  settings === undefined ? container : { ...container, volumeMounts: [MOUNT] };
-
-const volumesOf = ({ settings }: OperatorOptions): JsonObject =>
-  settings === undefined ? {} : { volumes: [{ name: MOUNT.name, configMap: { name: settings } }] };
 
 /** Its pods run, if it has any, and what is in them works as long as they do. */
 export async function start(
@@ -140,26 +119,15 @@ export async function start(
 export async function runPods(world: World, operator: Operator): Promise<void> {
   await runPodsIn(world, operator.namespace);
   const { client } = world;
-  if (isAsleep(await client.get(workloadRef(operator)))) return;
-  // A CronJob begins with the minute.
+  if (numberAt(await client.get(workloadRef(operator)), 'spec', 'replicas') === 0) return;
   await waitUntil(
     `${operator.name} to run`,
     async () => (await readyPods(client, operator)).length > 0,
-    { timeoutMs: 90_000 },
   );
-  const counts = operator.workload === 'Deployment' || operator.workload === 'StatefulSet';
   await client.waitFor(
     workloadRef(operator),
     'counts its pod',
-    (found) => !counts || (numberAt(found, 'status', 'readyReplicas') ?? 0) > 0,
-  );
-}
-
-function isAsleep({ spec }: KubeObject): boolean {
-  return (
-    numberAt(spec, 'replicas') === 0 ||
-    (isObject(spec) && spec['suspend'] === true) ||
-    stringAt(spec, 'template', 'spec', 'nodeSelector', 'kubernetes.io/hostname') === 'none'
+    (found) => (numberAt(found, 'status', 'readyReplicas') ?? 0) > 0,
   );
 }
 
@@ -181,38 +149,16 @@ export async function createGuarded(
   );
 }
 
-export function workloadRef(operator: Operator): Ref {
-  const { workload: kind, namespace, name } = operator;
-  return { apiVersion: workloadApi(kind), kind, namespace, name };
+export function workloadRef({ workload: kind, namespace, name }: Operator): Ref {
+  return { apiVersion: 'apps/v1', kind, namespace, name };
 }
 
-export function operatorRules(
-  { group, kind }: Pick<Operator, 'group' | 'kind'>,
-  verbs: readonly string[] = FULL,
-) {
+function operatorRules({ group, kind }: Operator): JsonObject[] {
   const plural = pluralOf(kind);
   return [
-    { apiGroups: [group], resources: [plural], verbs: [...verbs] },
-    {
-      apiGroups: [group],
-      resources: [`${plural}/status`, `${plural}/finalizers`],
-      verbs: ['update', 'patch'],
-    },
-    { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
-    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['*'] },
+    rule(group, [plural], FULL),
+    rule(group, [`${plural}/status`, `${plural}/finalizers`], ['update', 'patch']),
+    rule('', ['events'], ['create', 'patch']),
+    rule('coordination.k8s.io', ['leases'], ['*']),
   ];
-}
-
-function rights(operator: Operator, options: OperatorOptions): JsonObject[] {
-  const { namespace, name, account } = operator;
-  const rules = [...(options.rules ?? operatorRules(operator, options.verbs))];
-  const subject = accountSubject(namespace, account);
-  const isCluster = options.scope === 'cluster';
-  const metadata = isCluster ? { name: clusterName(operator) } : { namespace, name };
-  return grant(metadata, [subject], options.role ?? rules);
-}
-
-/** Of its ClusterRole and the binding: of two installs each has its own. */
-export function clusterName({ namespace, name }: Operator): string {
-  return `${namespace}-${name}`;
 }
