@@ -31,7 +31,6 @@ export function causeChain(error: unknown): unknown[] {
   return chain;
 }
 
-/** The innermost cause is the one that says what happened. */
 export function describeError(error: unknown): string {
   const texts = new Set(causeChain(error).map(textOf));
   return [...texts].filter((text) => text !== '').join(': ') || 'unknown error';

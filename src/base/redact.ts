@@ -15,7 +15,6 @@ const KEY =
 /** In JSON inside of JSON, an escaped quote ends the value; in JSON, it is a part of it. */
 const QUOTED = String.raw`\\"(?:[^"\\]|\\\\(?:\\")?){0,4096}(?:\\")?|"(?:\\.|[^"\\]){0,4096}"?|'[^']{0,4096}'?`;
 
-/** Beginnings of the tokens of known vendors. */
 const VENDORS =
   'k8s-aws-v1\\.|ya29\\.|sha256~|gh[opsru]_|github_pat_|glpat-|xox[a-z]-|[rs]k_(?:live|test)_|npm_|pypi-|hv[bs]\\.|sk-(?:proj|ant|svcacct|admin|or)-|hf_|dckr_pat_|AIza|SG\\.|dop_v1_|shpat_|ATATT|AGE-SECRET-KEY-';
 
@@ -71,7 +70,7 @@ export function maskLogSecrets(text: string): string {
 /** `onSecret` is called once for every line of a secret: if the runner masked a whole key, ordinary lines would be hidden. */
 export function createRedactor(onSecret?: (line: string) => void): Redactor {
   const announced = new Set<string>();
-  const secrets = new Map<string, string[]>();
+  let secrets: string[] = [];
   return {
     add(value = '') {
       const wellFormed = value.toWellFormed();
@@ -79,36 +78,17 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
         if (!announced.has(line)) onSecret?.(line);
         announced.add(line);
       }
-      for (const form of formsOf(wellFormed)) {
-        const beginning = form.slice(0, MIN_SECRET_LENGTH);
-        const forms = new Set([...(secrets.get(beginning) ?? []), form]);
-        // The longest secret comes first: otherwise the rest of one with the same beginning would stay visible.
-        const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-        secrets.set(beginning, longestFirst);
-      }
+      // The longest first: otherwise the rest of one that contains another would stay visible.
+      const all = new Set([...secrets, ...formsOf(wellFormed)]);
+      secrets = [...all].sort((a, b) => b.length - a.length);
     },
     redact(text) {
-      return maskShapes(maskSecrets(text, secrets), SHAPES);
+      return maskShapes(
+        secrets.reduce((rest, secret) => rest.replaceAll(secret, MASK), text),
+        SHAPES,
+      );
     },
   };
-}
-
-/** The secrets are grouped by their first characters. One may be longer than a regular expression can be. */
-function maskSecrets(text: string, secrets: ReadonlyMap<string, readonly string[]>): string {
-  if (secrets.size === 0) return text;
-  let clean = '';
-  let end = 0;
-  for (let start = 0; start + MIN_SECRET_LENGTH <= text.length; ) {
-    const candidates = secrets.get(text.slice(start, start + MIN_SECRET_LENGTH));
-    const found = candidates?.find((secret) => text.startsWith(secret, start));
-    if (found === undefined) start++;
-    else {
-      clean += text.slice(end, start) + MASK;
-      start += found.length;
-      end = start;
-    }
-  }
-  return clean + text.slice(end);
 }
 
 /** Without the frame of a PEM file, which texts without secrets have as well. */

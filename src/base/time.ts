@@ -1,11 +1,9 @@
 export interface TimelineEntry {
-  /** ISO 8601, by the API server's clock. */
   at: string;
   event: string;
 }
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
   now(): number;
   /** Resolves after `ms`, or at once when the signal aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -48,7 +46,6 @@ export function serverTimestamp(clocks: Clocks): string {
   return new Date(serverTime(clocks)).toISOString();
 }
 
-/** Splits a number of units into the larger unit and two digits of the smaller one. */
 function sixtieths(count: number): [string, string] {
   return [String(Math.floor(count / 60)), String(count % 60).padStart(2, '0')];
 }
@@ -64,5 +61,4 @@ export function formatDuration(ms: number): string {
   return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
 }
 
-/** Formats 302_000 as "5:02". */
 export const formatClock = (ms: number): string => sixtieths(secondsOf(ms)).join(':');

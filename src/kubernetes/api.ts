@@ -25,7 +25,6 @@ export interface KubernetesApi {
 }
 
 interface ClusterTarget {
-  /** Without user info. */
   server: string;
   /** Name of the context in the kubeconfig, or `in-cluster`. */
   context: string;
@@ -48,9 +47,7 @@ export interface ListOptions extends CallOptions {
   metadataOnly?: boolean;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Page size; 500 by default. */
   limit?: number;
-  /** Reading stops there, and the result has `complete: false`. */
   maxItems?: number;
 }
 
@@ -74,7 +71,6 @@ export interface ListResult<T> {
 
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
-  /** The server has accepted the watch. */
   onOpen?: () => void;
   onEvent: (event: WatchEvent) => void;
 }

@@ -21,7 +21,6 @@ export interface Session {
 
 export type TlsOptions = buildConnector.BuildOptions;
 
-/** Certificates as PEM. */
 interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   servername?: string | undefined;
   rejectUnauthorized?: boolean | undefined;
@@ -63,7 +62,6 @@ export function createDispatcher(
 export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL | undefined {
   const text = proxyUrl || environmentProxy(url, env);
   if (text === '') return undefined;
-  // "proxy.example:3128" means an http proxy.
   const proxy = URL.parse(text.includes('://') ? text : `http://${text}`);
   const isUsable = /^https?:$/.test(proxy?.protocol ?? '') && !/%(?![\da-f]{2})/i.test(text);
   if (proxy !== null && isUsable) return proxy;

@@ -26,7 +26,6 @@ const NOT_SERVED = 'the server does not serve this path; its API group may have 
 /** Message of a 429 that is not about load (apiserver pkg/storage/cacher/ready.go). */
 const BROKEN_CACHE = 'storage is (re)initializing';
 
-/** The message is raw; `shortLine` shortens it. */
 export function refusedAnswer(answer: Answer, text: string): Try<never> {
   const { status, path } = answer;
   const body = parseObject(text);

@@ -10,7 +10,6 @@ import { logInByPlugin } from './plugin.ts';
 const READ_AGAIN_MS = 60_000;
 /** Before they expire, because the clocks of gate and server differ. */
 const RENEW_BEFORE_MS = 60_000;
-/** While the current credentials still work. */
 const TRY_AGAIN_MS = 10_000;
 
 export interface Login {

@@ -19,7 +19,6 @@ interface Credential {
   token: string | undefined;
   cert: string | undefined;
   key: string | undefined;
-  /** Milliseconds since the epoch; `Infinity` if unknown. */
   expiresAt: number;
 }
 
@@ -150,7 +149,6 @@ function environment(
   ca: string | undefined,
   { access, env }: Session,
 ): Record<string, string | undefined> {
-  // `Cluster` of client.authentication.k8s.io/v1.
   const cluster = exec['provideClusterInfo'] === true && {
     server: access.server,
     'tls-server-name': access.cluster.tlsServerName || undefined,

@@ -39,15 +39,9 @@ export interface Subject {
 
 /** `now`: has to be done, in order; `or`: instead of those; `look`: shows more, changes nothing; `next`: prevents the next hang. */
 export type RemedyRole = 'now' | 'or' | 'look' | 'next';
+export type Remedy = { text: string; command?: string; risk?: string; role?: RemedyRole };
 
-export interface Remedy {
-  text: string;
-  command?: string;
-  risk?: string;
-  role?: RemedyRole;
-}
-
-/** The certainty of a finding about an owner. `proven`: identity evidence, and nothing contradicts. */
+/** `proven`: identity evidence, and nothing contradicts. */
 export type Certainty = 'proven' | 'likely' | 'unknown';
 
 /** An object that another one waits for, and why it does not proceed. The shape of report.json. */
@@ -78,12 +72,8 @@ export interface Finding {
 
 /** The start or end of an edge that is the namespace itself, not a finding. */
 export const NAMESPACE_NODE = 'namespace';
-
-/** `from` cannot proceed before `to` does: ids of findings, or `NAMESPACE_NODE`. */
-export interface Edge {
-  from: string;
-  to: string;
-}
+/** `from` cannot proceed before `to` does. */
+export type Edge = { from: string; to: string };
 
 export interface Diagnosis {
   findings: Finding[];
@@ -111,10 +101,10 @@ export type QueuedContent = Pick<Subject, 'apiVersion' | 'kind'> & { count: numb
 
 /** A source that was needed and could not be read. */
 export interface NotInspected {
-  /** Name of the source for people: "Deployments of the cluster". */
+  /** For people: "Deployments of the cluster". */
   what: string;
   reason: string;
-  /** Key of the source in the table of sources, if it has one. Not in report.json. */
+  /** Its key in the table of sources, if it has one. Not in report.json. */
   source?: string;
   /** The RBAC rule that would permit the read, if a permission was missing. */
   grant?: { apiGroup: string; resource: string; verb: string };

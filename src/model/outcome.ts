@@ -21,12 +21,10 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 export const FAIL_ON = ['not-deleted', 'stuck', 'never'] as const;
 export const IF_NOT_FOUND = ['ok', 'error'] as const;
-
-export interface Policy {
+export type Policy = {
   failOn: (typeof FAIL_ON)[number];
   ifNotFound: (typeof IF_NOT_FOUND)[number];
-}
-
+};
 export const VERDICTS = ['pass', 'warn', 'fail'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
@@ -46,9 +44,7 @@ export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outc
 }
 
 /** Returns the outcome of a namespace that is not deleted at the timeout. */
-export function outcomeOf(
-  diagnosis: Diagnosis,
-): Extract<Outcome, 'progressing' | 'stuck' | 'inconclusive'> {
+export function outcomeOf(diagnosis: Diagnosis): 'progressing' | 'stuck' | 'inconclusive' {
   if (diagnosis.namespaceUnread) return 'inconclusive';
   if (isMoving(diagnosis)) return 'progressing';
   // A hang with a root cause is explained, even if something else could not be read.
@@ -60,7 +56,7 @@ export function outcomeOf(
 export function forecastOf(
   diagnosis: Diagnosis,
   isTerminating = false,
-): Extract<Outcome, 'clear' | 'would-hang' | 'inconclusive'> {
+): 'clear' | 'would-hang' | 'inconclusive' {
   if (isTerminating) {
     const now = outcomeOf(diagnosis);
     return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;

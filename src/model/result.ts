@@ -19,7 +19,7 @@ export interface RunResult {
   leftOut?: NotInspected[];
 }
 
-/** An object outside of a namespace that still points into it. The fields of report.json come first. */
+/** An object outside of a namespace that still points into it. */
 export interface LeftBehind extends Subject {
   /** The field that points there, and what that means. */
   why: string;
@@ -31,21 +31,11 @@ export interface LeftBehind extends Subject {
   released?: { at: string | undefined };
 }
 
-export interface Deletion {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  /** "deletion requested", "deleted", or the error that came back. */
-  result: string;
-}
+/** `result`: "deletion requested", "deleted", or the error that came back. */
+export type Deletion = Subject & { uid: string; result: string };
 
-export interface OrderEntry {
-  why: string;
-  command: string;
-  /** `delete: ordered` leaves it to a person. */
-  isByHand?: true;
-}
+/** `isByHand`: `delete: ordered` leaves it to a person. */
+export type OrderEntry = { why: string; command: string; isByHand?: true };
 
 /** What a forecast rests on, so that a reader can check `clear`. */
 export interface ForecastBasis {
@@ -81,6 +71,6 @@ export interface NamespaceResult {
 export interface ForceRecord {
   mode: 'plan' | 'objects' | 'namespace';
   actions: { target: string; finalizer: string; result: string }[];
-  orphans: { apiVersion: string; kind: string; name: string; uid: string; finalizers: string[] }[];
+  orphans: (Subject & { uid: string; finalizers: string[] })[];
   refused: { target: string; reason: string }[];
 }

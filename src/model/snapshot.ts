@@ -32,12 +32,12 @@ export interface Snapshot {
   /** In full; at most `MAX_PODS`. */
   pods: Read<PodFacts[]>;
   cluster: Partial<{ [K in keyof ClusterSources]: Read<ClusterSources[K]> }>;
-  /** Collections of single namespaces, by name: this namespace and those of controllers. */
+  /** By name: this namespace and those of controllers. */
   places: Record<string, Partial<{ [K in keyof NamespaceSources]: Read<NamespaceSources[K]> }>>;
   /** Nodes by name. `undefined` inside a successful read: the API server says that the node does not exist. */
   nodes: Record<string, Read<NodeFacts | undefined>>;
   definitions: Record<string, Read<DefinitionDetail | undefined>>;
-  /** Status, conditions and references of held objects, by UID. */
+  /** Of held objects, by UID. */
   details: Record<string, Read<ObjectDetail>>;
   /** Objects outside of the namespace that a held object waits for, by `partnerKey`. */
   partners: Record<string, Read<ObjectFacts | undefined>>;
@@ -50,11 +50,9 @@ export interface Snapshot {
   unread: NotInspected[];
 }
 
-export type NamespaceContent = Pick<Snapshot, 'namespace' | 'content' | 'pods' | 'unread'>;
-
 /** What a forecast adds; `content` and `pods` are then what would be left after a deletion. */
 export interface Forecast {
-  /** Deletions that were sent as dry runs, by the name of the type for kubectl. */
+  /** Deletions that were sent as dry runs, by the name of the type. */
   deletions: Record<string, Trial>;
   present: Pick<Snapshot, 'content' | 'pods'>;
   /** Other namespaces that would be deleted at the same time. */
@@ -63,13 +61,10 @@ export interface Forecast {
   samples?: Record<string, SampleFound>;
 }
 
-export interface SampleFound {
-  sample?: ObjectFacts & Candidate;
-  unsearched?: NotInspected;
-}
+export type SampleFound = { sample?: ObjectFacts & Candidate; unsearched?: NotInspected };
 
 export type Candidate = Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
-  /** All annotations; undefined if only some of them are known. */
+  /** Undefined if only some of them are known. */
   allAnnotations?: Record<string, string>;
 };
 
@@ -82,18 +77,14 @@ export interface Discovery {
   failedGroups: { group: string; version: string; reason: string }[];
 }
 
-export interface TypeContent {
-  type: ResourceType;
-  read: Read<ContentCount>;
-}
+export type TypeContent = { type: ResourceType; read: Read<ContentCount> };
 
 export interface ContentCount {
   total: number;
-  /** Objects without deletionTimestamp: their deletion was not requested yet. */
+  /** Objects whose deletion was not requested yet. */
   queued: number;
-  /** Terminating objects, grouped by their finalizers and who wrote them. */
   terminating: ObjectGroup[];
-  /** Queued objects that have finalizers, in the same groups: after a deletion request they would terminate. */
+  /** Of the queued objects those with finalizers: after a deletion request they would terminate. */
   guarded: ObjectGroup[];
   /** A queued object, for a dry run of its deletion. */
   sample?: ObjectFacts;
@@ -103,7 +94,7 @@ export interface ContentCount {
 export interface ObjectGroup {
   finalizers: string[];
   count: number;
-  /** Earliest deletionTimestamp of the group; empty if nothing is terminating. */
+  /** The earliest deletionTimestamp; empty if nothing is terminating. */
   since: string;
   /** The first `MAX_EXAMPLES` objects, in the server's order (by name). */
   examples: ObjectFacts[];
@@ -111,8 +102,7 @@ export interface ObjectGroup {
 
 /** The answer of the API server to a dry run. */
 export type Trial =
-  /** `seconds`: how long that took, from 1 s on. */
-  | { answer: 'accepted'; seconds?: number }
+  | { answer: 'accepted' /** From 1 s on. */; seconds?: number }
   | { answer: 'refused'; message: string }
   /** Accepted, but the finalizer was still there in the answer: a webhook or the type put it back. */
   | { answer: 'undone' }
@@ -139,15 +129,19 @@ export function trialKey(uid: string, finalizer: string): string {
 }
 
 /** A container of a suspected controller; `isPrevious`: its log before the last crash. */
-export interface LogSource {
-  namespace: string;
-  pod: string;
-  container: string;
-  isPrevious: boolean;
-}
+export type LogSource = { namespace: string; pod: string; container: string; isPrevious: boolean };
 
 export function logKey({ namespace, pod, container, isPrevious }: LogSource): string {
   return `${namespace}/${pod}/${container}${isPrevious ? ' (previous)' : ''}`;
+}
+
+type Identity = Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;
+
+export interface WantedSample {
+  key: string;
+  type: ResourceType;
+  text: string;
+  isMeant: (candidate: ObjectFacts & Candidate) => boolean;
 }
 
 /** Sources that the diagnosis of a snapshot needs beyond its content, whether or not they were read. */
@@ -162,21 +156,12 @@ export interface Wanted {
   trials: {
     /** `namespaces/finalize` stands for the last request of the namespace controller. */
     type: ResourceType;
-    object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid' | 'finalizers'>;
+    object: Identity & Pick<ObjectFacts, 'finalizers'>;
     finalizer: string;
   }[];
   /** In a forecast: objects that an owner may need. */
-  samples?: {
-    key: string;
-    type: ResourceType;
-    text: string;
-    isMeant: (candidate: ObjectFacts & Candidate) => boolean;
-  }[];
+  samples?: WantedSample[];
   logs: LogSource[];
   /** In a forecast; never for aggregated types. */
-  deletions: {
-    type: ResourceType;
-    object: Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;
-    key?: string;
-  }[];
+  deletions: { type: ResourceType; object: Identity; key?: string }[];
 }

@@ -4,7 +4,7 @@ import { collectionPath } from '../kubernetes/paths.ts';
 import { type ObjectDetail, objectDetail } from '../model/facts/detail.ts';
 import { type ObjectFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
-import { partnerKey, type SampleFound, type Wanted } from '../model/snapshot.ts';
+import { partnerKey, type SampleFound, type Wanted, type WantedSample } from '../model/snapshot.ts';
 import {
   type Gathered,
   inParallel,
@@ -89,17 +89,17 @@ export function partnerId({ type, namespace, name }: Wanted['partners'][number])
 
 const MAX_SEARCHED = 5_000;
 
-export type WantedSample = NonNullable<Wanted['samples']>[number] & { namespace: string };
+export type SampleIn = WantedSample & { namespace: string };
 
 /** Searches types for objects that `isMeant` accepts: one list for each type and namespace. */
 export async function readSamples(
-  items: readonly WantedSample[],
+  items: readonly SampleIn[],
   { api, signal }: Reading,
 ): Promise<Map<string, Gathered<SampleFound>>> {
   const found = new Map<string, Gathered<SampleFound>>();
   const lists = Map.groupBy(items, (one) => `${typeName(one.type)} ${one.namespace}`);
   await inParallel([...lists.values()], async (some) => {
-    const [{ type, namespace }] = some as [WantedSample];
+    const [{ type, namespace }] = some as [SampleIn];
     const add = (object: JsonObject): void => {
       if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) return;
       const allAnnotations = recordAt(object, 'metadata', 'annotations');
@@ -122,6 +122,6 @@ export async function readSamples(
   return found;
 }
 
-export function sampleId({ namespace, key }: WantedSample): string {
+export function sampleId({ namespace, key }: SampleIn): string {
   return `${namespace} ${key}`;
 }

@@ -35,8 +35,8 @@ import {
   readDetails,
   readPartner,
   readSamples,
+  type SampleIn,
   sampleId,
-  type WantedSample,
 } from './objects.ts';
 import { NO_PODS, readNamespaceContents } from './sweep.ts';
 import { tryDeletion, tryRemoval } from './trials.ts';
@@ -244,7 +244,7 @@ function partsOf(
       limit: { most: MAX_TRIALS, what: 'deletions to try', beyond: unknown },
     }),
     fillerOf({
-      wants: ({ samples = [] }, { forecast, namespace: { name: namespace } }): WantedSample[] =>
+      wants: ({ samples = [] }, { forecast, namespace: { name: namespace } }): SampleIn[] =>
         forecast === undefined ? [] : samples.map((one) => ({ ...one, namespace })),
       idOf: sampleId,
       placeOf: ({ forecast }) => {

@@ -8,8 +8,7 @@ import type { LeftBehind } from '../model/result.ts';
 import { MAX_ITEMS, typeNamed } from '../model/sources.ts';
 import { notInspectedEntries, type Reading } from './collections.ts';
 
-type Pointer = Pick<LeftBehind, 'namespace' | 'why' | 'released'> &
-  Partial<Pick<LeftBehind, 'breaksOthers' | 'isGoing'>>;
+type Pointer = Pick<LeftBehind, 'namespace' | 'why'> & Partial<LeftBehind>;
 
 /** A type whose objects may point into a namespace; each is read with one list for all namespaces. */
 interface PointingType extends TypeRef {
@@ -18,10 +17,11 @@ interface PointingType extends TypeRef {
   points: (item: JsonObject) => Pointer[];
 }
 
-const pointing = (apiVersion: string, kind: string, points: PointingType['points']) => ({
-  ...typeNamed(apiVersion, kind),
-  ...{ apiVersion, kind, points },
-});
+const pointing = (
+  apiVersion: string,
+  kind: string,
+  points: PointingType['points'],
+): PointingType => ({ ...typeNamed(apiVersion, kind), apiVersion, kind, points });
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 const RBAC = 'rbac.authorization.k8s.io/v1';
 const API = servicePointers(
@@ -35,55 +35,51 @@ const CONVERSION = servicePointers(
 
 export const POINTING_TYPES: readonly PointingType[] = [
   pointing('v1', 'PersistentVolume', volumePointers),
-  ...['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'].map((kind) =>
-    pointing(ADMISSION, kind, webhookPointers(kind)),
-  ),
+  pointing(ADMISSION, 'ValidatingWebhookConfiguration', webhookPointers),
+  pointing(ADMISSION, 'MutatingWebhookConfiguration', webhookPointers),
   pointing('apiregistration.k8s.io/v1', 'APIService', API),
   pointing('apiextensions.k8s.io/v1', 'CustomResourceDefinition', CONVERSION),
   pointing(RBAC, 'ClusterRoleBinding', bindingPointers),
   pointing(RBAC, 'RoleBinding', bindingPointers),
 ];
 
-function volumePointers(item: JsonObject): Pointer[] {
-  const namespace = stringAt(item, 'spec', 'claimRef', 'namespace');
+function volumePointers({ spec, status }: JsonObject): Pointer[] {
+  const namespace = stringAt(spec, 'claimRef', 'namespace');
   if (namespace === undefined) return [];
-  const claim = stringAt(item, 'spec', 'claimRef', 'name');
-  const phase = stringAt(item, 'status', 'phase');
-  const policy = stringAt(item, 'spec', 'persistentVolumeReclaimPolicy') ?? 'unknown';
+  const phase = stringAt(status, 'phase');
+  const policy = stringAt(spec, 'persistentVolumeReclaimPolicy') ?? 'unknown';
   // The controller that should delete the volume failed; its message says why.
-  const error = phase === 'Failed' ? (stringAt(item, 'status', 'message') ?? '') : '';
+  const error = phase === 'Failed' ? (stringAt(status, 'message') ?? '') : '';
   const state = `${phase ?? 'no phase'}${error && `: ${error}`}, reclaim policy ${policy}`;
   const isGoing = policy === 'Delete' && phase !== 'Failed';
   const meaning = isGoing
     ? 'it should be deleted automatically, and is still there'
     : 'the volume, and what is on it, still exist';
-  const at = stringAt(item, 'status', 'lastPhaseTransitionTime');
-  const released = phase === undefined || phase === 'Bound' ? {} : { released: { at } };
-  const field = `its spec.claimRef names PersistentVolumeClaim ${namespace}/${claim}`;
-  return [{ namespace, why: `${field} (${state}): ${meaning}`, isGoing, ...released }];
+  const released = { at: stringAt(status, 'lastPhaseTransitionTime') };
+  const claim = `PersistentVolumeClaim ${namespace}/${stringAt(spec, 'claimRef', 'name')}`;
+  const why = `its spec.claimRef names ${claim} (${state}): ${meaning}`;
+  const isReleased = phase !== undefined && phase !== 'Bound';
+  return [{ namespace, why, isGoing, ...(isReleased && { released }) }];
 }
 
-function webhookPointers(kind: string): PointingType['points'] {
-  return (item) =>
-    webhookFacts(kind)(item).flatMap((webhook) => {
-      const { failurePolicy, index, namespaceSelector, rules } = webhook;
-      const service = webhook.service ?? webhook.serviceInUrl;
-      if (service === undefined) return [];
-      const { namespace, name } = service;
-      // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
-      const isOnlyForIt = namespaceSelector.some(
-        ({ key, operator, values }) =>
-          key === 'kubernetes.io/metadata.name' &&
-          operator === 'In' &&
-          values.every((value) => value === namespace),
-      );
-      const isCalledByOthers = !isOnlyForIt || rules.some(({ scope }) => scope !== 'Namespaced');
-      const breaksOthers = isCalledByOthers && failurePolicy === 'Fail';
-      const meaning = ': requests that it matches are refused, in the whole cluster';
-      const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
-      const why = `${field}${breaksOthers ? meaning : ''}`;
-      return [{ namespace, why, breaksOthers }];
-    });
+function webhookPointers(item: JsonObject): Pointer[] {
+  return webhookFacts('')(item).flatMap((webhook) => {
+    const { failurePolicy, index, namespaceSelector, rules } = webhook;
+    const { namespace, name } = webhook.service ?? webhook.serviceInUrl ?? {};
+    if (namespace === undefined) return [];
+    const isOnlyForIt = namespaceSelector.some(
+      ({ key, operator, values }) =>
+        key === 'kubernetes.io/metadata.name' &&
+        operator === 'In' &&
+        values.every((value) => value === namespace),
+    );
+    // A namespaceSelector does not apply to cluster-scoped objects, unless the rules exclude them.
+    const isCalledByOthers = !isOnlyForIt || rules.some(({ scope }) => scope !== 'Namespaced');
+    const breaksOthers = isCalledByOthers && failurePolicy === 'Fail';
+    const meaning = ': requests that it matches are refused, in the whole cluster';
+    const field = `its webhooks[${index}].clientConfig names Service ${namespace}/${name}`;
+    return [{ namespace, why: `${field}${breaksOthers ? meaning : ''}`, breaksOthers }];
+  });
 }
 
 function servicePointers(field: string, meaning: string): PointingType['points'] {
@@ -92,8 +88,7 @@ function servicePointers(field: string, meaning: string): PointingType['points']
     const namespace = stringAt(service, 'namespace');
     if (namespace === undefined) return [];
     const target = `Service ${namespace}/${stringAt(service, 'name')}`;
-    const why = `its ${field} names ${target}: ${meaning}`;
-    return [{ namespace, why, breaksOthers: true }];
+    return [{ namespace, why: `its ${field} names ${target}: ${meaning}`, breaksOthers: true }];
   };
 }
 

@@ -12,8 +12,8 @@ import {
   type ContentCount,
   MAX_EXAMPLES,
   MAX_PODS,
-  type NamespaceContent,
   type ObjectGroup,
+  type Snapshot,
 } from '../model/snapshot.ts';
 import { POD_SOURCE } from '../model/sources.ts';
 import {
@@ -41,7 +41,7 @@ export function sweepableTypes(types: readonly ResourceType[]): ResourceType[] {
 
 /** Lists every type in the namespaces of these snapshots: pods in full as well, the others as metadata. */
 export async function readNamespaceContents(
-  snapshots: readonly NamespaceContent[],
+  snapshots: readonly Snapshot[],
   served: readonly ResourceType[],
   deps: Reading,
 ): Promise<void> {

@@ -319,6 +319,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
       podLabels: { app: name },
       programs: containers,
       watches: undefined,
+      ...{ selectors: [], addresses: [], limits: [] },
       scaledBy: undefined,
       ...given,
     };

@@ -108,6 +108,7 @@ export function podFacts(name: string, given: Partial<PodFacts> = {}): PodFacts 
     podLabels: {},
     programs: [],
     watches: undefined,
+    ...{ selectors: [], addresses: [], limits: [] },
     ...given,
   };
 }

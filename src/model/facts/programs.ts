@@ -28,18 +28,6 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     const found = settings.flatMap((setting) => watchesBy(setting, namespace));
     return found.length === 0 ? ['*'] : found;
   });
-  const lists = {
-    /** Arguments that look as if they select objects: a class, a label selector, a shard, namespaces that are left out. */
-    selectors: all.flatMap((one) => (mayExclude(one, namespace) ? one.text : [])).toSorted(),
-    /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
-    addresses: all.flatMap(({ value }) => serviceAddresses(value)),
-    /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
-    limits: main.flatMap(({ container, settings }) => [
-      ...settings.flatMap(limitBy),
-      ...configMapsOf(container, template).map((map) => `ConfigMap ${map}`),
-    ]),
-  };
-  const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
   return {
     /** ServiceAccount of the pods, in their namespace. */
     account: stringAt(template, 'spec', 'serviceAccountName') ?? 'default',
@@ -48,9 +36,22 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     programs: uniqueIn(containers.flatMap(({ programs }) => programs)).filter(Boolean),
     /** The only namespaces that it watches, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : uniqueIn(watches),
-    ...(Object.fromEntries(filled.map(([key, list]) => [key, uniqueIn(list)])) as Partial<
-      typeof lists
-    >),
+    /** Settings that look as if they select objects: a class, a label selector, a shard, namespaces that are left out. */
+    selectors: uniqueIn(
+      all
+        .filter((one) => mayExclude(one, namespace))
+        .map(({ text }) => text)
+        .sort(),
+    ),
+    /** Services that its settings address, as `NAME.NAMESPACE`. */
+    addresses: uniqueIn(all.flatMap(({ value }) => serviceAddresses(value))),
+    /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
+    limits: uniqueIn(
+      main.flatMap(({ container, settings }) => [
+        ...settings.flatMap(limitBy),
+        ...configMapsOf(container, template).map((map) => `ConfigMap ${map}`),
+      ]),
+    ),
   };
 }
 
