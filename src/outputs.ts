@@ -33,7 +33,7 @@ const COULD_NOT_WORK = 'the teardown gate could not work; see the step log';
 /** Always all of them, so that `steps.x.outputs.y` never depends on the path taken. */
 export function outputsOf(
   view: View | undefined,
-  files: { reportJsonPath?: string; reportMarkdownPath?: string },
+  files: Record<string, string>,
   elapsedMs: number,
 ): Record<OutputName, string> {
   const { namespaces = [], outcome = 'error' } = view?.run ?? {};
@@ -58,8 +58,8 @@ export function outputsOf(
     'blocking-resource': shortOutput(object && `${object.kind}/${object.name}`),
     'blocking-apiservice': shortOutput(subjects.find(({ kind }) => kind === 'APIService')?.name),
     'left-behind': boundedJson(leftBehind),
-    'report-json': files.reportJsonPath ?? '',
-    'report-markdown': files.reportMarkdownPath ?? '',
+    'report-json': files['report.json'] ?? '',
+    'report-markdown': files['report.md'] ?? '',
     // This output is set after the comment was written, because the host may be slow.
     'comment-url': '',
     forced: String(namespaces.some((namespace) => namespace.outcome === 'forced')),

@@ -40,14 +40,14 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const found = withServers(RULES.flatMap((rule) => rule(context)));
   const blocking = found.filter(({ blocksNamespace }) => blocksNamespace);
   const movement = movementOf(context, blocking);
-  const isRead = now.forecast === undefined && now.trouble === undefined && now.unread.length === 0;
+  const isRead = now.forecast === undefined && now.unread.length === 0;
   const isUnexplained = isRead && blocking.length === 0 && isWithoutMovement(movement);
   return {
     ...buildGraph(isUnexplained ? [...found, unexplainedHang(context)] : found),
     queued: queuedOf(now),
     notInspected: notInspected(context),
     movement,
-    namespaceUnread: now.trouble !== undefined,
+    namespaceUnread: false,
     inspectedTypes: countsOf(now).length,
   };
 }
@@ -63,12 +63,7 @@ function withServers(found: readonly RuleResult[]): RuleResult[] {
 }
 
 function notInspected(context: Context): Diagnosis['notInspected'] {
-  const { unread, trouble, namespace } = context.now;
-  const own = { what: `namespace ${namespace.name}`, reason: trouble?.message ?? '' };
-  const grant = { apiGroup: '', resource: 'namespaces', verb: 'get' };
-  const first =
-    trouble === undefined ? [] : [trouble.kind === 'forbidden' ? { ...own, grant } : own];
-  const all = [...first, ...unread, ...openQuestions(context)];
+  const all = [...context.now.unread, ...openQuestions(context)];
   return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
 }
 

@@ -16,14 +16,7 @@ import {
   namespaceTarget,
   recordPlan,
 } from './plan.ts';
-import {
-  checkNamespace,
-  forbiddenBecause,
-  readTargets,
-  type Target,
-  type Writing,
-  writeOf,
-} from './writes.ts';
+import { forbiddenBecause, readTargets, type Target, type Writing, writeOf } from './writes.ts';
 
 /** After it no write begins, so that the result can still be verified. */
 export const LAST_WRITE_MS = 105_000;
@@ -66,9 +59,8 @@ export async function carryOut(plan: ForcePlan, deps: ForceDeps) {
     ...{ ...deps, log, plan, forced: recordPlan(plan), unread: [], timeline: [] },
     ...{ tried: new Map(), hasWritten: false },
   };
-  const outcome = plan.mode === 'plan' ? undefined : await force(run);
-  const { forced, hasWritten, timeline, unread } = run;
-  return { outcome, hasWritten, forced, timeline, unread };
+  const outcome = plan.policy.mode === 'plan' ? undefined : await force(run);
+  return { ...run, outcome };
 }
 
 function note(run: ForceRun, target: string, result: string, finalizer = ''): void {
@@ -84,15 +76,15 @@ async function force(run: ForceRun): Promise<Outcome | undefined> {
   const left = (await freeObjects(run)) ? undefined : await freeNamespace(run);
   const stop = run.stopReason();
   const rest = stop ? `not done: ${stop}` : 'nothing to do: nothing terminating has it';
-  const untried = plan.actions.filter((action) => !run.tried.has(action));
-  for (const { target, finalizer } of untried) note(run, target, rest, finalizer);
+  for (const action of plan.actions)
+    if (!run.tried.has(action)) note(run, action.target, rest, action.finalizer);
   return outcomeOf(run, left);
 }
 
 /** Objects queued behind a pod, or held by another one, terminate only after it: after each change they are listed again. */
 async function freeObjects(run: ForceRun): Promise<boolean> {
   const { clock, plan, startedAt } = run;
-  const latest = startedAt + (plan.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
+  const latest = startedAt + (plan.policy.mode === 'namespace' ? LAST_WAIT_MS : LAST_WRITE_MS);
   for (let until = 0; ; ) {
     for (const action of plan.actions.filter((one) => !isOnNamespace(one))) {
       if (run.stopReason() !== undefined) return false;
@@ -124,9 +116,6 @@ async function freeNamespace(run: ForceRun): Promise<Leftovers | undefined> {
   return left;
 }
 
-const RECOVERY =
-  'they can be deleted but not changed: removing a finalizer returns 404 until a namespace of this name exists again; a new namespace of this name takes them over, with their finalizers';
-
 /** Only a 404 for the name, or another UID, proves the deletion. Records all objects that still exist. */
 async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Outcome | undefined> {
   const { name, uid } = run.plan.namespace;
@@ -142,8 +131,9 @@ async function outcomeOf(run: ForceRun, left: Leftovers | undefined): Promise<Ou
   const known = [...(after.unread.length > 0 ? left.objects : []), ...after.objects];
   const orphans = [...new Map(known.map((one) => [one.uid, one])).values()];
   run.forced.orphans = orphans;
+  const recovery = 'only a new namespace of this name, which takes them over, lets them be changed';
   if (orphans.length > 0)
-    note(run, namespaceTarget(name), `objects left behind: ${orphans.length}; ${RECOVERY}`);
+    note(run, namespaceTarget(name), `objects left behind: ${orphans.length}; ${recovery}`);
   for (const { what, reason } of after.unread)
     note(run, what, `not searched for what is left behind: ${reason}`);
   return 'forced';
@@ -184,7 +174,7 @@ async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
   };
   for (const [result, group] of Map.groupBy(done, resultOf)) {
     const names = group.map(({ name }) => name);
-    note(run, manyTarget(typeOf(action), names), result, finalizer);
+    note(run, manyTarget(typeName(action.type), names), result, finalizer);
   }
   return hasChanged;
 }
@@ -209,10 +199,10 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
   const notDone = (why: string): Done => ({ name, uid, result: `not done: ${why}` });
   let object = first;
   for (let tries = 1; ; tries++) {
-    const reason = (await guard(run)) ?? (await forbiddenBecause(run, action, object));
+    const reason = await forbiddenBecause(run, action, object);
     if (reason !== undefined) return notDone(reason);
     // The log has the write before it is sent, in case this process is killed now.
-    log.line(`${doing} ${typeOf(action)}/${name} (UID ${uid})`);
+    log.line(`${doing} ${typeName(action.type)}/${name} (UID ${uid})`);
     // Only a busy server, which has not begun the write, is asked again without another look.
     const sent = await api.send(writeOf(run, action, object), { signal });
     if (sent.ok) return reached(done);
@@ -229,16 +219,4 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
     if (tries > 1) return notDone(`${message} (tried twice)`);
     object = now;
   }
-}
-
-function typeOf(action: ForceAction): string {
-  return isOnNamespace(action) ? 'namespaces' : typeName(action.type);
-}
-
-async function guard(run: ForceRun): Promise<string | undefined> {
-  const stop = run.stopReason();
-  if (stop !== undefined) return stop;
-  const now = await checkNamespace(run);
-  if (!now.ok) return run.stopReason() ?? now.failure.message;
-  return run.stopReason() ?? (now.value === undefined ? 'the namespace was deleted' : undefined);
 }

@@ -7,7 +7,7 @@ import type { ForceRecord } from '../model/result.ts';
 import { CLUSTER_SOURCES } from '../model/sources.ts';
 import { inParallel, readSource } from '../observe/collections.ts';
 import { sweepableTypes } from '../observe/sweep.ts';
-import { orphanRefusal, type Writing } from './writes.ts';
+import { ORPHANS_STAY, type Writing } from './writes.ts';
 
 /** Objects that are still in the namespace, and what could not be listed: its objects are unknown, not absent. */
 export interface Leftovers {
@@ -15,8 +15,6 @@ export interface Leftovers {
   unread: NotInspected[];
 }
 
-/** Of readyz: "ok", or an error that names the failed checks. */
-const MAX_READY_BYTES = 4_096;
 const MAX_NAMES = 10;
 
 /** This also works, and matters most, after the namespace was deleted. `createdBefore` excludes objects of a new one of its name. */
@@ -24,7 +22,7 @@ export async function listLeftovers(
   { api, signal, plan: { namespace } }: Writing,
   createdBefore = '',
 ): Promise<Leftovers> {
-  const ready = await api.text('/readyz', { signal, maxBytes: MAX_READY_BYTES });
+  const ready = await api.text('/readyz', { signal, maxBytes: 4_096 });
   const discovery = await api.discover({ signal });
   if (!discovery.ok) {
     const reason = discovery.failure.message;
@@ -77,7 +75,7 @@ export function refusedBecause({ log, plan }: Writing, left: Leftovers): string 
     ...(unread.length > 0 ? [`not everything could be read: ${listNames(unread, MAX_NAMES)}`] : []),
   ].join('; ');
   if (remains === '') return undefined;
-  if (plan.orphans === 'refuse') return orphanRefusal(remains);
+  if (plan.policy.orphans === 'refuse') return `${remains}; ${ORPHANS_STAY}`;
   const lines = left.objects.map(({ uid }, index) => `${names[index]} uid ${uid}`);
   log.group(`May be left behind: ${names.length} objects`, [...lines, remains]);
   return undefined;

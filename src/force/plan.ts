@@ -2,7 +2,6 @@ import { listNames, matchesGlob } from '../base/text.ts';
 import { lookUpFinalizer } from '../model/catalogue.ts';
 import {
   CLAIM_PROTECTION,
-  FINALIZE,
   KUBERNETES_FINALIZER,
   NAMESPACE_TYPE,
   POD_TYPE,
@@ -13,10 +12,11 @@ import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { type ActivePolicy, movingReason, protectedBecause } from '../model/outcome.ts';
 import { itemsIn, type Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
-import type { NodeFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
+import type { NamespaceFacts, NodeFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 
 /** A plan names types instead of single objects: each object is read again right before its write. */
-export interface ForcePlan extends Pick<ActivePolicy, 'mode' | 'label' | 'orphans'> {
+export interface ForcePlan {
+  policy: ActivePolicy;
   namespace: { name: string; uid: string };
   /** In their order. Mode `plan` lists those of mode `namespace`. */
   actions: ForceAction[];
@@ -32,8 +32,7 @@ export interface ForceAction {
   /** Empty for pods, whose `node` counts. */
   finalizer: string;
   node: string;
-  text: string;
-  /** What the diagnosis says about the owner of the finalizer. */
+  /** What the diagnosis says about the owner of the finalizer, or the state of the node. */
   known?: string;
   leaves?: string | undefined;
 }
@@ -50,28 +49,24 @@ interface PlanInput {
 
 /** The mode only shortens the list, so that mode `plan` and the real run differ by nothing but the writes. */
 export function planForce(input: PlanInput): ForcePlan {
-  const { policy, snapshot, startUid } = input;
-  const { mode, label, orphans } = policy;
+  const { ownNamespace, policy, snapshot, startUid } = input;
   const { name } = snapshot.namespace;
+  const plan = { policy, namespace: { name, uid: startUid } };
   const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
-  const reasons = namespaceRefusals(input);
-  const idle = policy.finalizers.filter(
-    (entry) => entry.includes('*') && !all.some(({ finalizer }) => matchesGlob(entry, finalizer)),
-  );
+  const reasons = refusalsOf(snapshot.namespace, plan, ownNamespace);
+  const patterns = policy.finalizers
+    .filter((entry) => entry.includes('*'))
+    .map((one) => `${one} in force-finalizers is a pattern, which allows nothing`);
+  const target = namespaceTarget(name);
   const refused = [
-    ...idle.map((entry) => ({
-      target: namespaceTarget(name),
-      reason: `force-finalizers has the pattern ${entry}, which allows nothing, and matches nothing here: write each finalizer out in full`,
-    })),
-    ...reasons.map((reason) => ({ target: namespaceTarget(name), reason })),
+    ...[...reasons, ...patterns].map((reason) => ({ target, reason })),
     ...all.flatMap(({ reason, target }) => (reason ? [{ target, reason }] : [])),
   ];
-  const actions = reasons.length > 0 ? [] : all.filter(isAllowed);
-  return { mode, label, orphans, namespace: { name, uid: startUid }, actions, refused };
-}
-
-function isAllowed({ reason }: Candidate): boolean {
-  return reason === undefined;
+  return {
+    ...plan,
+    actions: reasons.length > 0 ? [] : all.filter(({ reason }) => reason === undefined),
+    refused,
+  };
 }
 
 export function isOnNamespace({ step }: ForceAction): boolean {
@@ -96,9 +91,15 @@ export function manyTarget(type: string, names: readonly string[], count = names
   return `${count} objects of ${type} (${names.slice(0, MAX_NAMES).join(', ')}${more})`;
 }
 
-/** The reasons against forcing a namespace at all. All that apply are reported: people have to try again only once. */
-function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInput): string[] {
-  const { name, uid, deletionTimestamp, phase, labels } = snapshot.namespace;
+/**
+ * The reasons against forcing a namespace, as just read: all of them, because people have to try again only once. The plan
+ * and every single write ask. A person who removes the label stops the gate.
+ */
+export function refusalsOf(
+  { name, uid, deletionTimestamp, phase, labels }: NamespaceFacts,
+  { namespace, policy }: Pick<ForcePlan, 'namespace' | 'policy'>,
+  ownNamespace: string | undefined,
+): string[] {
   const { label, namespaces } = policy;
   const why = protectedBecause(name, ownNamespace);
   const matching = namespaces.filter((pattern) => matchesGlob(pattern, name));
@@ -106,8 +107,8 @@ function namespaceRefusals({ ownNamespace, policy, snapshot, startUid }: PlanInp
   const rules: [applies: boolean, reason: string][] = [
     [why !== undefined, `it is protected: ${why}; no input overrides that`],
     [
-      uid !== startUid || startUid === '',
-      `it is not the namespace this run began with: its UID was ${startUid} and is ${uid}`,
+      uid !== namespace.uid || uid === '',
+      `it is not the namespace this run began with: its UID was ${namespace.uid} and is ${uid || 'unknown'}`,
     ],
     [
       deletionTimestamp === undefined || phase !== 'Terminating',
@@ -134,12 +135,12 @@ function finalizerCandidates(input: PlanInput): Candidate[] {
   const { policy, snapshot } = input;
   return snapshot.content.flatMap(({ type, read }) => {
     const { terminating = [], guarded = [] } = read.ok ? read.value : {};
-    const queued = guarded.flatMap(({ finalizers }) => finalizers);
-    const all = new Set([
+    const isNamed = (finalizer: string): boolean => policy.finalizers.includes(finalizer);
+    const all = [
       ...terminating.flatMap(({ finalizers }) => finalizers),
-      ...queued.filter((finalizer) => policy.finalizers.includes(finalizer)),
-    ]);
-    return [...all].map((finalizer): Candidate => {
+      ...guarded.flatMap(({ finalizers }) => finalizers.filter(isNamed)),
+    ];
+    return [...new Set(all)].map((finalizer): Candidate => {
       const held = [...terminating, ...guarded].filter((one) => one.finalizers.includes(finalizer));
       const names = held.flatMap(({ examples }) => examples.map(({ name }) => name));
       const count = held.reduce((sum, group) => sum + group.count, 0);
@@ -147,7 +148,6 @@ function finalizerCandidates(input: PlanInput): Candidate[] {
       const known = knownAbout(input, finalizer);
       return {
         ...{ step: 'object-finalizer', type, target, finalizer, node: '', known },
-        text: `remove finalizer ${finalizer} from ${target}, where terminating`,
         leaves: lookUpFinalizer(finalizer, type)?.leakIfRemoved,
         reason: notNamed(input, finalizer, known) ?? usedByPod(input, finalizer),
       };
@@ -176,9 +176,7 @@ function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
 /** Only a person's decision removes a finalizer: its name, written out in full. */
 function notNamed({ policy }: PlanInput, finalizer: string, known: string): string | undefined {
   if (policy.finalizers.includes(finalizer)) return undefined;
-  const isMeant = policy.finalizers.some((entry) => matchesGlob(entry, finalizer));
-  const why = isMeant ? 'has it only as a pattern, which allows nothing' : 'does not allow it';
-  return `force-finalizers ${why}; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
+  return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
 }
 
 /** By node: overdue pods may be deleted without their kubelet only if the node is lost. */
@@ -187,15 +185,14 @@ function podCandidates({ snapshot, policy }: PlanInput): Candidate[] {
   const overdue = itemsIn(snapshot.pods).filter(
     (pod) => pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs),
   );
-  const byNode = Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '');
-  return [...byNode].map(([node, pods]) => {
+  return [...Map.groupBy(overdue, ({ nodeName }) => nodeName ?? '')].map(([node, pods]) => {
     const names = pods.map(({ name }) => name);
-    const target = manyTarget('pods', names);
     const { lost, text } = nodeState(snapshot.nodes[node], nowMs);
-    const unasked = `overdue, and node ${node} ${text}; force-pods: true would delete with grace period 0`;
+    const known = `node ${node}, which ${text}`;
+    const unasked = `overdue, and wait for ${known}; force-pods: true would delete with grace period 0`;
     return {
-      ...{ step: 'overdue-pods', type: POD_TYPE, target, finalizer: '', node },
-      text: `delete ${target} with grace period 0: overdue, and node ${node} ${text}`,
+      ...{ step: 'overdue-pods', type: POD_TYPE, finalizer: '', node, known },
+      target: manyTarget('pods', names),
       leaves: `containers that still run on node ${node}, and the volumes attached to it`,
       reason: lost ? (policy.pods ? undefined : unasked) : `overdue, but node ${node} ${text}`,
     };
@@ -203,8 +200,6 @@ function podCandidates({ snapshot, policy }: PlanInput): Candidate[] {
 }
 
 const LOST_AFTER_MS = 5 * 60_000;
-/** The taint that people set on machines that are off (KEP-2268). */
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /** `Ready=False` is written by a kubelet that runs, and `Unknown` for a while is a restart: both end their pods later. */
 export function nodeState(
@@ -216,14 +211,11 @@ export function nodeState(
     return { lost: false, text: `could not be read: ${reason}` };
   }
   if (node.value === undefined) return { lost: true, text: 'does not exist' };
-  const { ready, readySince, readyReason, taints } = node.value;
-  if (taints.includes(OUT_OF_SERVICE) && ready !== 'True')
-    return { lost: true, text: `has the taint ${OUT_OF_SERVICE}` };
-  const text = `is Ready=${ready ?? 'unset'} since ${readySince ?? 'an unknown time'} (${readyReason ?? 'no reason'})`;
-  if (ready === 'Unknown' && nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS)
-    return { lost: true, text };
-  const rule = `it counts as lost after 5 minutes of Ready=Unknown, or with the taint ${OUT_OF_SERVICE}`;
-  return { lost: false, text: `${text}; ${rule}` };
+  const { ready, readySince, readyReason } = node.value;
+  const lost = ready === 'Unknown' && nowMs - Date.parse(readySince ?? '') > LOST_AFTER_MS;
+  const rule = lost ? '' : '; it counts as lost after 5 minutes of Ready=Unknown';
+  const since = `since ${readySince ?? 'an unknown time'} (${readyReason ?? 'no reason'})`;
+  return { lost, text: `is Ready=${ready ?? 'unset'} ${since}${rule}` };
 }
 
 /**
@@ -234,44 +226,40 @@ function ownCandidates(input: PlanInput): Candidate[] {
   const { policy, diagnosis, snapshot } = input;
   const { name, finalizers, specFinalizers } = snapshot.namespace;
   const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
-  const entry = (finalizer: string, isInSpec: boolean): Candidate => {
-    const type = isInSpec ? FINALIZE : NAMESPACE_TYPE;
-    const step = isInSpec ? 'namespace-spec-finalizer' : 'namespace-finalizer';
-    const where = isInSpec ? 'spec.finalizers, by PUT to /finalize' : 'metadata.finalizers';
-    const text = `if it is still there: remove ${finalizer} from the namespace's ${where}`;
-    const own = { step, finalizer, node: '', type, target: namespaceTarget(name), text } as const;
+  const entry = (finalizer: string, step: ForceAction['step']): Candidate => {
+    const type = NAMESPACE_TYPE;
+    const own = { step, finalizer, node: '', type, target: namespaceTarget(name) };
     if (isLastEntry(own)) return own;
     const known = knownAbout(input, finalizer);
+    const leaves = lookUpFinalizer(finalizer, type)?.leakIfRemoved;
     const reason =
       policy.mode === 'objects'
         ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
         : notNamed(input, finalizer, known);
-    return {
-      ...own,
-      known,
-      leaves: lookUpFinalizer(finalizer, NAMESPACE_TYPE)?.leakIfRemoved,
-      reason,
-    };
+    return { ...own, known, leaves, reason };
   };
   const all = [
-    ...finalizers.map((one) => entry(one, false)),
-    ...specFinalizers.map((one) => entry(one, true)),
+    ...finalizers.map((one) => entry(one, 'namespace-finalizer')),
+    ...specFinalizers.map((one) => entry(one, 'namespace-spec-finalizer')),
   ];
   const foreign = all.filter((one) => !isLastEntry(one));
   if (policy.mode === 'objects') return foreign;
   const moving = isNamed ? undefined : movingReason(diagnosis);
-  const reason = foreign.every(isAllowed)
+  const reason = foreign.every((one) => one.reason === undefined)
     ? moving && `${moving}: wait longer, or name ${KUBERNETES_FINALIZER} in force-finalizers`
     : `${KUBERNETES_FINALIZER} stays in spec.finalizers as long as other entries do: without it the namespace would still be there, and its content would never be deleted`;
   return [...foreign, ...all.filter(isLastEntry).map((one) => ({ ...one, reason }))];
 }
 
 /** For the log, before the first write: one line per action or refusal. */
-export function renderPlan({ actions, mode, namespace, refused }: ForcePlan): string[] {
+export function renderPlan({ actions, policy, namespace, refused }: ForcePlan): string[] {
+  const { mode } = policy;
   const { name, uid } = namespace;
   const lines = actions.flatMap((action, index) => {
-    const { text, known, leaves } = action;
+    const { finalizer, known, leaves, target } = action;
     const needs = isOnNamespace(action) ? 'namespace' : 'objects';
+    const removal = `remove finalizer ${finalizer} from ${target}`;
+    const text = finalizer === '' ? `delete ${target} with grace period 0` : removal;
     return [
       `  ${index + 1}. ${text}${mode === 'plan' ? ` [force-finalize: ${needs}]` : ''}`,
       ...(known ? [`     it waits for: ${known}`] : []),
@@ -281,14 +269,13 @@ export function renderPlan({ actions, mode, namespace, refused }: ForcePlan): st
   return [
     `Force plan for namespace ${name} (UID ${uid}), force-finalize: ${mode}`,
     ...(actions.length > 0 ? lines : ['  nothing will be changed']),
-    ...(refused.length > 0 ? ['  refused:'] : []),
-    ...refused.map(({ target, reason }) => `  - ${target}: ${reason}`),
-    ...(mode === 'plan' ? ['  This is the plan only; nothing is changed.'] : []),
+    ...refused.map(({ target, reason }) => `  refused: ${target}: ${reason}`),
   ];
 }
 
 /** For a report: all that mode `plan` says, and that of another mode before its first write. */
-export function recordPlan({ mode, actions, orphans, refused }: ForcePlan): ForceRecord {
+export function recordPlan({ policy, actions, refused }: ForcePlan): ForceRecord {
+  const { mode, orphans } = policy;
   const rows = actions.map((action) => {
     const { target, finalizer } = action;
     const isIf = orphans === 'refuse' && isOnNamespace(action) ? ' if nothing is left in it' : '';

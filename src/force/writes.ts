@@ -18,12 +18,18 @@ import {
   typeName,
 } from '../model/facts/metadata.ts';
 import { isOverdue, podFacts } from '../model/facts/workloads.ts';
-import { protectedBecause } from '../model/outcome.ts';
-import { type Read, type ReadFailure, readFailed, readOk } from '../model/read.ts';
+import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { ObjectFacts } from '../model/snapshot.ts';
 import type { Reading } from '../observe/collections.ts';
 import { readNode } from '../observe/observe.ts';
-import { type ForceAction, type ForcePlan, isLastEntry, isOnNamespace, nodeState } from './plan.ts';
+import {
+  type ForceAction,
+  type ForcePlan,
+  isLastEntry,
+  isOnNamespace,
+  nodeState,
+  refusalsOf,
+} from './plan.ts';
 
 export interface Writing extends Reading {
   clock: Clock;
@@ -96,10 +102,9 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
       return deleteRequest(path, { gracePeriodSeconds: 0, preconditions });
     }
     case 'namespace-finalizer': {
-      // The patch itself tests the label, so that no time passes between test and write.
-      const key = plan.label?.key.replaceAll('~', '~0').replaceAll('/', '~1');
-      const test = { op: 'test', path: `/metadata/labels/${key}`, value: plan.label?.value ?? '' };
-      return { method: 'PATCH', path, body: key === undefined ? body : [test, ...body] };
+      // The label that permits it may be removed between the last read and the write.
+      const test = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion };
+      return { method: 'PATCH', path, body: [test, ...body] };
     }
     case 'namespace-spec-finalizer': {
       // The object as read, with UID and resourceVersion: labels, annotations and metadata.finalizers of the body are
@@ -111,12 +116,16 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
   }
 }
 
-/** Returns why an object, as just read, must not be written to although the action is permitted. */
+/** Returns why an object, as just read, must not be written to although the plan permits the action. */
 export async function forbiddenBecause(
   run: Writing,
   action: ForceAction,
   target: Target,
 ): Promise<string | undefined> {
+  const now = run.stopReason() === undefined ? await checkNamespace(run) : readOk(undefined);
+  const stop = run.stopReason() ?? (now.ok ? undefined : now.failure.message);
+  if (stop !== undefined) return stop;
+  if (now.ok && now.value === undefined) return 'the namespace was deleted';
   if (action.step === 'overdue-pods') {
     const { value } = await readNode(action.node, run);
     const { lost, text } = nodeState(value, serverTime(run));
@@ -132,36 +141,30 @@ export async function forbiddenBecause(
   const said = namespaceFacts(target.object).conditions.find(
     ({ type, status }) => type.startsWith('Namespace') && status === 'True',
   );
-  return said === undefined || run.plan.orphans === 'accept'
+  return said === undefined || run.plan.policy.orphans === 'accept'
     ? undefined
-    : orphanRefusal(`its condition ${said.type} says: ${said.message}`);
+    : `its condition ${said.type} says: ${said.message}; ${ORPHANS_STAY}`;
 }
 
-export function orphanRefusal(remains: string): string {
-  return `${remains}; only force-orphans: accept would finalize the namespace and leave it behind`;
-}
+export const ORPHANS_STAY =
+  'only force-orphans: accept would finalize the namespace and leave it behind';
 
-/** Checks everything again that can have changed since the plan. A person who removes the label stops the gate. */
+/** Checks everything again that can have changed since the plan. */
 export async function checkNamespace(run: Writing): Promise<Read<Target | undefined>> {
   const { api, plan, signal } = run;
-  const { label } = plan;
   const { name, uid } = plan.namespace;
-  const refuse = (message: string, kind: ReadFailure['kind'] = 'conflict') =>
-    readFailed({ kind, message });
-  const why = protectedBecause(name, api.target.ownNamespace);
-  if (why !== undefined) return refuse(`the namespace is protected: ${why}`);
   const got = await api.get(namespacePath(name), { signal });
   if (!got.ok) {
+    const message = `the namespace could not be read again: ${got.failure.message}`;
     return got.failure.kind === 'not-found'
       ? readOk(undefined)
-      : refuse(`the namespace could not be read again: ${got.failure.message}`);
+      : readFailed({ kind: 'conflict', message });
   }
   const own = namespaceFacts(got.value);
-  if (own.uid !== uid)
-    return refuse(`another namespace has the name now (UID ${own.uid || 'unknown'})`, 'not-found');
-  if (own.deletionTimestamp === undefined || own.phase !== 'Terminating')
-    return refuse('the namespace is not Terminating');
-  if (label !== undefined && own.labels[label.key] !== label.value)
-    return refuse(`the namespace no longer has the label ${label.key}=${label.value}`);
+  const [reason] = refusalsOf(own, plan, api.target.ownNamespace);
+  if (reason !== undefined) {
+    const kind = own.uid === uid ? 'conflict' : 'not-found';
+    return readFailed({ kind, message: `the namespace may not be forced any more: ${reason}` });
+  }
   return readOk({ ...objectFacts(got.value, NAMESPACE_TYPE), name, object: got.value });
 }

@@ -23,7 +23,7 @@ import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { PROTECTION } from '../diagnose/waits.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import type { OrderEntry } from '../model/result.ts';
-import type { ObjectFacts, ResourceType, Snapshot, TypeContent } from '../model/snapshot.ts';
+import type { ObjectFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 /** Objects of one type that have to be deleted before the namespace. */
@@ -39,50 +39,34 @@ export interface OrderStep {
   why: string;
   /** Steps with the same position are deleted together, lower ones first. */
   place: number;
+  /** Their controller may then delete elsewhere as well, so it is left to a person. */
+  isByHand: boolean;
 }
 
-type Reason = Omit<OrderStep, 'place'>;
+type Counted = ReturnType<typeof countsOf>[number];
+type Reason = Omit<OrderStep, 'place' | 'isByHand'>;
 
 /**
  * Returns the objects that need a running controller to be deleted, and would lose it with the namespace: their
  * controller runs in the namespace or needs something in it. Objects that created them are deleted before them.
  */
 export function orderOf(now: Snapshot): OrderStep[] {
-  const { steps, left } = judgedSteps(now);
-  return steps.filter(({ type }) => !left.has(typeName(type)));
-}
-
-/** Returns the commands that an order leaves to a person, since a controller may then delete elsewhere as well. */
-export function commandsElsewhere(now: Snapshot): OrderEntry[] {
-  const { steps, left } = judgedSteps(now);
-  const why =
-    'their controller, or that of objects that they own, then deletes what it deployed, also outside of this namespace';
-  return steps
-    .filter(({ type }) => left.has(typeName(type)))
-    .map((step) => ({ why, command: orderCommand(now.namespace.name, step), isByHand: true }));
-}
-
-/** Returns all steps, and the names of the types that are left to a person. */
-function judgedSteps(now: Snapshot): { steps: OrderStep[]; left: ReadonlySet<string> } {
   const context = contextOf(predict(now));
-  const present = (context.now.forecast?.present.content ?? []).filter(
-    ({ read }) => read.ok && read.value.total > 0,
-  );
-  const counts = countsOf({ content: present });
-  const dependents = heldObjects(context).flatMap((held) => {
+  const counts = countsOf({ content: now.forecast?.present.content ?? [] });
+  const present = counts.filter(({ total }) => total > 0);
+  const stuck = heldObjects(context).flatMap((held) => {
     const why = dependencyOnNamespace(context, held);
     return why === undefined ? [] : [{ ...held, why }];
   });
   const guarded = present.flatMap((content) => guardedType(context, content));
-  if (guarded.length + dependents.length === 0) return { steps: [], left: new Set() };
-  const gitOps = present.map(({ type }) => type).filter(isGitOps);
+  if (guarded.length + stuck.length === 0) return [];
   const known = [
-    ...dependents.flatMap(({ objects }) => objects),
-    ...counts.flatMap((count) => count.guarded.flatMap(({ examples }) => examples)),
-    ...counts.flatMap(({ sample }) => sample ?? []),
+    ...stuck.flatMap(({ objects }) => objects),
+    ...present.flatMap((count) => count.guarded.flatMap(({ examples }) => examples)),
+    ...present.flatMap(({ sample }) => sample ?? []),
   ];
-  const held = dependents.map(({ type, finalizer, objects, count, why }): Reason => {
-    const all = counts.find((one) => typeName(one.type) === typeName(type))?.total ?? 0;
+  const held = stuck.map(({ type, finalizer, objects, count, why }): Reason => {
+    const all = present.find((one) => typeName(one.type) === typeName(type))?.total ?? 0;
     return {
       ...{ type, why, names: objects.map(({ name }) => name) },
       matches: ({ finalizers }) => finalizers.includes(finalizer),
@@ -91,36 +75,40 @@ function judgedSteps(now: Snapshot): { steps: OrderStep[]; left: ReadonlySet<str
       isWhole: count >= all && !isBuiltIn(type.group),
     };
   });
-  const heldUids = new Set(dependents.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
-  const makers = ownersOf(known, heldUids).filter(
-    ({ controller, uid }) => controller && !heldUids.has(uid),
-  );
-  const parents = [...Map.groupBy(makers, (maker) => servedType(context, maker))].flatMap(
-    ([type, owners]): Reason[] =>
-      type?.namespaced !== true
-        ? []
-        : [
-            {
-              ...{ type, names: owners.map(({ name }) => name), isWhole: false },
-              matches: ({ uid }) => owners.some((owner) => owner.uid === uid),
-              why: 'they created objects that are deleted first, and would create them again',
-            },
-          ],
-  );
+  const ownersOf = (some: typeof stuck) => ownerReferences(known, uidsOf(some));
+  const parents = ownersOf(stuck).flatMap((owner): Reason[] => {
+    const type = servedType(context, owner);
+    const { controller, name, uid } = owner;
+    if (!controller || uidsOf(stuck).has(uid) || type?.namespaced !== true) return [];
+    const why = 'they created objects that are deleted first, and would create them again';
+    return [{ type, why, names: [name], isWhole: false, matches: (one) => one.uid === uid }];
+  });
+  const gitOps = present.map(({ type }) => type).filter(isGitOps);
   const again = gitOps.map((type) => allOf(type, 'they would create again what is deleted'));
-  const reasons = Map.groupBy([...again, ...parents, ...guarded, ...held], ({ type }) =>
-    typeName(type),
-  );
-  const reaching = dependents.filter((one) => reachesOut(context, one));
-  const reachingUids = new Set(reaching.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
-  const left = [
-    ...reaching.map(({ type }) => type),
-    // An owner takes what it owns with it.
-    ...ownersOf(known, reachingUids).flatMap((owner) => servedType(context, owner) ?? []),
-    ...(reaching.some(({ type }) => isGitOps(type)) ? gitOps : []),
-  ];
-  const steps = inDeletionOrder(context, Array.from(reasons.values(), joined), known);
-  return { steps, left: new Set(left.map(typeName)) };
+  const reasons = [...again, ...parents, ...guarded, ...held];
+  const steps = Map.groupBy(reasons, ({ type }) => typeName(type));
+  const reaching = stuck.filter((one) => reachesOut(context, one));
+  // An owner takes what it owns with it.
+  const owners = ownersOf(reaching).flatMap((owner) => servedType(context, owner) ?? []);
+  const elsewhere = new Set([...reaching.map(({ type }) => type), ...owners].map(typeName));
+  return inDeletionOrder(context, Array.from(steps.values(), joined), known).map((step) => {
+    return { ...step, isByHand: elsewhere.has(typeName(step.type)) };
+  });
+}
+
+/** What a person reads of a step. */
+export function orderEntry(namespace: string, step: OrderStep): OrderEntry {
+  const { isByHand, isWhole, names, type } = step;
+  const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
+  const command = kubectl('delete', ...which, '-n', namespace, '--wait');
+  if (!isByHand) return { why: step.why, command };
+  const why =
+    'their controller, or that of objects that they own, then deletes what it deployed, also outside of this namespace';
+  return { why, command, isByHand };
+}
+
+function uidsOf(all: readonly Held[]): ReadonlySet<string> {
+  return new Set(all.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
 }
 
 function allOf(type: ResourceType, why: string): Reason {
@@ -166,14 +154,14 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
  * Returns a step for a type whose objects can no longer be deleted after a server in the namespace was deleted.
  * Servers need objects of built-in types themselves: if a webhook guards those, no order helps.
  */
-function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
-  if (isBuiltIn(type.group) || !read.ok) return [];
-  const object = { namespace: context.now.namespace.name, labels: {}, ...read.value.sample };
+function guardedType(context: Context, { type, sample, guarded }: Counted): Reason[] {
+  if (isBuiltIn(type.group)) return [];
+  const object = { namespace: context.now.namespace.name, labels: {}, ...sample };
+  const closed = (operation: 'DELETE' | 'UPDATE') =>
+    closedWebhooks(context, realRequest(context, operation, type, object));
   const calls = [
-    ...closedWebhooks(context, realRequest(context, 'DELETE', type, object)),
-    ...(read.value.guarded.length > 0
-      ? closedWebhooks(context, realRequest(context, 'UPDATE', type, object))
-      : []),
+    ...closed('DELETE'),
+    ...(guarded.length > 0 ? closed('UPDATE') : []),
     ...conversionsOf(itemsIn(context.now.cluster.conversions)).filter(
       ({ name, storedVersions }) =>
         name === typeName(type) && storedVersions.some((version) => version !== type.version),
@@ -187,7 +175,7 @@ function guardedType(context: Context, { type, read }: TypeContent): Reason[] {
 }
 
 /** Returns the references to the owners of these objects, direct or through others that are known. */
-function ownersOf(known: readonly ObjectFacts[], uids: ReadonlySet<string>) {
+function ownerReferences(known: readonly ObjectFacts[], uids: ReadonlySet<string>) {
   const found = new Set(known.filter(({ uid }) => uids.has(uid)));
   // A Set also visits what is added meanwhile.
   for (const { ownerReferences } of found) {
@@ -202,7 +190,7 @@ function inDeletionOrder(
   context: Context,
   steps: readonly Reason[],
   known: readonly ObjectFacts[],
-): OrderStep[] {
+): Omit<OrderStep, 'isByHand'>[] {
   const nameOf = (one: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string => {
     const type = servedType(context, one);
     return type === undefined ? '' : typeName(type);
@@ -226,10 +214,4 @@ function inDeletionOrder(
     return Math.max(0, ...others.map((other) => placeOf(other, within) + 1));
   };
   return steps.map((step) => ({ ...step, place: placeOf(step) })).sort((a, b) => a.place - b.place);
-}
-
-/** Returns the command by which a person deletes the objects of a step. */
-export function orderCommand(namespace: string, { type, isWhole, names }: OrderStep): string {
-  const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
-  return kubectl('delete', ...which, '-n', namespace, '--wait');
 }

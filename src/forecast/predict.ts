@@ -38,27 +38,16 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content, partners };
 }
 
-/**
- * Returns the partners. Those that are bound to the namespace and deleted with it, such as the content of a
- * VolumeSnapshot, are terminating.
- */
-function partnersAfterDeletion({
-  details,
-  namespace,
-  partners,
-  takenAt,
-}: Snapshot): Snapshot['partners'] {
-  const goes = ({ uid }: ObjectFacts): boolean => {
-    const { settings = [], references = [] } = valueIn(details[uid]) ?? {};
+/** What is bound to the namespace and deleted with it, such as the content of a VolumeSnapshot, is terminating. */
+function partnersAfterDeletion({ details, namespace, partners, takenAt }: Snapshot) {
+  const after = Object.entries(partners).map(([key, read]) => {
+    const partner = valueIn(read);
+    const { settings = [], references = [] } = valueIn(details[partner?.uid ?? '']) ?? {};
     const isBound = references.some((back) => back.namespace === namespace.name);
-    return isBound && settings.includes('spec.deletionPolicy=Delete');
-  };
-  return dictionary(
-    Object.entries(partners).map(([key, read]) => {
-      const partner = valueIn(read);
-      return [key, partner && goes(partner) ? readOk(terminated(partner, takenAt)) : read] as const;
-    }),
-  );
+    const goes = partner && isBound && settings.includes('spec.deletionPolicy=Delete');
+    return [key, goes ? readOk(terminated(partner, takenAt)) : read] as const;
+  });
+  return dictionary(after);
 }
 
 /** Reports whether a pod would remain: no kubelet ends it, or an owner will not remove its finalizer. */
@@ -108,13 +97,9 @@ function afterDeletion(count: Read<ContentCount>, since: string): Read<ContentCo
  * Returns the object as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so earlier
  * conditions are about another generation.
  */
-function terminated<T extends ObjectFacts>(
-  object: T,
-  deletionTimestamp: string,
-  more?: Partial<T>,
-): T {
+function terminated<T extends ObjectFacts>(object: T, at: string, more?: Partial<T>): T {
   if (object.deletionTimestamp !== undefined) return object;
   const { generation: before } = object;
   const generation = before === undefined ? undefined : before + 1;
-  return { ...object, deletionTimestamp, generation, ...more };
+  return { ...object, deletionTimestamp: at, generation, ...more };
 }

@@ -1,12 +1,10 @@
 import { ActionError } from '../base/errors.ts';
-import type { Mutation } from '../kubernetes/api.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { ADMISSION, type ReadFailure } from '../model/read.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
-import { isDeletedOrReplaced } from '../observe/trials.ts';
 import { deleteInOrder } from './order.ts';
 import type { Existing, Run, Target } from './run.ts';
 
@@ -44,23 +42,9 @@ function isDeletable(target: Target): target is Existing {
 
 /** Deletes in order inside the namespaces whose own deletion would be accepted: others would lose only their content. */
 async function deleteContent(targets: readonly Existing[], run: Run): Promise<Target[]> {
-  const { api, clock, signal } = run;
-  const tried = await inParallel(targets, async (target): Promise<Target> => {
-    for (let attempt = 1; ; attempt++) {
-      const sent = await api.send({ ...deletionOf(target), dryRun: true }, { signal });
-      if (sent.ok || isDeletedOrReplaced(sent.failure) || signal.aborted) return target;
-      const refusal = `nothing inside was deleted, because the dry run of its own deletion was not accepted: ${sent.failure.message}`;
-      if (attempt === MAX_TRIES || !isUnsure(sent.failure)) return { ...target, refusal };
-      await clock.sleep(RETRY_MS, signal);
-    }
-  });
+  const tried = await inParallel(targets, (target) => requestDeletion(target, run, true));
   const done = await deleteInOrder(tried.filter(isDeletable), run);
   return [...tried.filter((target) => !isDeletable(target)), ...done];
-}
-
-/** The UID suffices as a precondition: the resourceVersion of a namespace may change several times a second. */
-function deletionOf({ name, first: { uid } }: Existing): Mutation {
-  return deleteRequest(namespacePath(name), { preconditions: { uid } });
 }
 
 const MAX_TRIES = 3;
@@ -73,12 +57,17 @@ function isUnsure({ kind, message }: ReadFailure): boolean {
 }
 
 /** Of exactly the namespace that was read. A request whose effect is unknown is sent again; the wait decides the rest. */
-async function requestDeletion(target: Existing, run: Run): Promise<Target> {
+async function requestDeletion(target: Existing, run: Run, dryRun = false): Promise<Target> {
   const { api, clock, inputs, log, signal, startedAt } = run;
   const { name, first } = target;
+  // The UID suffices: the resourceVersion of a namespace may change several times a second.
+  const preconditions = { uid: first.uid };
+  const request = { ...deleteRequest(namespacePath(name), { preconditions }), dryRun };
+  const context =
+    'nothing inside was deleted, because the dry run of its own deletion was not accepted: ';
   for (let attempt = 1; ; attempt++) {
-    log.line(`${name}: asking for its deletion (UID ${first.uid})`);
-    const sent = await api.send(deletionOf(target), { signal });
+    if (!dryRun) log.line(`${name}: asking for its deletion (UID ${first.uid})`);
+    const sent = await api.send(request, { signal });
     const now = await readNamespace(name, run);
     if (signal.aborted) return target;
     const isLast = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
@@ -89,7 +78,8 @@ async function requestDeletion(target: Existing, run: Run): Promise<Target> {
       const read = { ...target, first: now.value };
       // The answer may have been lost, or another client may have been faster.
       if (sent.ok || now.value.deletionTimestamp !== undefined) return read;
-      if (isLast || !isUnsure(sent.failure)) return { ...read, refusal: sent.failure.message };
+      const refusal = `${dryRun ? context : ''}${sent.failure.message}`;
+      if (isLast || !isUnsure(sent.failure)) return { ...read, refusal };
     }
     await clock.sleep(RETRY_MS, signal);
   }

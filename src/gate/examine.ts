@@ -8,6 +8,7 @@ import { isPermanent } from '../model/outcome.ts';
 import type { Baseline, NamespaceFacts, Snapshot } from '../model/snapshot.ts';
 import { oneAfterAnother } from '../observe/collections.ts';
 import { type ObserveDeps, observe } from '../observe/observe.ts';
+import type { Run } from './run.ts';
 
 /** Limit for the reads of one examination; sources that were not read by then are "not inspected". */
 export const EXAMINE_LIMIT_MS = 30_000;
@@ -31,17 +32,12 @@ interface Examined {
   baseline?: Baseline | undefined;
 }
 
-export interface Foresight {
-  /** Kubernetes deletes pods first since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
-  isPodsFirst: boolean;
-}
-
 export async function examine(
   namespaces: readonly Examined[],
   limitMs: number,
   deps: ObserveDeps & { inputs?: Pick<Inputs, 'ownerLogs'> },
-  /** For a forecast: diagnoses the namespaces as if they were deleted now. */
-  foresight?: Foresight,
+  /** For a forecast: diagnoses the namespaces as if they were deleted now by this cluster. */
+  ahead?: Pick<Run, 'isPodsFirst'>,
 ): Promise<Examination[]> {
   const at = deps.clock.now();
   const sentBefore = deps.api.requestsSent();
@@ -54,7 +50,7 @@ export async function examine(
     const { baseline, before } = byName.get(name) as Examined;
     if (baseline !== undefined) snapshot.baseline = baseline;
     if (deps.inputs?.ownerLogs) snapshot.logs ??= {};
-    if (foresight !== undefined) {
+    if (ahead !== undefined) {
       snapshot.forecast ??= {
         deletions: dictionary(),
         present: { content: snapshot.content, pods: snapshot.pods },
@@ -73,7 +69,7 @@ export async function examine(
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
     const before = complete(snapshot);
-    return foresight ? foresee(snapshot, foresight.isPodsFirst) : diagnose(snapshot, before);
+    return ahead ? foresee(snapshot, ahead.isPodsFirst) : diagnose(snapshot, before);
   };
   const explaining = within(EXPLAIN_MS);
   const diagnoses = await oneAfterAnother(snapshots, explain, { ...deps, signal: explaining });

@@ -6,14 +6,13 @@ import type { NamespaceFacts } from '../model/snapshot.ts';
 import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
 import { type ConfirmDeps, confirmEnds } from './confirm.ts';
 
-/** A watch may be dropped without notice, and only a GET decides. */
-const POLL_WITH_WATCH_MS = 30_000;
-const POLL_WITHOUT_WATCH_MS = { first: 1_000, factor: 1.3, most: 5_000 };
+/** Only a GET decides. A watch may be dropped without notice. */
+const POLL_MS = { watched: 30_000, unwatched: 5_000 };
 /** The GET before a verdict, retries included. */
 const CONFIRM_MS = 10_000;
-const REWATCH_MS = { first: 200, factor: 2, most: 15_000 };
-/** A watch that lasts so long counts as working. Others end at once every time. */
+/** A watch that lasts so long counts as working, and is opened again at once. Others may end at once every time. */
 const LASTING_MS = 10_000;
+const REWATCH_MS = { lasting: 200, failed: 15_000 };
 /** The first 401 may come from a server that has just restarted; the second in a row counts. */
 const REFUSED_PAUSE_MS = 2_000;
 
@@ -28,7 +27,7 @@ export interface Follower {
   /** Why the last read failed; undefined while reading works. */
   trouble?: ReadFailure;
   ended?: End & { at: number };
-  readonly over: AbortSignal;
+  readonly over: AbortController;
 }
 
 interface FollowDeps extends ConfirmDeps {
@@ -45,7 +44,6 @@ interface FollowDeps extends ConfirmDeps {
 export class Following {
   readonly followers: readonly Follower[];
   private readonly deps: FollowDeps;
-  private readonly ends = new Map<Follower, AbortController>();
   private readonly all = new AbortController();
   readonly over = this.all.signal;
   /** A watch has reported their deletion: the GET that confirms it is enough. */
@@ -58,14 +56,10 @@ export class Following {
 
   constructor(starts: readonly NamespaceFacts[], deps: FollowDeps) {
     this.deps = deps;
-    for (const first of starts) {
-      const end = new AbortController();
-      this.ends.set({ name: first.name, uid: first.uid, last: first, over: end.signal }, end);
-    }
-    this.followers = [...this.ends.keys()];
-    const stop = (): void => {
-      for (const one of this.open()) this.end(one, { how: 'stopped' });
-    };
+    this.followers = starts.map((first) => {
+      return { name: first.name, uid: first.uid, last: first, over: new AbortController() };
+    });
+    const stop = () => this.open().map((one) => this.end(one, { how: 'stopped' }));
     deps.signal.addEventListener('abort', stop, { once: true });
     if (deps.signal.aborted) stop();
     if (!deps.idle) void Promise.all([this.poll(), this.watch()]);
@@ -87,7 +81,7 @@ export class Following {
   private end(one: Follower, end: End): void {
     one.ended = { ...end, at: this.deps.clock.now() };
     this.deps.onChange(one);
-    this.ends.get(one)?.abort();
+    one.over.abort();
     if (this.open().length === 0) this.all.abort();
   }
 
@@ -140,19 +134,17 @@ export class Following {
   private async poll(): Promise<void> {
     const { clock } = this.deps;
     const { due, over } = this;
-    let pause = POLL_WITHOUT_WATCH_MS.first;
     let checkedAt = clock.now();
     while (!over.aborted) {
       const woken = new AbortController();
       this.wake = () => woken.abort();
-      const nextAt = checkedAt + (this.isWatched ? POLL_WITH_WATCH_MS : pause);
+      const nextAt = checkedAt + (this.isWatched ? POLL_MS.watched : POLL_MS.unwatched);
       const signal = AbortSignal.any([over, woken.signal]);
       if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       const isTime = clock.now() >= nextAt;
       const open = this.open();
       const some = open.filter((one) => isTime || due.has(one));
       due.clear();
-      pause = Math.min(pause * POLL_WITHOUT_WATCH_MS.factor, POLL_WITHOUT_WATCH_MS.most);
       if (some.length > 0) await this.readInTurn(some, over);
       if (some.length === open.length) checkedAt = clock.now();
       const refused = some.filter(isRefused);
@@ -170,10 +162,9 @@ export class Following {
     const { api, clock } = this.deps;
     const { followers, over } = this;
     const [only] = followers.length === 1 ? followers : [];
-    let pause = REWATCH_MS.first;
     while (!over.aborted) {
       let openedAt = Number.POSITIVE_INFINITY;
-      const result = await api.watch(NAMESPACES_PATH, {
+      await api.watch(NAMESPACES_PATH, {
         ...(only ? { fieldSelector: `metadata.name=${only.name}` } : {}),
         signal: over,
         onOpen: () => {
@@ -187,10 +178,8 @@ export class Following {
       // The end of the watch may hide the deletion of a namespace.
       this.isWatched = false;
       this.pollNow(this.open());
-      const isForbidden = !result.ok && result.failure.kind === 'forbidden';
-      if (clock.now() - openedAt >= LASTING_MS) pause = REWATCH_MS.first;
-      await clock.sleep(isForbidden ? REWATCH_MS.most : pause, over);
-      pause = Math.min(pause * REWATCH_MS.factor, REWATCH_MS.most);
+      const hasLasted = clock.now() - openedAt >= LASTING_MS;
+      await clock.sleep(hasLasted ? REWATCH_MS.lasting : REWATCH_MS.failed, over);
     }
   }
 

@@ -27,10 +27,9 @@ export async function forceAll(
   const open = all.filter(isOpen);
   if (!isActive(inputs.force) || open.length === 0 || cancelled.aborted) return results;
   const startedAt = clock.now();
-  const isDone = new AbortController();
-  const isOver = new AbortController();
-  void clock.sleep(BUDGET_MS, isDone.signal).then(() => isOver.abort());
-  const signal = AbortSignal.any([cancelled, isOver.signal]);
+  const over = new AbortController();
+  void clock.sleep(BUDGET_MS, over.signal).then(() => over.abort());
+  const signal = AbortSignal.any([cancelled, over.signal]);
   const bounded = { ...run, signal };
   const stopReason = (): string | undefined => {
     if (cancelled.aborted) return 'the run was cancelled';
@@ -42,14 +41,13 @@ export async function forceAll(
   const forceOne = async (one: Forced, plan: ForcePlan): Promise<NamespaceResult> => {
     const { follower } = one.waited;
     const isDeletedBy = async (untilMs: number): Promise<boolean> => {
-      const until = AbortSignal.any([signal, follower.over]);
+      const until = AbortSignal.any([signal, follower.over.signal]);
       await clock.sleep(Math.max(0, untilMs - clock.now()), until);
       return isGone(follower);
     };
-    const { namespace } = plan;
     const confirmEnd = async () => {
-      const sure = await confirmEnds([namespace], bounded);
-      return sure.get(namespace.name) as Read<NamespaceFacts | undefined>;
+      const sure = await confirmEnds([follower], bounded);
+      return sure.get(follower.name) as Read<NamespaceFacts | undefined>;
     };
     const deps = { ...bounded, startedAt, stopReason, isDeletedBy, confirmEnd };
     const done = await carryOut(plan, deps);
@@ -73,7 +71,7 @@ export async function forceAll(
     const done = plans.map((plan, at) => forceOne(open[at] as Forced, plan));
     return replaced(await Promise.all(done));
   } finally {
-    isDone.abort();
+    over.abort();
   }
 }
 
@@ -91,9 +89,8 @@ async function planAll(open: readonly Forced[], run: Run): Promise<ForcePlan[]> 
   const cases = open.map(({ waited }) => waited);
   const last = cases.map(({ examinations }) => examinations.at(-1) as Examination);
   const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
-  const isUnsure =
-    policy.mode !== 'objects' &&
-    last.some(({ diagnosis }) => diagnosis.movement.kind === 'unknown');
+  const isCompared = last.every(({ diagnosis }) => diagnosis.movement.kind !== 'unknown');
+  const isUnsure = policy.mode !== 'objects' && !isCompared;
   if (isUnsure) {
     log.line('examining a second time, to see whether the deletion makes progress');
     await clock.sleep(Math.max(0, readAt + COMPARE_MS - clock.now()), signal);

@@ -1,5 +1,5 @@
 import { basisOf } from '../forecast/basis.ts';
-import { commandsElsewhere, orderCommand, orderOf } from '../forecast/order.ts';
+import { orderEntry, orderOf } from '../forecast/order.ts';
 import { forecastOf } from '../model/outcome.ts';
 import type { NamespaceResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
@@ -13,12 +13,11 @@ export async function forecastAll(
 ): Promise<NamespaceResult[]> {
   const there = targets.flatMap(({ first }) => first ?? []);
   const examined = there.map((namespace) => ({ namespace }));
-  const found = await examine(examined, EXAMINE_LIMIT_MS, run, run.foresight);
+  const found = await examine(examined, EXAMINE_LIMIT_MS, run, run);
   const results = targets.map((target) => {
     const seen = target.first && found[there.indexOf(target.first)];
-    return seen === undefined
-      ? resultOf(target, undefined, 'not-found', 'it does not exist', run)
-      : forecastResult(seen, run);
+    if (seen !== undefined) return forecastResult(seen, run);
+    return resultOf(target, undefined, 'not-found', 'it does not exist', run);
   });
   return addLeftBehind(results, ({ uid }) => uid !== '', run);
 }
@@ -32,14 +31,11 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
     ? `it has been terminating since ${deletionTimestamp}: this is what holds it now`
     : `if it were deleted now: ${outcome}`;
   run.log.line(`${name}: ${event}`);
-  const inside = orderOf(snapshot).map((step) => {
-    return { why: step.why, command: orderCommand(name, step) };
-  });
   return {
     ...resultOf({ name }, namespace, outcome, event, run),
     diagnosis,
     examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
-    order: [...commandsElsewhere(snapshot), ...inside],
+    order: orderOf(snapshot).map((step) => orderEntry(name, step)),
   };
 }

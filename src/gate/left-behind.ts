@@ -1,4 +1,4 @@
-import type { LeftBehind, NamespaceResult } from '../model/result.ts';
+import type { NamespaceResult } from '../model/result.ts';
 import { readNamespaces } from '../observe/namespaces.ts';
 import { readPointers } from '../observe/pointers.ts';
 import type { Run } from './run.ts';
@@ -26,11 +26,13 @@ export async function addLeftBehind(
     const left = results.map((result) => {
       const there = now?.get(result.name);
       const isReplaced = result.outcome === 'recreated' || (there?.ok && there.value !== undefined);
-      const staysBehind = (pointer: LeftBehind): boolean =>
-        pointsInto(result, pointer) &&
+      const mine = pointers.filter(({ isGoing, namespace, released }) => {
+        // A volume that was released before the namespace was created belongs to an earlier one of its name.
+        const isEarlier = Date.parse(released?.at ?? '') < Date.parse(result.createdAt ?? '');
+        if (namespace !== result.name || isEarlier) return false;
         // If another namespace has the name, objects that point to the name belong to the new one.
-        (inputs.forecast ? !pointer.isGoing : !isReplaced || pointer.released !== undefined);
-      const mine = pointers.filter(staysBehind);
+        return inputs.forecast ? !isGoing : !isReplaced || released !== undefined;
+      });
       return mine.sort((a, b) => Number(b.breaksOthers) - Number(a.breaksOthers));
     });
     return { left, unread };
@@ -48,12 +50,4 @@ export async function addLeftBehind(
     const verdict = hasFailed ? 'fail' : result.verdict;
     return { ...result, leftBehind, leftBehindUnread: found.unread, verdict };
   });
-}
-
-/** A volume that was released before the namespace was created belongs to an earlier one of its name. */
-function pointsInto(
-  { name, createdAt = '' }: NamespaceResult,
-  { namespace, released }: LeftBehind,
-): boolean {
-  return namespace === name && !(Date.parse(released?.at ?? '') < Date.parse(createdAt));
 }

@@ -1,11 +1,12 @@
+import { listNames } from '../base/text.ts';
 import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
-import { commandsElsewhere, type OrderStep, orderOf } from '../forecast/order.ts';
+import { type OrderStep, orderEntry, orderOf } from '../forecast/order.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { ADMISSION } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
-import type { ObjectFacts, ResourceType } from '../model/snapshot.ts';
+import type { ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { MISTAKE } from '../observe/observe.ts';
@@ -14,7 +15,7 @@ import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { causeText } from './progress.ts';
 import type { Existing, Run, Target } from './run.ts';
 
-const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
+const POLL_MS = 1_000;
 
 /**
  * Deletes the objects that need a running controller, inside these namespaces only: one group after the other, each until
@@ -23,22 +24,17 @@ const POLL_MS = { first: 500, factor: 1.5, most: 5_000 };
 export async function deleteInOrder(targets: readonly Existing[], run: Run): Promise<Target[]> {
   const { clock, inputs, signal, startedAt } = run;
   const namespaces = targets.map(({ first: namespace }) => ({ namespace }));
-  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, run.foresight);
+  const seen = await examine(namespaces, EXAMINE_LIMIT_MS, run, run);
   if (signal.aborted) return [...targets];
-  const deadline = Math.min(
-    clock.now() + inputs.orderTimeoutMs,
-    startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs),
-  );
+  const latest = startedAt + Math.max(inputs.timeoutMs, inputs.orderTimeoutMs);
+  const deadline = Math.min(clock.now() + inputs.orderTimeoutMs, latest);
   return inParallel([...targets.entries()], ([index, target]) => {
     const one = { target, deadline, run, deletions: new Map(), timeline: [] };
     return perform(one, seen[index] as Examination);
   });
 }
 
-interface Listed {
-  type: ResourceType;
-  object: ObjectFacts;
-}
+type Listed = Pick<OrderStep, 'type'> & { object: ObjectFacts };
 
 interface Ordered {
   target: Existing;
@@ -55,11 +51,13 @@ async function perform(one: Ordered, { snapshot }: Examination): Promise<Target>
     const refusal = `nothing was deleted, because the order is not known: ${mistake.reason}`;
     return { ...target, refusal };
   }
-  for (const { command, why } of commandsElsewhere(snapshot))
+  const { theirs = [], ours = [] } = Object.groupBy(orderOf(snapshot), ({ isByHand }) =>
+    isByHand ? 'theirs' : 'ours',
+  );
+  for (const { command, why } of theirs.map((step) => orderEntry(target.name, step)))
     note(one, `not done, because it may reach beyond this namespace: ${command} (${why})`);
-  const steps = orderOf(snapshot);
-  if (steps.length === 0) note(one, 'no object in it has to be deleted first');
-  for (const group of Map.groupBy(steps, (step) => step.place).values())
+  if (ours.length === 0) note(one, 'no object in it has to be deleted first');
+  for (const group of Map.groupBy(ours, (step) => step.place).values())
     if (!(await deleteGroup(one, group))) break;
   return { ...target, timeline, deletions: [...deletions.values()] };
 }
@@ -76,8 +74,7 @@ const NOT_ALLOWED =
 /** Reports whether the next group may follow. A refused request is repeated: a webhook may be restarting. */
 async function deleteGroup(one: Ordered, steps: readonly OrderStep[]): Promise<boolean> {
   const { clock, signal } = one.run;
-  let pause = POLL_MS.first;
-  for (let hadAny = false; ; pause = Math.min(pause * POLL_MS.factor, POLL_MS.most)) {
+  for (let hadAny = false; ; ) {
     const now = await readNamespace(one.target.name, one.run);
     // Objects of a new namespace with this name must not be deleted.
     if (now.ok && now.value?.uid !== one.target.first.uid) {
@@ -107,7 +104,7 @@ async function deleteGroup(one: Ordered, steps: readonly OrderStep[]): Promise<b
       note(one, NOT_ALLOWED);
       return true;
     }
-    await clock.sleep(Math.min(pause, timeLeft), signal);
+    await clock.sleep(Math.min(POLL_MS, timeLeft), signal);
   }
 }
 
@@ -153,9 +150,8 @@ async function requestDeletion(one: Ordered, { type, object }: Listed): Promise<
 /** Logs why objects remain, while their controller still runs and its log can be read. */
 async function explainRemaining(one: Ordered, left: readonly Listed[]): Promise<void> {
   if (one.run.signal.aborted) return;
-  const [first, ...others] = left.map(({ object }) => object);
-  const more = others.length > 0 ? ` and ${others.length} more` : '';
-  const which = first === undefined ? 'something' : `${first.kind} ${first.name}${more}`;
+  const which =
+    listNames(left.map(({ object: { kind, name } }) => `${kind} ${name}`)) || 'something';
   // Its deletion was not requested yet. The diagnosis treats it as requested, because it is about the objects.
   const namespace = { ...one.target.first, deletionTimestamp: serverTimestamp(one.run) };
   const [seen] = await examine([{ namespace }], EXAMINE_LIMIT_MS, one.run);

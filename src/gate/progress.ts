@@ -42,14 +42,11 @@ export function startProgress(
   };
   record(describeStart(start));
   changed({ last: start });
-  return {
-    changed,
-    note,
-    end(event: string): TimelineEntry[] {
-      record(event);
-      return timeline;
-    },
+  const end = (event: string): TimelineEntry[] => {
+    record(event);
+    return timeline;
   };
+  return { changed, note, end };
 }
 
 /** The first root cause. `unexplained` is left out: only the last examination reports it. */
@@ -68,21 +65,16 @@ export function describeStart({ deletionTimestamp }: NamespaceFacts): string {
 
 /** For the log only: the counts are incomplete while pods remain (Kubernetes >= 1.33), and for types that fail. */
 export function describeRemaining(namespace: NamespaceFacts): string | undefined {
-  const { remaining, finalizersRemaining, contentFailure, discoveryFailures } = namespaceConditions(
-    namespace.conditions,
-  );
+  const { remaining, finalizersRemaining } = namespaceConditions(namespace.conditions);
   const few = (texts: readonly string[]): string => texts.slice(0, MAX_IN_A_LINE).join(', ');
   const total = remaining.reduce((sum, { count }) => sum + count, 0);
   const types = remaining
     .toSorted((a, b) => b.count - a.count)
     .map(({ count, ...type }) => `${count} ${typeName(type)}`);
-  const names = finalizersRemaining.map(({ finalizer }) => finalizer);
-  const groups = discoveryFailures.map(({ group, version }) => `${group}/${version}`);
+  const names = few(finalizersRemaining.map(({ finalizer }) => finalizer));
   const parts = [
-    types.length > 0 && `${total} ${total === 1 ? 'object' : 'objects'} left (${few(types)})`,
-    names.length > 0 && `finalizers: ${few(names)}`,
-    groups.length > 0 && `API groups that do not respond: ${few(groups)}`,
-    contentFailure !== undefined && 'some content could not be deleted',
-  ].filter(Boolean);
-  return parts.length === 0 ? undefined : parts.join('; ');
+    total > 0 && `${total} ${total === 1 ? 'object' : 'objects'} left (${few(types)})`,
+    names && `finalizers: ${names}`,
+  ];
+  return parts.filter(Boolean).join('; ') || undefined;
 }

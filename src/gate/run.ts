@@ -9,7 +9,6 @@ import { type Outcome, verdictOf, worstOutcome } from '../model/outcome.ts';
 import type { Deletion, NamespaceResult, RunResult } from '../model/result.ts';
 import type { Baseline, NamespaceFacts } from '../model/snapshot.ts';
 import { ANCHOR_NAMESPACES, type ConfirmDeps, readAnchor } from './confirm.ts';
-import type { Foresight } from './examine.ts';
 
 export interface GateDeps {
   api: KubernetesApi;
@@ -27,7 +26,8 @@ export interface Run extends GateDeps, Pick<ConfirmDeps, 'anchor'> {
   inputs: Inputs;
   startedAt: number;
   cluster: RunResult['cluster'];
-  foresight: Foresight;
+  /** Kubernetes deletes pods first since 1.33 (KEP-5080, feature gate OrderedNamespaceDeletion). */
+  isPodsFirst: boolean;
 }
 
 export interface Target {
@@ -54,8 +54,8 @@ export async function startRun(inputs: Inputs, deps: GateDeps): Promise<Run> {
   const { server } = deps.api.target;
   const gitVersion = version.ok ? stringAt(version.value, 'gitVersion') : undefined;
   const cluster = { server, version: gitVersion ?? 'unknown' };
-  const foresight = { isPodsFirst: isVersionFrom(cluster.version, 1, 33) };
-  return { ...deps, inputs, startedAt, anchor, cluster, foresight };
+  const isPodsFirst = isVersionFrom(cluster.version, 1, 33);
+  return { ...deps, inputs, startedAt, anchor, cluster, isPodsFirst };
 }
 
 export function logStart({ anchor, api, cluster, gateVersion, log, signal }: Run): void {

@@ -12,10 +12,10 @@ import type { Run, Target } from './run.ts';
 
 const MAX_TARGETS = 1_000;
 
-type Found = { targets: Target[]; leftOut: NotInspected[] };
-
 /** Those named by the input, and those that match both the selector and `terminating`. Each is read once, which fixes its UID. */
-export async function findTargets(run: Run): Promise<Found> {
+export async function findTargets(
+  run: Run,
+): Promise<{ targets: Target[]; leftOut: NotInspected[] }> {
   const { inputs, log, signal } = run;
   const selected = await selectNamespaces(run);
   const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
@@ -85,9 +85,6 @@ function describedSelection({ selector, terminating }: Inputs): string {
   return `namespaces${labels}${age ?? ''}`;
 }
 
-const UNREACHABLE =
-  'Check that the runner can reach this address (firewall, VPN, proxy, a cluster that was already removed) and that the kubeconfig names the right cluster.';
-
 const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
   forbidden: [
     'kube-forbidden',
@@ -97,13 +94,9 @@ const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
     'kube-unauthorized',
     'The credentials of this context are refused: they may have expired, or belong to another cluster.',
   ],
-  network: ['kube-unreachable', UNREACHABLE],
-  timeout: ['kube-timeout', UNREACHABLE],
-  unreadable: [
-    'kube-unreachable',
-    'Check the address in the kubeconfig: something else than a Kubernetes API server answers there, a proxy or a login page perhaps.',
-  ],
 };
+const UNREACHABLE =
+  'Check that the kubeconfig names the right cluster, that the runner can reach this address (firewall, VPN, proxy), and that a Kubernetes API server answers there.';
 
 function cannotStartError(
   verb: string,
@@ -111,11 +104,9 @@ function cannotStartError(
   { kind, message }: ReadFailure,
   { api: { target } }: Run,
 ): ActionError {
-  const [code, hint] = ADVICE[kind] ?? [
-    'kube-unreachable',
-    'Try again; if it persists, look at the state of the API server.',
-  ];
   const { context, isAnonymous, server } = target;
+  const unreachable = kind === 'timeout' ? 'kube-timeout' : 'kube-unreachable';
+  const [code, hint] = ADVICE[kind] ?? [unreachable, UNREACHABLE];
   const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
   const advice = kind === 'unauthorized' && isAnonymous ? none : hint;
   return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, advice);

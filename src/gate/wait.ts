@@ -1,7 +1,5 @@
 import { formatDuration, serverTime } from '../base/time.ts';
-import { diagnose } from '../diagnose/diagnose.ts';
 import { isActive, type Outcome, outcomeOf } from '../model/outcome.ts';
-import type { ReadFailure } from '../model/read.ts';
 import type { NamespaceResult } from '../model/result.ts';
 import { readBaselines } from '../observe/observe.ts';
 import {
@@ -36,21 +34,23 @@ export async function waitForAll(
   run: Run,
   signal: AbortSignal,
 ): Promise<Waited[]> {
-  const settled = targets.map((target) => settledResult(target, run));
-  const open = targets.filter((_, index) => settled[index] === undefined) as Existing[];
-  const waits = open.length === 0 ? [] : await waitFor(open, run, signal);
-  return settled.map((result): Waited => {
-    if (result !== undefined) return { result };
-    const waited = waits.shift() as Case;
-    return { result: resultAfter(waited, run), waited };
+  const open = targets.filter(isGoing);
+  const cases = open.length === 0 ? [] : await waitFor(open, run, signal);
+  return targets.map((target): Waited => {
+    const waited = cases[open.indexOf(target as Existing)];
+    if (waited !== undefined) return { result: resultAfter(waited, run), waited };
+    return { result: settledResult(target, run) };
   });
 }
 
-function settledResult(target: Target, run: Run): NamespaceResult | undefined {
-  const { first, refusal, isAsked } = target;
+function isGoing(target: Target): target is Existing {
+  return target.first !== undefined && (target.isAsked || !!target.first.deletionTimestamp);
+}
+
+function settledResult(target: Target, run: Run): NamespaceResult {
+  const { first, refusal } = target;
   const settled = (outcome: Outcome, event: string) => resultOf(target, first, outcome, event, run);
   if (first === undefined) return settled('not-found', 'it does not exist');
-  if (first.deletionTimestamp !== undefined || isAsked === true) return undefined;
   if (run.signal.aborted) return settled('cancelled', 'the run was cancelled');
   const why = refusal === undefined ? 'was not requested' : `was refused: ${refusal}`;
   return settled('not-terminating', `it exists and its deletion ${why}`);
@@ -91,16 +91,13 @@ async function waitFor(
     const limitMs = Math.min(EXAMINE_LIMIT_MS, untilMs - clock.now());
     const found = limitMs > 0 ? await examineCases(open, limitMs, bounded) : [];
     for (const [index, seen] of found.entries()) {
-      const { follower, examinations } = open[index] as Case;
+      const one = open[index] as Case;
       // If it was deleted during the reads, the snapshot is a mixture of two states.
-      if (follower.ended === undefined) examinations.push(seen);
-    }
-    if (at === deadline) break;
-    for (const one of open) {
-      const last = one.examinations.at(-1);
-      const cause = last && causeText(last.diagnosis);
+      if (one.follower.ended !== undefined) continue;
+      one.examinations.push(seen);
+      const cause = at === deadline ? undefined : causeText(seen.diagnosis);
       if (cause !== undefined) one.progress.note(cause);
-      if (!inputs.failFast || !isProvenPermanent(one.examinations)) continue;
+      if (at === deadline || !inputs.failFast || !isProvenPermanent(one.examinations)) continue;
       one.progress.note('the hang is proven permanent: fail-fast ends the wait');
       permanent.add(one);
     }
@@ -139,26 +136,21 @@ export function examineCases(
 }
 
 /** From before the namespace could no longer be read: the diagnosis says when it was made, and explains no outcome. */
-function lastSeen(
-  examinations: readonly Examination[],
-  failure: ReadFailure,
-): Examination | undefined {
+function lastSeen({ examinations, follower: { name, trouble } }: Case): Examination | undefined {
+  const last = examinations.at(-1);
+  if (trouble === undefined || last === undefined) return last;
   const isBlind = ({ snapshot: { discovery, unread } }: Examination): boolean =>
-    !discovery.ok || unread.some(({ reason }) => reason === failure.message);
-  const last = examinations.findLast((one) => !isBlind(one)) ?? examinations.at(-1);
-  if (last === undefined) return undefined;
-  const message = `${failure.message}; the report shows what was read at ${last.snapshot.takenAt}`;
-  const snapshot = { ...last.snapshot, trouble: { ...failure, message } };
-  const before = examinations[examinations.indexOf(last) - 1];
-  return { ...last, snapshot, diagnosis: diagnose(snapshot, before?.snapshot) };
+    !discovery.ok || unread.some(({ reason }) => reason === trouble.message);
+  const seen = examinations.findLast((one) => !isBlind(one)) ?? last;
+  const reason = `${trouble.message}; the report shows what was read at ${seen.snapshot.takenAt}`;
+  const notInspected = [{ what: `namespace ${name}`, reason }, ...seen.diagnosis.notInspected];
+  return { ...seen, diagnosis: { ...seen.diagnosis, notInspected, namespaceUnread: true } };
 }
 
-function resultAfter(
-  { target, follower, progress, examinations }: Case,
-  run: Run,
-): NamespaceResult {
+function resultAfter(one: Case, run: Run): NamespaceResult {
+  const { target, follower, progress } = one;
   const { ended, last: facts, trouble } = follower;
-  const last = trouble === undefined ? examinations.at(-1) : lastSeen(examinations, trouble);
+  const last = lastSeen(one);
   const finish = (outcome: Outcome, event: string): NamespaceResult => ({
     ...resultOf(target, facts, outcome, event, run),
     elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,

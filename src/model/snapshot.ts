@@ -9,7 +9,7 @@ import type { ObjectDetail, Reference } from './facts/detail.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
-import type { Read, ReadFailure } from './read.ts';
+import type { Read } from './read.ts';
 import type { ClusterSources, NamespaceSources } from './sources.ts';
 
 export type * from './facts/admission.ts';
@@ -24,8 +24,6 @@ export type { ClusterSources, NamespaceSources };
 export interface Snapshot {
   takenAt: string;
   namespace: NamespaceFacts;
-  /** Why the namespace itself could no longer be read; `namespace` is then its last known state. */
-  trouble?: ReadFailure;
   discovery: Read<Discovery>;
   /** The content by resource type, of all types that can be listed and deleted, pods included. */
   content: TypeContent[];

@@ -118,16 +118,12 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
       : { message: 'the answer is not what such a host gives' };
   }
   const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON of such a host';
-  const asked = Number(stringAt(response, 'headers', 'retry-after') ?? Number.NaN) * 1_000;
-  // A 403 can mean a rate limit or a missing permission.
-  const isUsedUp = stringAt(response, 'headers', 'x-ratelimit-remaining') === '0';
-  const isLimit = asked >= 0 || isUsedUp || /rate limit|abuse detection/i.test(said);
-  const pause = asked <= CALL_TIMEOUT_MS ? asked : undefined;
   return {
     status,
     message: `${status} ${brief(said)}`,
-    isRateLimit: status === 429 || (status === 403 && isLimit),
-    retryMs: status >= 500 ? RETRY_PAUSE_MS : pause,
+    // A 403 can mean a rate limit or a missing permission.
+    isRateLimit: status === 429 || (status === 403 && /rate limit/i.test(said)),
+    retryMs: status >= 500 ? RETRY_PAUSE_MS : undefined,
   };
 }
 

@@ -57,8 +57,8 @@ export class Publisher {
     this.#context = { runUrl: run && runUrl(run, run), runLabel: run?.label };
   }
 
-  /** Returns the paths of the files; empty for one that was not written. */
-  async files(ending: Ending) {
+  /** Returns the paths of the files that were written, by name. */
+  async files(ending: Ending): Promise<Record<string, string>> {
     const paths: Record<string, string> = {};
     for (const [name, render] of REPORT_FILES) {
       if (!('run' in ending)) break;
@@ -74,10 +74,7 @@ export class Publisher {
       }
     }
     await this.#writeSummary(ending);
-    return {
-      reportJsonPath: paths['report.json'] ?? '',
-      reportMarkdownPath: paths['report.md'] ?? '',
-    };
+    return paths;
   }
 
   async #writeSummary(ending: Ending): Promise<void> {
@@ -102,8 +99,8 @@ export class Publisher {
 
   /** Writes the pull request comment. Returns its address, or an empty text. */
   async comment(ending: Ending): Promise<string> {
-    const { comment, run, cancelled, log, redactor, clock = systemClock } = this.#deps;
-    const { connect = connectHost } = this.#deps;
+    const { comment, run, cancelled, log, redactor } = this.#deps;
+    const { clock = systemClock, connect = connectHost } = this.#deps;
     // A cancelled run knows less than an existing comment.
     const knowsNothing = 'run' in ending && ending.run.outcome === 'cancelled';
     if (comment === undefined || knowsNothing) return '';
@@ -165,13 +162,10 @@ export class Publisher {
  */
 export function createActionLog(redactor: Redactor): Log {
   const safe = (text: string): string => logLine(redactor.redact(text));
-  const annotate =
-    (write: typeof core.notice) =>
-    (message: string, title?: string): void =>
-      write(
-        shorten(safe(message), MAX_ANNOTATION_CHARS),
-        title === undefined ? {} : { title: safe(title) },
-      );
+  const annotate = (write: typeof core.notice) => (message: string, title?: string) => {
+    const text = shorten(safe(message), MAX_ANNOTATION_CHARS);
+    write(text, title === undefined ? {} : { title: safe(title) });
+  };
   return {
     line: (text) => core.info(safe(text)),
     group: (title, lines) => {

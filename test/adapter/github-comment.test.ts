@@ -200,7 +200,6 @@ describe('two runs of a job at the same time', () => {
   });
 
   test.each([
-    { what: 'turned away', answer: { status: 403, headers: { 'retry-after': '6' }, body: {} } },
     { what: 'broken off', answer: 'reset' },
     { what: 'lost by the server', answer: { status: 502, text: '<html>' } },
   ] as const)('one whose write is $what reads again before it writes', async ({ answer }) => {

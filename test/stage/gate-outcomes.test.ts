@@ -157,11 +157,11 @@ describe('at the start', () => {
     { failure: FORBIDDEN, code: 'kube-forbidden', hint: /ClusterRole/ },
     { failure: UNAUTHORIZED, code: 'kube-unauthorized', hint: /expired/ },
     { failure: REFUSED, code: 'kube-unreachable', hint: /reach this address/ },
-    { failure: BROKEN, code: 'kube-unreachable', hint: /Try again/ },
+    { failure: BROKEN, code: 'kube-unreachable', hint: /API server answers there/ },
     {
       failure: { kind: 'unreadable' as const, message: 'a login page' },
       code: 'kube-unreachable',
-      hint: /login page/,
+      hint: /API server answers there/,
     },
     {
       failure: { kind: 'timeout' as const, message: 'no answer within 15 s' },

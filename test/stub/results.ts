@@ -1,5 +1,5 @@
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { orderCommand, orderOf } from '../../src/forecast/order.ts';
+import { orderEntry, orderOf } from '../../src/forecast/order.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import type { Diagnosis, Edge, Finding } from '../../src/model/finding.ts';
 import { NAMESPACE_NODE } from '../../src/model/finding.ts';
@@ -33,10 +33,7 @@ export function foretold(scenario: string, name?: string): NamespaceResult {
     elapsedMs: 900,
     conditions: namespace.conditions,
     diagnosis: found,
-    order: orderOf(now).map((step) => ({
-      why: step.why,
-      command: orderCommand(namespace.name, step),
-    })),
+    order: orderOf(now).map((step) => orderEntry(namespace.name, step)),
     timeline: [{ at: FINISHED_AT, event: `if it were deleted now: ${forecastOf(found)}` }],
   });
 }

@@ -3,7 +3,7 @@ import { contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { everythingHeld } from '../../src/diagnose/owner/finalizers.ts';
 import { orderRemedies } from '../../src/diagnose/owner/remedies.ts';
-import { orderCommand, orderOf } from '../../src/forecast/order.ts';
+import { orderEntry, orderOf } from '../../src/forecast/order.ts';
 import { predict } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
@@ -30,7 +30,7 @@ test('no command deletes all objects of a type outside of the namespace', () => 
     const now = name.endsWith(FORECAST)
       ? readRecordedForecast(name.slice(0, -FORECAST.length)).now
       : rewound(readRecordedLook(name));
-    const ordered = orderOf(now).map((step) => orderCommand(now.namespace.name, step));
+    const ordered = orderOf(now).map((step) => orderEntry(now.namespace.name, step).command);
     const whole = [...commandsFor(now), ...ordered].filter((one) => one.includes(' --all'));
     count += whole.length;
     expect(
@@ -59,7 +59,7 @@ test('what a controller may run with is deleted by name, and after the objects o
   const present = { ...now.forecast?.present, content };
   const changed = { ...now, content, forecast: { ...now.forecast, present } } as Snapshot;
   const name = now.namespace.name;
-  expect(orderOf(changed).map((step) => orderCommand(name, step))).toEqual([
+  expect(orderOf(changed).map((step) => orderEntry(name, step).command)).toEqual([
     `kubectl delete widgets.example.com --all -n ${name} --wait`,
     `kubectl delete serviceaccounts runner -n ${name} --wait`,
   ]);

@@ -14,10 +14,10 @@ import {
   severalCauses,
 } from '../stub/results.ts';
 
-const NOWHERE = { reportJsonPath: '', reportMarkdownPath: '' };
+const NOWHERE = {};
 const WHERE = {
-  reportJsonPath: '/r/report.json',
-  reportMarkdownPath: '/r/report.md',
+  'report.json': '/r/report.json',
+  'report.md': '/r/report.md',
 };
 
 /** What a workflow may ask for, of every situation. */

@@ -74,20 +74,6 @@ describe('describeRemaining', () => {
       ],
       text: 'finalizers: x/y',
     },
-    {
-      given: [
-        condition(
-          'NamespaceDeletionDiscoveryFailure',
-          'True',
-          'Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: metrics.k8s.io/v1beta1: stale',
-        ),
-      ],
-      text: 'API groups that do not respond: metrics.k8s.io/v1beta1',
-    },
-    {
-      given: [condition('NamespaceDeletionContentFailure', 'True', 'anything')],
-      text: 'some content could not be deleted',
-    },
   ])('$text', ({ given, text }) => {
     expect(describeRemaining(left(...given))).toBe(text);
   });

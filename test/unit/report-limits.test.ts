@@ -25,7 +25,7 @@ import {
 } from '../stub/results.ts';
 
 const CONTEXT = {};
-const WHERE = { reportJsonPath: '', reportMarkdownPath: '' };
+const WHERE = {};
 const KIB = 1024;
 
 /** Every object held by a finalizer of its own, so that nothing folds. */

@@ -229,7 +229,7 @@ describe('log and terminal have no command and no line break from the cluster', 
 });
 
 describe('outputs', () => {
-  const where = { reportJsonPath: '/r.json', reportMarkdownPath: '/r.md' };
+  const where = { 'report.json': '/r.json', 'report.md': '/r.md' };
 
   test.each(POISONS)('are complete with $shown', ({ with: text }) => {
     for (const run of RUNS) {

@@ -48,7 +48,7 @@ export const clusterServiceVersionFacts = shape({
 });
 
 const deletionTimestamp = at.textIfAny('metadata.deletionTimestamp');
-const node = shape({ ...NAME, deletionTimestamp, taints: at.textOfEach('spec.taints', 'key') });
+const node = shape({ ...NAME, deletionTimestamp });
 export type NodeFacts = ReturnType<typeof nodeFacts>;
 export function nodeFacts(object: JsonObject) {
   const ready = conditionsOf(object).find(({ type }) => type === 'Ready');
