@@ -9,18 +9,12 @@ import {
   customObject,
   customType,
   pod,
-  podSpec,
   secret,
   serviceAccount,
   volumeClaim,
 } from './objects.ts';
 import { configMapRef, ref } from './scenarios/links.ts';
-import {
-  createGuarded,
-  install,
-  type Operator,
-  type OperatorOptions,
-} from './scenarios/operator.ts';
+import { createGuarded, type Operator, type OperatorOptions } from './scenarios/operator.ts';
 import { guardedRef } from './scenarios/situation.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { runPodsIn } from './servers/stand-in.ts';
@@ -137,23 +131,6 @@ const DELETES = { operations: ['DELETE'], resource: 'configmaps' };
 
 export const FORESEEN: readonly Foreseen[] = [
   {
-    title: 'two installations of which one does not start',
-    operator: { name: 'widget-operator', container: { args: ['--widget-class=blue'] } },
-    build: async (world, operator) => {
-      // Nothing runs pods there.
-      await world.createNamespace('green');
-      await install(world, {
-        ...{ namespace: 'green', scope: 'cluster', type: false },
-        ...{ name: 'widget-operator-green', manager: 'widget-operator' },
-        container: { args: ['--widget-class=green'] },
-      });
-      await createHeld(world, operator);
-    },
-    outcome: 'inconclusive',
-    says: /widget-operator-green/,
-    later: 'hangs',
-  },
-  {
     title: 'a webhook that takes no dry runs',
     build: (world) =>
       guardedMaps(world, async () => {
@@ -196,26 +173,6 @@ export const FORESEEN: readonly Foreseen[] = [
     says: /Secret creds/,
     later: 'hangs',
   },
-  {
-    title: 'a task that it ran for the object before',
-    build: async (world, operator) => {
-      await createHeld(world, operator);
-      const linked = await ownedBy(world, operator, 'a');
-      const spec = { ...podSpec(), restartPolicy: 'Never' };
-      await world.create(
-        {
-          apiVersion: 'batch/v1',
-          kind: 'Job',
-          metadata: { namespace: world.namespace, name: 'apply-a', ...linked },
-          spec: { suspend: true, template: { spec } },
-        },
-        { fieldManager: operator.manager },
-      );
-    },
-    outcome: 'inconclusive',
-    says: /Job apply-a/,
-    later: 'hangs',
-  },
   namingSecret('credentials with a source and a name', {
     credentials: { source: 'Secret', name: 'creds', key: 'token' },
   }),
@@ -228,17 +185,6 @@ export const FORESEEN: readonly Foreseen[] = [
     ref('v1', 'Secret', namespace, 'creds'),
     { metadata: { labels: { [`${group}/type`]: 'credentials' } } },
   ]),
-  {
-    title: 'a custom object named by serverRef.from.name',
-    build: async (world, operator) => {
-      const { namespace } = world;
-      await world.createType(customType({ group: operator.group, kind: 'Server' }));
-      await world.create(customObject(apiVersionOf(operator), 'Server', namespace, 'main'));
-      await createHeld(world, operator, { serverRef: { from: { name: 'main' } } });
-    },
-    outcome: 'inconclusive',
-    says: /Server main/,
-  },
   complaining(
     'Synced=False with a wrong signature',
     { type: 'Synced', status: 'False', reason: 'ReconcileError' },
@@ -320,18 +266,6 @@ export const FORESEEN: readonly Foreseen[] = [
         await world.create({ ...child, metadata }, { fieldManager: operator.manager });
       }
       await runPodsIn(world, namespace);
-    },
-    later: 'goes',
-  },
-  {
-    title: 'words that name nothing that an operator reads',
-    build: async (world, operator) => {
-      await world.create(secret(world.namespace, 'creds'));
-      await createHeld(world, operator, {
-        ...{ nodeSelector: { pool: 'creds' }, host: 'creds', image: 'creds', command: ['creds'] },
-        env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'creds', key: 'a' } } }],
-        ...{ podLabels: { labels: { app: 'creds' } }, serviceAccountName: 'default' },
-      });
     },
     later: 'goes',
   },

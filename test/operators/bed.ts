@@ -181,26 +181,8 @@ export class Installation {
     return this.#objects.filter((object) => object.kind === kind);
   }
 
-  /** Right after it was deleted, it may still be there; a new type may not be served yet. */
-  async #create(object: KubeObject): Promise<void> {
-    let last: unknown;
-    await waitUntil(
-      () => `${object.kind}/${object.metadata.name} to be created; last: ${last}`,
-      async () => {
-        try {
-          const ref = refOf(object);
-          const found = await this.#client.find(ref);
-          if (found?.metadata['deletionTimestamp'] !== undefined) return false;
-          if (found === undefined) await this.#client.create(object, MANAGER);
-          return true;
-        } catch (error) {
-          if (!(error instanceof ApiError || error instanceof UnknownKind)) throw error;
-          last = error;
-          return false;
-        }
-      },
-      NOT_YET,
-    );
+  #create(object: KubeObject): Promise<void> {
+    return createInTime(this.#client, object);
   }
 
   async #noPods(workloads: readonly string[]): Promise<void> {
@@ -215,6 +197,30 @@ export class Installation {
       NOT_YET,
     );
   }
+}
+
+/**
+ * Creates it unless it is there. Right after it was deleted, it may still be; a new type may not be served yet, and some
+ * operators make the types of their objects while they run.
+ */
+export async function createInTime(client: Client, object: JsonObject): Promise<void> {
+  let last: unknown;
+  await waitUntil(
+    () => `${object['kind']} to be created; last: ${last}`,
+    async () => {
+      try {
+        const found = await client.find(refOf(object as KubeObject));
+        if (found?.metadata['deletionTimestamp'] !== undefined) return false;
+        if (found === undefined) await client.create(object, MANAGER);
+        return true;
+      } catch (error) {
+        if (!(error instanceof ApiError || error instanceof UnknownKind)) throw error;
+        last = error;
+        return false;
+      }
+    },
+    NOT_YET,
+  );
 }
 
 /** With the arguments that a product needs. All processes share the ports of this machine. */

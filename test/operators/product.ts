@@ -28,8 +28,8 @@ export interface Product {
   prerequisites?: (namespace: string) => JsonObject[];
   /** What an environment makes use of it with. */
   environment(namespace: string): JsonObject[];
-  /** Holds the namespace while nobody removes its finalizer. Absent: nothing inside does. */
-  held?: Held;
+  /** What in the environment holds the namespace while nobody removes its finalizer. */
+  held: { kind: string; finalizer: string };
   /** The workload that has to act. */
   owner: { kind: 'Deployment' | 'StatefulSet'; name: string };
   /** What the owner has to write to finish: taken away in one of the situations. */
@@ -64,12 +64,6 @@ export interface Situation {
   /** Makes everything as it was before; frees the environment unless nothing can. */
   restore?: (installed: Installation) => Promise<void>;
   truth: (installed: Installation) => Truth;
-}
-
-/** Of what is in the environment. */
-export interface Held {
-  kind: string;
-  finalizer: string;
 }
 
 /** What is true, whoever looks. */

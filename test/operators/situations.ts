@@ -3,20 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringsAt } from '../../src/base/json.ts';
 import type { Report, ReportNamespace } from '../../src/report/report-json.ts';
-import {
-  ApiError,
-  type Client,
-  type KubeObject,
-  type Ref,
-  refOf,
-  UnknownKind,
-} from '../cluster/client.ts';
+import { type Client, type KubeObject, type Ref, refOf } from '../cluster/client.ts';
 import { theBundle } from '../cluster/run-gate.ts';
 import { type Ended, runProgram } from '../cluster/shell.ts';
 import { takeAway } from '../cluster/take-away.ts';
-import { waitUntil } from '../cluster/wait-until.ts';
 import { conditionsOf, namespaceRef, type World } from '../cluster/world.ts';
-import type { Installation } from './bed.ts';
+import { createInTime, type Installation } from './bed.ts';
 import { findingText, isGone, untruths } from './judge.ts';
 import {
   type Product,
@@ -122,13 +114,12 @@ function rightOf({ name, right }: Product): NonNullable<Product['right']> {
 
 /** Its situations, in the order in which one installation goes through them. */
 export function situationsOf(product: Product): [string, Situation][] {
-  const { truths, special, right, lease, namespace, held } = product;
+  const { truths, special, right, lease, namespace } = product;
   const lacks: Partial<Record<SituationName, boolean>> = {
     'without a right': right === undefined,
     'without its Lease': lease === undefined,
     // Nobody deletes that namespace; the other one can be.
     'its namespace deleted': namespace === 'kube-system',
-    'in the environment itself': held === undefined,
   };
   return [
     ...Object.entries(special ?? {}),
@@ -199,87 +190,67 @@ async function isCured(
 class Environment {
   readonly #client: Client;
   readonly #product: Product;
-  readonly #namespace: string;
-  readonly #situation: Situation;
+  readonly #ref: Ref;
+  readonly #objects: KubeObject[];
+  readonly #held: Ref | undefined;
+  /** Made beside it. */
+  readonly #beside: KubeObject[];
 
   constructor(client: Client, product: Product, namespace: string, situation: Situation) {
+    const { environment = product.environment } = situation;
     this.#client = client;
     this.#product = product;
-    this.#namespace = namespace;
-    this.#situation = situation;
-  }
-
-  get #objects(): KubeObject[] {
-    const { environment = this.#product.environment } = this.#situation;
-    return environment(this.#namespace) as KubeObject[];
-  }
-
-  get #held(): Ref | undefined {
-    const found = this.#objects.find(({ kind }) => kind === this.#product.held?.kind);
-    return found && refOf(found);
+    this.#ref = namespaceRef(namespace);
+    this.#objects = environment(namespace) as KubeObject[];
+    this.#beside = (product.prerequisites?.(namespace) ?? []) as KubeObject[];
+    const held = this.#objects.find(({ kind }) => kind === product.held.kind);
+    this.#held = held && refOf(held);
   }
 
   /** Until the operator has made what it makes of it. */
   async use(): Promise<void> {
-    const { prerequisites, held } = this.#product;
-    const namespace = this.#namespace;
-    const place = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
-    for (const object of [place, ...(prerequisites?.(namespace) ?? []), ...this.#objects]) {
-      let last: unknown;
-      await waitUntil(
-        () => `${object['kind']} to be accepted; last: ${last}`,
-        async () => {
-          try {
-            return await this.#client.create(object);
-          } catch (error) {
-            // Some make the types of their objects while they run.
-            if (!(error instanceof ApiError || error instanceof UnknownKind)) throw error;
-            last = error;
-            return error instanceof ApiError && error.status === 409;
-          }
-        },
-        { everyMs: 500 },
-      );
+    const { apiVersion, kind, name } = this.#ref;
+    const place = { apiVersion, kind, metadata: { name } };
+    for (const object of [place, ...this.#beside, ...this.#objects]) {
+      await createInTime(this.#client, object);
     }
-    if (held === undefined || this.#held === undefined) return;
+    if (this.#held === undefined) return;
+    const { finalizer } = this.#product.held;
     // Whoever was killed before it has left its Lease may keep others waiting for a minute.
     await this.#client.waitFor(
       this.#held,
-      `has ${held.finalizer}`,
-      (object) => stringsAt(object, 'metadata', 'finalizers').includes(held.finalizer),
+      `has ${finalizer}`,
+      (object) => stringsAt(object, 'metadata', 'finalizers').includes(finalizer),
       { timeoutMs: 150_000, everyMs: 500 },
     );
   }
 
   /** And waits until the namespace controller has said what it has found. */
   async delete(): Promise<void> {
-    const ref = namespaceRef(this.#namespace);
-    await this.#client.delete(ref);
+    await this.#client.delete(this.#ref);
     await this.#client.waitFor(
-      ref,
+      this.#ref,
       'has conditions',
       (found) => found === undefined || conditionsOf(found).length > 0,
     );
   }
 
   isGone(timeoutMs: number): Promise<boolean> {
-    return this.#client
-      .waitFor(namespaceRef(this.#namespace), 'is gone', (found) => found === undefined, {
-        timeoutMs,
-        everyMs: 500,
-      })
-      .then(
-        () => true,
-        () => false,
-      );
+    const gone = this.#client.waitFor(this.#ref, 'is gone', (found) => found === undefined, {
+      timeoutMs,
+      everyMs: 500,
+    });
+    return gone.then(
+      () => true,
+      () => false,
+    );
   }
 
   async takeAway(): Promise<void> {
-    const namespace = this.#namespace;
-    const beside = (this.#product.prerequisites?.(namespace) ?? []) as KubeObject[];
-    if (this.#held) await takeAway(this.#client, this.#held);
-    await takeAway(this.#client, namespaceRef(namespace));
-    for (const object of beside) await takeAway(this.#client, refOf(object));
+    const beside = this.#beside.map(refOf);
+    for (const ref of [...(this.#held ? [this.#held] : []), this.#ref, ...beside]) {
+      await takeAway(this.#client, ref);
+    }
     // A second attempt needs the name.
     await this.isGone(GONE_MS);
   }

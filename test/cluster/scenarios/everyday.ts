@@ -145,8 +145,10 @@ const STATES = {
     afterwards: async (scene) => {
       await removeWorkload(scene);
       const { world, install, operator } = scene;
-      for (const one of rightsOf(install, operator.namespace)) await world.client.delete(one);
-      await world.client.delete(accountRef(operator));
+      const account = serviceAccount(operator.namespace, operator.account);
+      for (const one of [...grants(install, operator), account] as KubeObject[]) {
+        await world.client.delete(refOf(one));
+      }
     },
   },
   'namespace-gone': {
@@ -427,23 +429,6 @@ function grants({ role, rules }: Install, { namespace, account, name }: Operator
     ...grant({ namespace, name: `${name}-leader-election` }, subjects, [leases]),
   ];
 }
-
-function rightsOf({ role, name }: Install, namespace: string): Ref[] {
-  const apiVersion = RIGHTS;
-  return [
-    { apiVersion, kind: 'ClusterRoleBinding', name: role },
-    { apiVersion, kind: 'ClusterRole', name: role },
-    { apiVersion, kind: 'RoleBinding', namespace, name: `${name}-leader-election` },
-    { apiVersion, kind: 'Role', namespace, name: `${name}-leader-election` },
-  ];
-}
-
-const accountRef = ({ namespace, account }: Operator): Ref => ({
-  apiVersion: 'v1',
-  kind: 'ServiceAccount',
-  namespace,
-  name: account,
-});
 
 /** As the API server answers to it. */
 function forbidden({ world, install: told, operator }: Scene): string {
