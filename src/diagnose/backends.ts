@@ -128,10 +128,7 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
   or?: Remedy[];
 }
 
-/**
- * Returns the finding that a server does not answer the API server. A backend in a namespace that is being deleted cannot be
- * restored: the calls have to end.
- */
+/** Returns the finding that a server does not answer. One in a namespace that is being deleted cannot be restored: the calls have to end. */
 export function unansweredCall(context: Context, call: Call): RuleResult {
   const { service, failure, says, stop, or = [], ...finding } = call;
   const { text, changesObjects = false, ...how } = stop;

@@ -11,22 +11,17 @@ export function kubectl(...words: string[]): string {
   return ['kubectl', ...words].map(shellQuote).join(' ');
 }
 
-/**
- * Returns type and name as arguments. Roles and similar types may have the name `--all`, which kubectl would take
- * for a flag (apimachinery pkg/api/validation/path): with the type in front it stays a name.
- */
+/** Returns type and name as arguments. A Role may be called `--all`: with the type in front it is no flag (pkg/api/validation/path). */
 export function nameArgs(type: string, ...names: string[]): string[] {
   return names.some((name) => name.startsWith('-'))
     ? names.map((name) => `${type}/${name}`)
     : [type, ...names];
 }
 
-/** Returns `-n` and the namespace, for namespaced objects. */
 export function namespaceArgs(namespace: string | undefined): string[] {
   return namespace === undefined || namespace === '' ? [] : ['-n', namespace];
 }
 
-/** Writes a JSON patch as a kubectl call. */
 export function patchCommand(target: string[], patch: object[]): string {
   return kubectl('patch', ...target, '--type=json', '-p', JSON.stringify(patch));
 }
@@ -39,10 +34,7 @@ export function objectArgs(
   return [...nameArgs(type, name), ...namespaceArgs(namespace)];
 }
 
-/**
- * Writes the call of this gate that removes the finalizers from all terminating objects of the namespace. It waits
- * only as long as it takes to see whether the content becomes less.
- */
+/** Writes the call of this gate that removes the finalizers; it waits only as long as it takes to see whether the content becomes less. */
 export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
   if (protectedBecause(namespace) !== undefined) return undefined;
   return [
@@ -76,10 +68,7 @@ export function rawRemedy(what: string, path: string): Remedy {
   return lookRemedy(`See what the API server answers for ${what}`, command);
 }
 
-/**
- * Returns the remedy that asks whether a user has a permission, without a namespace in all of them; "no" is an answer,
- * although kubectl then fails.
- */
+/** Returns the remedy that asks whether a user has a permission, in all namespaces if none is given; "no" is an answer. */
 export function permissionRemedy(
   user: string,
   verb: string,
@@ -91,7 +80,6 @@ export function permissionRemedy(
   return lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`);
 }
 
-/** Returns the remedy that shows the whole object. */
 export function showObjectRemedy(text: string, object: Parameters<typeof objectArgs>[0]): Remedy {
   return lookRemedy(text, kubectl('get', ...objectArgs(object), '-o', 'yaml'));
 }

@@ -40,10 +40,7 @@ export function contextOf(now: Snapshot, before?: Snapshot): Context {
   return { now, before, conditions, contentErrors, nowMs: Date.parse(now.takenAt) };
 }
 
-/**
- * A finding before the graph links it to others. A rule may set any optional property to undefined. Without a scope it
- * is about the whole cluster.
- */
+/** A finding before the graph links it to others. Without a scope it is about the whole cluster. */
 export type RuleResult = Undefinable<
   Omit<Finding, 'id' | 'scope' | 'waitsFor'> & Partial<Pick<Finding, 'scope'> & Ties>
 >;
@@ -168,7 +165,6 @@ export function extensionApis({ now }: Context) {
   return withService(itemsIn(now.cluster.apiServices));
 }
 
-/** Returns the CRDs whose objects a webhook converts. */
 export function conversionsOf(definitions: readonly DefinitionDetail[]) {
   return withService(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
 }

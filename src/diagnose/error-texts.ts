@@ -38,7 +38,6 @@ type ErrorDetail =
   | { kind: 'new-finalizers-refused' | 'unexpected-items' | 'storage' }
   | { kind: 'unavailable' | 'timeout' | 'other' };
 
-/** `text`: the original one. */
 export type ContentError = ErrorDetail & { text: string };
 
 export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
@@ -181,7 +180,6 @@ const OTHERS: readonly Row[] = [
   ],
 ];
 
-/** Reads one error. Never fails: an unknown text is `other`. */
 function readErrorText(text: string): ErrorDetail {
   const wrapping = WRAPPING.map((row) => ({ row, at: text.search(row[1]) }))
     .filter(({ at }) => at >= 0)
@@ -251,14 +249,10 @@ export function callFailure(text: string): CallFailure {
 
 export type AdmissionError = ErrorOf<'webhook-unreachable' | 'webhook-denied' | 'policy-denied'>;
 
-/** Reports whether admission refused the request. */
 export function isAdmissionError(error: ContentError): error is AdmissionError {
   return /^(?:webhook-unreachable|webhook-denied|policy-denied)$/.test(error.kind);
 }
 
-/**
- * Texts of a failure without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it
- * is deleted" are none.
- */
+/** Failures without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is deleted" are none. */
 export const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing to ))/i;

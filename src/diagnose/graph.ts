@@ -116,7 +116,6 @@ function split(order: readonly string[], links: Next): string[][] {
   });
 }
 
-/** Omits undefined properties and the links, which are in the graph. */
 function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding {
   const { blocksNamespace, waitsForNamespace, servedBy, isCut, wayOut, ...own } = result;
   const told = Object.entries(own).filter(([, value]) => value !== undefined);
@@ -126,10 +125,7 @@ function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding 
 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];
 
-/**
- * Merges two results with one id: two rules may find the same cause, and one owner may fail at several types. Evidence
- * and duties are joined, and the less certain result gives the sentence.
- */
+/** Merges two results with one id: evidence and duties are joined, and the less certain one gives the sentence. */
 function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   const [a, b] = [one, other].toSorted(
     (x, y) => CERTAINTIES.indexOf(x.certainty) - CERTAINTIES.indexOf(y.certainty),

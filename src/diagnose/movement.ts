@@ -74,10 +74,7 @@ interface Shrinking {
   finalizers: string[];
 }
 
-/**
- * Returns the sets of equal objects (type, set of finalizers) of which some are left, and fewer than before. They may
- * differ in the writers and the order of the finalizers.
- */
+/** Returns the sets of objects (by type and finalizers, whoever wrote these) of which some are left, and fewer than before. */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));
   return now.content.flatMap((content) => {

@@ -2,7 +2,6 @@ import { escapeForRegExp, isKindNamed } from '../base/text.ts';
 import { domainOf } from '../model/catalogue.ts';
 import type { Read } from '../model/read.ts';
 import {
-  type NamespaceFacts,
   type ObjectFacts,
   partnerKey,
   type Reference,
@@ -101,7 +100,6 @@ export function idsAwaited(context: Context, held: Held, owner?: Actor): string[
   ];
 }
 
-/** Returns the ids of the findings about what a text names as awaited. */
 export function idsInText(context: Context, held: Held, text: string): string[] {
   if (!isWaitText(text)) return [];
   const objects = objectsAwaited(context, held, ['told'], [text]);
@@ -129,7 +127,6 @@ function readByName({ partners }: Context['now']): ObjectFacts[] {
   return Object.values(partners).flatMap((read) => valueIn(read) ?? []);
 }
 
-/** Returns the references in the spec and the status of an object to another one. */
 function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
   const own = groupOf(to.apiVersion);
   return (detailOf(context, from)?.references ?? []).filter(
@@ -141,21 +138,18 @@ function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Ref
   );
 }
 
-/** Reports whether the status of an object has the UID of another one. */
 function hasUidInStatus(context: Context, from: ObjectFacts, to: { uid: string }): boolean {
   const { names = [], references = [] } = detailOf(context, from) ?? {};
   const named = [...names, ...references.map(({ field, uid }) => ({ field, name: uid }))];
   return named.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
 }
 
-/** Reports whether the spec of an object names one of the held objects. */
 function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
   return objects
     .flatMap((to) => referencesTo(context, from, to))
     .some(({ field }) => field.startsWith('spec.'));
 }
 
-/** Returns the texts of the status that say what is waited for. */
 function waitTexts(context: Context, held: Held): string[] {
   return statusTexts(context, held)
     .map(({ words }) => words)
@@ -192,14 +186,11 @@ function isAwaited(text: string, object: ObjectFacts): boolean {
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
 function finalizerAwaited({ objects: [object], finalizer }: Held, text: string): string[] {
   if (object === undefined) return [];
-  const [first] = object.finalizers
-    .map((one) => ({
-      one,
-      at: text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`)),
-    }))
-    .filter(({ at }) => at >= 0)
-    .sort((a, b) => a.at - b.at);
-  return first && first.one !== finalizer ? idsOfHeld({ ...object, finalizers: [first.one] }) : [];
+  const placeOf = (one: string): number =>
+    text.search(new RegExp(`(?<![\\w.-])${escapeForRegExp(one)}${NAME_END}`));
+  const named = object.finalizers.filter((one) => placeOf(one) >= 0);
+  const [first = finalizer] = named.sort((a, b) => placeOf(a) - placeOf(b));
+  return first === finalizer ? [] : idsOfHeld({ ...object, finalizers: [first] });
 }
 
 /**
@@ -219,7 +210,7 @@ export function namespacesAwaited(
         namespace.name !== own.name &&
         (texts.some((text) => isNamespaceNamed(text, namespace.name)) ||
           isLabelled(held, namespace) ||
-          held.objects.some((object) => standsFor(context, object, namespace))),
+          held.objects.some((object) => standsFor(context, object, namespace.name))),
     )
     .map(({ name, deletionTimestamp }) => {
       const subject = namespaceSubject(name);
@@ -240,14 +231,15 @@ function isNamespaceNamed(text: string, name: string): boolean {
 }
 
 /** Reports whether an object stands for a namespace: by a manifest, or by its status. */
-function standsFor(context: Context, object: ObjectFacts, { name }: NamespaceFacts): boolean {
+function standsFor(context: Context, object: ObjectFacts, namespace: string): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
-  const isKept = settings.includes('spec.deletionPolicy=Orphan');
-  const named = references.filter((one) => one.kind === 'Namespace' && one.name === name);
-  return !isKept && named.some(({ field, isMade }) => isMade || field.startsWith('status.'));
+  const named = references.filter(({ kind, name }) => kind === 'Namespace' && name === namespace);
+  return (
+    !settings.includes('spec.deletionPolicy=Orphan') &&
+    named.some(({ field, isMade }) => isMade || field.startsWith('status.'))
+  );
 }
 
-/** Reports whether a label or annotation of the held object's project names it. */
 function isLabelled(
   { finalizer, type, objects }: Held,
   other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
@@ -293,7 +285,6 @@ const partsByOwner = remember((context: Context) => {
 /** Types that wait for no other object, and whose content is never read. */
 const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
 
-/** Returns the objects outside of the namespace to which a held object refers. */
 export function namedOutside(context: Context, held: Held): Wanted['partners'] {
   const own = context.now.namespace.name;
   const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
@@ -318,10 +309,7 @@ function typeNamed(
   return near[0] ?? (alike.length === 1 ? alike[0] : undefined);
 }
 
-/**
- * Names what a held object waits for, where the examination ended before that was read: its owner is then no root
- * cause.
- */
+/** Names what a held object waits for and what was not read before the examination ended: its owner is then no root cause. */
 export function unreadPartner(context: Context, held: Held): string | undefined {
   const { details, forecast, partners } = context.now;
   if (forecast !== undefined) return undefined;

@@ -49,7 +49,6 @@ import { isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { namedOutside } from './waits.ts';
 
-/** What one question needs. */
 type Part = Partial<Wanted>;
 
 /** Sources that show which programs exist, whether Kubernetes' own controllers work, and what refuses their requests. */
@@ -158,7 +157,6 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
   ];
 }
 
-/** Reads the guards of the last request of the namespace controller. */
 function forLastRequest(context: Context): Part {
   const { object, request, type } = lastStep(context);
   const isGuarded = guardsOf(context, request).length > 0;
@@ -166,7 +164,6 @@ function forLastRequest(context: Context): Part {
   return { places, trials: isGuarded ? [{ type, object, finalizer: KUBERNETES_FINALIZER }] : [] };
 }
 
-/** Returns where the webhooks run that such a request needs. */
 function serversAsked(context: Context, request: AdmissionRequest): Wanted['places'] {
   return closedWebhooks(context, request).map(({ service }) => placeOf(service));
 }

@@ -69,10 +69,7 @@ function evaluate(expression: string, scope: Record<string, unknown>): unknown {
   }
 }
 
-/**
- * Evaluates one expression for a request; `variables` are those of its policy, each of which may read those before it.
- * @returns undefined if the result is not a boolean or depends on something that is not known
- */
+/** Evaluates an expression; `variables` of its policy may read those before them. Undefined: no boolean, or it depends on what is not known. */
 export function evaluateCondition(
   expression: string,
   request: AdmissionRequest,

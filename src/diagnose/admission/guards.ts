@@ -37,6 +37,8 @@ export interface Guard {
   policy?: PolicyFacts;
   binding?: PolicyBindingFacts;
   isMutating: boolean;
+  /** The parameters without which it denies would be deleted with this namespace. */
+  losesParameters: boolean;
   /** The parts of a request that it reads and that a dry run of the gate has differently. */
   looksAt: readonly string[];
 }
@@ -47,36 +49,36 @@ export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] 
 
 export const everyGuard = remember((context: Context): Guard[] => {
   const { cluster, forecast, namespace } = context.now;
-  const policies = [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
+  const guardFrom = (text: string, own: Guard['own'], parts: Partial<Guard>): Guard => {
+    const source = 'configuration' in own ? own.configuration : own;
+    const place = parts.binding?.parametersIn;
+    return {
+      ...{ text, own, source, ...parts },
+      isMutating: source.kind.startsWith('Mutating'),
+      losesParameters: forecast !== undefined && (place === '' || place === namespace.name),
+      looksAt: [
+        ...(own.dependsOnUser ? ['who asks'] : []),
+        ...(own.dependsOnDryRun ? ['whether it is a dry run'] : []),
+        // During a deletion, a dry run sees what the real request sees.
+        ...(own.dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
+      ],
+    };
+  };
   const webhooks = webhooksOf(context).map((webhook) => {
-    const { configuration: source, name } = webhook;
-    const text = `webhook ${name} of ${source.kind} ${source.name}`;
-    return { text, source, own: webhook, webhook };
+    const { configuration, name } = webhook;
+    const text = `webhook ${name} of ${configuration.kind} ${configuration.name}`;
+    return guardFrom(text, webhook, { webhook });
   });
+  const policies = [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
   const bound = policies.flatMap((policy) =>
     bindingsOf(context)
       .filter((binding) => binding.policy === policy.name)
       .map((binding) => {
         const text = `policy ${policy.name}, bound by ${binding.name}`;
-        return { text, source: policy, own: policy, policy, binding };
+        return guardFrom(text, policy, { policy, binding });
       }),
   );
-  return [...webhooks, ...bound].map((guard) => {
-    const { dependsOnDeletion, dependsOnDryRun, dependsOnUser } = guard.own;
-    const place = 'binding' in guard ? guard.binding.parametersIn : undefined;
-    const hasParameters = place === '' || place === namespace.name;
-    return {
-      ...guard,
-      isMutating: guard.source.kind.startsWith('Mutating'),
-      looksAt: [
-        ...(dependsOnUser ? ['who asks'] : []),
-        ...(dependsOnDryRun ? ['whether it is a dry run'] : []),
-        // During a deletion, a dry run sees what the real request sees.
-        ...(dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
-        ...(hasParameters && forecast ? ['parameters in this namespace'] : []),
-      ],
-    };
-  });
+  return [...webhooks, ...bound];
 });
 
 /** Lists the guards that are asked about a request, or may be. */
@@ -84,10 +86,7 @@ export function guardsOf(context: Context, request: AdmissionRequest): Guard[] {
   return everyGuard(context).filter((guard) => isAsked(guard, request) !== false);
 }
 
-/**
- * Reports whether the guard is asked about the request; undefined if its conditions cannot be evaluated. A policy's
- * exclusions are not evaluated.
- */
+/** Reports whether the guard is asked about the request; undefined: its conditions cannot be evaluated. A policy's exclusions are not. */
 export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boolean | undefined {
   const { namespaceLabels, object, operation, type } = request;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
@@ -128,7 +127,6 @@ export function denialOf(
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 
-/** What a request is about. */
 type Target = Omit<Candidate, 'name'> & { name?: string };
 
 /** Returns the request as it will be sent: by the account of an owner, the namespace controller, or anyone. */
@@ -166,10 +164,7 @@ export function closedWebhooks(context: Context, request: AdmissionRequest) {
   return withService(asked.filter(({ failurePolicy }) => failurePolicy === 'Fail'));
 }
 
-/**
- * Matches a rule (predicates/rules): `*` matches no subresource, `pods/*` matches pods. With matchPolicy Equivalent, a
- * request in another version of the type is converted and matched.
- */
+/** Matches a rule (predicates/rules): `*` matches no subresource, `pods/*` matches pods; only `isExact` asks for the same version. */
 export function matchesRule(
   rule: Omit<MatchRule, 'resourceNames'>,
   operation: Operation,

@@ -27,7 +27,6 @@ import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, isErrorOf, refusalResult } from './refusals.ts';
 
-/** The decision of admission about a request. */
 export interface Judgement {
   results: RuleResult[];
   /** Questions that decide and have no known answer. */
@@ -71,10 +70,7 @@ function mayDeny({ binding }: Guard): boolean {
   return binding === undefined || binding.actions.includes('Deny');
 }
 
-/**
- * Judges one guard. `refusal`: its answer to the gate.
- * @returns the finding; undefined: it lets the request pass; or why that is not known
- */
+/** Judges one guard, which gave the gate this refusal. Returns the finding; undefined: it lets the request pass; or why that is not known. */
 function verdictOf(
   context: Context,
   guard: Guard,
@@ -86,8 +82,9 @@ function verdictOf(
   const asked = isAsked(guard, request);
   const differs = `looks at ${listWords(looksAt)}`;
   const toGate = refusal && `refused it to this gate: ${refusal.text}`;
-  const doubt = refusal && doubtAbout(context, request, refusal);
-  if (doubt) return `refuses it now, and ${doubt}: ${refusal.text}`;
+  if (refusal && isDoubtful(context, request, refusal)) {
+    return `refuses it now, and its message is about who asks or names what would be deleted as well: ${refusal.text}`;
+  }
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
   if (asked === false) return looksAt.length === 0 ? toGate : undefined;
   const dead = webhook && deadWebhook(context, webhook, request);
@@ -96,7 +93,11 @@ function verdictOf(
   if (refusal && (looksAt.length === 0 || (webhook && asked))) {
     return refusalResult(context, refusal, request);
   }
-  if (looksAt.length === 0) return undefined;
+  if (looksAt.length === 0) {
+    return guard.losesParameters
+      ? 'denies without its parameters, which are in this namespace'
+      : undefined;
+  }
   if (policy === undefined) return toGate ? `${differs}, and ${toGate}` : differs;
   const denial = denialOf(guard, request);
   if (denial === 'none') return undefined;
@@ -113,25 +114,24 @@ function verdictOf(
 }
 
 /** Words of a refusal that is about who asks, or about a deletion of the whole namespace. */
-const ABOUT_USERS =
-  /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:/i;
-const DELETED_WITH_NAMESPACE = /\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
+const ABOUT_OTHERS =
+  /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:|\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
 
-/** Says why a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
-function doubtAbout(
+/** Reports whether a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
+function isDoubtful(
   { now: { forecast } }: Context,
   { operation, type }: AdmissionRequest,
   error: AdmissionError,
-): string | undefined {
-  if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return undefined;
+): boolean {
+  if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return false;
   const { message } = error;
-  if (type.namespaced && ABOUT_USERS.test(message)) return 'its message is about who asks';
-  const isOfOthers = countsOf(forecast.present).some(
-    ({ total, type: { kind } }) => total > 0 && kind !== type.kind && isKindNamed(message, kind),
+  const others = countsOf(forecast.present).filter(
+    ({ total, type: { kind } }) => total > 0 && kind !== type.kind,
   );
-  return isOfOthers || (type.namespaced && DELETED_WITH_NAMESPACE.test(message))
-    ? 'names what would be deleted as well'
-    : undefined;
+  return (
+    (type.namespaced && ABOUT_OTHERS.test(message)) ||
+    others.some(({ type: { kind } }) => isKindNamed(message, kind))
+  );
 }
 
 /** A request that the deletion of the namespace sends, and the answer to its dry run. */
@@ -170,14 +170,12 @@ function judge(context: Context, { request, trial, type }: Step): Judgement {
   return judgeAdmission(context, request, who, trial);
 }
 
-/** Finds what would refuse the deletion of one object of each type. */
 export function foreseenRefusals(context: Context): RuleResult[] {
   return foreseenDeletions(context)
     .filter(({ type }) => !isAggregated(context, type))
     .flatMap((step) => judge(context, step).results);
 }
 
-/** Finds what refuses the last request of the namespace controller. */
 export function refusalsOfLastRequest(context: Context): RuleResult[] {
   return judge(context, lastStep(context)).results;
 }
@@ -186,10 +184,7 @@ export function refusalsOfLastRequest(context: Context): RuleResult[] {
 const LONG_SECONDS = 600;
 const LONG_GRACE = 3_600;
 
-/**
- * Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other
- * users.
- */
+/** Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other users. */
 export function openQuestions(context: Context): NotInspected[] {
   const { forecast, namespace, takenAt } = context.now;
   if (forecast === undefined) return [];

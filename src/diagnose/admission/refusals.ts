@@ -34,7 +34,6 @@ import {
 
 const API = 'admissionregistration.k8s.io/v1';
 
-/** Returns the finding for a refusal of this request. */
 export function refusalResult(
   context: Context,
   error: AdmissionError,
@@ -48,10 +47,7 @@ export function refusalResult(
 
 const requestText = ({ operation, type }: AdmissionRequest) => `${operation} of ${typeName(type)}`;
 
-/**
- * Returns the finding for a refusal: a webhook that cannot be called, or a webhook or policy that denies. `place`: the
- * namespace of the object, empty for a cluster-scoped one.
- */
+/** Returns the finding for a refusal. `place`: the namespace of the object, empty for a cluster-scoped one. */
 export function admissionResult(
   context: Context,
   error: AdmissionError,
@@ -77,7 +73,6 @@ function findWebhook(
   );
 }
 
-/** Reports whether the error is a refusal by this webhook or policy. */
 export function isErrorOf(context: Context, error: AdmissionError, guard: Guard): boolean {
   if (error.kind === 'policy-denied') return guard.policy?.name === error.policy;
   return guard.webhook !== undefined && guard.webhook === findWebhook(context, error);
@@ -272,10 +267,7 @@ export function changerRemedy(text: string): Remedy {
   );
 }
 
-/**
- * Returns findings about the mutating guards that may be asked about an update which only removes a finalizer, where its
- * answer shows that one of them `does` something else to the object.
- */
+/** Returns findings about the mutating guards of an update that only removes a finalizer, of which one `does` something else to the object. */
 export function mutatingResults(
   context: Context,
   type: ResourceType,

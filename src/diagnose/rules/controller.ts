@@ -1,5 +1,4 @@
 import { KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
-import type { Remedy } from '../../model/finding.ts';
 import { guardsOf } from '../admission/guards.ts';
 import { lastStep } from '../admission/judge.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
@@ -56,7 +55,6 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
 const isWaitingForController = ({ now }: Context): boolean =>
   now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
 
-/** Reports whether no content explains why the namespace still exists. */
 export function isUnexplainedByContent(context: Context): boolean {
   const { now } = context;
   if (now.forecast !== undefined) return false;
@@ -78,20 +76,7 @@ const LOG = lookRemedy(
   kubectl('logs', '-n', 'kube-system', '-l', 'component=kube-controller-manager', '--tail=100'),
 );
 
-/** Returns a remedy that writes to the Namespace, so that its controller processes it (namespace_controller.go). */
-function lookAgain(namespace: string): Remedy {
-  const annotate = kubectl('annotate', 'namespace', namespace, '--overwrite');
-  return withRole('or', {
-    text: 'Make the namespace controller try again: by itself it retries within 60 s; after this harmless write, within 5 s',
-    // A new value each time: the API server ignores a write that changes nothing.
-    command: `${annotate} "namespace-teardown-gate/look-again=$(date +%s)"`,
-  });
-}
-
-/**
- * Returns the finding that the namespace was not processed, also before the time counts as silence. It also ends chains to
- * finalizers that only kube-controller-manager removes.
- */
+/** Returns the finding that the namespace was not processed. It also ends chains to finalizers that only kube-controller-manager removes. */
 export function unprocessedNamespace(context: Context): RuleResult {
   const { state, evidence } = controllerManager(context);
   const { name, deletionTimestamp: since } = context.now.namespace;
@@ -115,7 +100,6 @@ export function unprocessedNamespace(context: Context): RuleResult {
       ...(state === 'fresh' ? [] : [withRole('now', { text: start })]),
       showObjectRemedy(see, { kind: 'Lease', ...MANAGER_LEASE }),
       LOG,
-      lookAgain(name),
     ],
   };
 }
@@ -138,7 +122,7 @@ export function unexplainedHang(context: Context): RuleResult {
       ),
     ],
     scope: 'namespace',
-    remedies: [lookAgain(now.namespace.name), LOG],
+    remedies: [LOG],
     blocksNamespace: true,
   };
 }

@@ -100,12 +100,10 @@ const overdueByNode = remember((context: Context): Map<string, PodFacts[]> => {
   return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
 });
 
-/** Finds overdue pods: their node decides which finding it is. */
 export function podOverdue(context: Context): RuleResult[] {
   return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
 }
 
-/** Returns what to read about the parts of nodes for which kubelets wait. */
 export function wantedNodeAgents(context: Context): Partial<Wanted> {
   return wantedAgents(context, [...overdueByNode(context).values()]);
 }
@@ -195,7 +193,6 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
   ];
 }
 
-/** Returns the command that deletes all these pods. */
 function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
   const names = nameArgs('pod', ...pods.map(({ name }) => name));
   return kubectl('delete', ...names, ...namespaceArgs(pods[0]?.namespace), ...flags);
@@ -223,7 +220,6 @@ export function idsOfObject(context: Context, object: ObjectFacts): string[] {
   return inUse === undefined ? idsOfHeld(object) : [resultId(inUse)];
 }
 
-/** Returns the scheduled pods that use a claim with its protection finalizer. */
 function usersOf({ now }: Context, { finalizers, name }: ObjectFacts): PodFacts[] {
   return itemsIn(now.pods).filter(
     ({ nodeName, claims }) =>

@@ -109,33 +109,25 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
   };
 }
 
-function findType(
-  { now }: Context,
-  named: Pick<TypeRef, 'group' | 'resource'>,
-): ResourceType | undefined {
+function findType({ now }: Context, named: Pick<TypeRef, 'group' | 'resource'>) {
   return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
 }
 
 function errorResults(context: Context, error: ContentError, listed?: ResourceType): RuleResult[] {
   if (isAdmissionError(error)) return refusedDeletions(context, error);
-  switch (error.kind) {
-    case 'conversion-failed':
-      return [conversionFailing(context, error)];
-    case 'storage':
-      return [storageUnreadable(context, error.text, listed)];
-    case 'unexpected-items':
-      return [];
-    case 'forbidden': {
-      // A text without a user is no refusal by an authorizer, but by an extension API or admission.
-      const type = error.user === undefined ? findType(context, error) : undefined;
-      return [type ? apiFailing(context, type, error.text) : deletionForbidden(context, error)];
-    }
-    default:
-      // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
-      return suspectTypes(context)
-        .filter(({ total }) => error.kind !== 'timeout' || total < 5_000)
-        .map(({ type }) => apiFailing(context, type, error.text));
+  const { kind, text } = error;
+  if (kind === 'conversion-failed') return [conversionFailing(context, error)];
+  if (kind === 'storage') return [storageUnreadable(context, text, listed)];
+  if (kind === 'unexpected-items') return [];
+  if (kind === 'forbidden') {
+    // A text without a user is no refusal by an authorizer, but by an extension API or admission.
+    const type = error.user === undefined ? findType(context, error) : undefined;
+    return [type ? apiFailing(context, type, text) : deletionForbidden(context, error)];
   }
+  // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
+  return suspectTypes(context)
+    .filter(({ total }) => kind !== 'timeout' || total < 5_000)
+    .map(({ type }) => apiFailing(context, type, text));
 }
 
 function refusedDeletions(context: Context, error: AdmissionError): RuleResult[] {
@@ -150,10 +142,7 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
   return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
 }
 
-/**
- * Returns types that an error without a name can be about: those that still have objects without a deletionTimestamp. An
- * extension API comes first, since its backend answers with texts of its own.
- */
+/** Returns types with objects that an error without a name can be about. An extension API comes first: its backend has texts of its own. */
 function suspectTypes(context: Context) {
   const left = countsOf(context.now).filter(({ queued }) => queued > 0);
   const extension = left.filter(({ type }) => isAggregated(context, type));
@@ -161,10 +150,7 @@ function suspectTypes(context: Context) {
   return [extension, custom].find((list) => list.length > 0) ?? left;
 }
 
-/**
- * Finds types whose LIST failed for the gate although their group answers: the controller lists them too. A
- * refusal is a missing permission of the gate, not a fault of the API.
- */
+/** Finds types whose LIST failed although their group answers. A refusal is a missing permission of the gate, not a fault of the API. */
 function failedListResults(context: Context, { type, read }: TypeContent): RuleResult[] {
   if (read.ok) return [];
   const { kind, message } = read.failure;
@@ -177,7 +163,6 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
   return known ? errorResults(context, known, type) : [apiFailing(context, type, message)];
 }
 
-/** Finds an API that is Available although a request for this type fails or is refused. */
 function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group)?.service;
@@ -208,35 +193,29 @@ function foreseenConversions(context: Context): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const counts = countsOf(context.now.forecast?.present ?? context.now);
   return conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) => {
-    const { type, total } = counts.find((one) => typeName(one.type) === crd.name) ?? {};
-    const isGone = willBeDeleted(context, crd.service.namespace);
-    const others = crd.storedVersions.filter((version) => version !== type?.version);
-    if (type === undefined || others.length === 0 || (isGone && total === 0)) return [];
-    const { group, kind: objectKind, service } = crd;
+    const { group, kind: objectKind, name, service, storedVersions } = crd;
+    const { type, total } = counts.find((one) => typeName(one.type) === name) ?? {};
+    const isGone = willBeDeleted(context, service.namespace);
     const { isDead, failure: cause } = backendOf(context, service);
-    const text = `CRD ${crd.name}: objects are stored as ${crd.storedVersions.join(', ')} and read as ${type.version}`;
-    const error = { group, objectKind, cause, service, text };
-    if (!isDead) return [];
-    const result = conversionFailing(context, { kind: 'conversion-failed', ...error });
-    return { ...result, certainty: isGone ? undefined : ('unknown' as const) };
+    const isConverted = storedVersions.some((version) => version !== type?.version);
+    if (type === undefined || !isDead || !isConverted || (isGone && total === 0)) return [];
+    const text = `CRD ${name}: objects are stored as ${storedVersions.join(', ')} and read as ${type.version}`;
+    const error = { kind: 'conversion-failed' as const, group, objectKind, cause, service, text };
+    const certainty = isGone ? undefined : ('unknown' as const);
+    return { ...conversionFailing(context, error), certainty };
   });
 }
 
-/**
- * Finds a broken conversion. It keeps the API server from filling its cache of the type, so it holds namespaces
- * without a single such object too (apiextensions-apiserver pkg/apiserver/conversion).
- */
+/** Finds a broken conversion. It keeps the API server from filling its cache, and so holds namespaces without such an object (pkg/apiserver/conversion). */
 function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>): RuleResult {
   const { group, objectKind: kind, text } = error;
-  const type = servedType(context, { apiVersion: apiVersionOf({ group, version: 'v1' }), kind });
+  const type = servedType(context, { apiVersion: `${group}/`, kind });
   const name = type === undefined ? `${kind}.${group}` : typeName(type);
   const { conversionService } = valueIn(context.now.definitions[name]) ?? {};
-  const object = definitionSubject(name);
   const none = { op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } };
   return unansweredCall(context, {
-    ...{ code: 'conversion-webhook-failing', subject: object, evidence: [text] },
-    service: error.service ?? conversionService,
-    failure: error.cause,
+    ...{ code: 'conversion-webhook-failing', subject: definitionSubject(name), evidence: [text] },
+    ...{ service: error.service ?? conversionService, failure: error.cause },
     says: (server) =>
       `has objects that cannot be read or deleted: they need conversion by ${server}`,
     stop: {
@@ -248,7 +227,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   });
 }
 
-/** Finds an object that cannot be read. */
 function storageUnreadable(
   context: Context,
   text: string,
@@ -266,10 +244,7 @@ function storageUnreadable(
   };
 }
 
-/**
- * Finds a CRD that is terminating. The CRD waits for its objects, and they do not wait for it, so this
- * contributes and is never the cause (apiextensions-apiserver pkg/controller/finalizer).
- */
+/** Finds a terminating CRD. It waits for its objects, and they do not wait for it: it is never the cause (pkg/controller/finalizer). */
 export function crdTerminating(context: Context): RuleResult[] {
   const find = (name: string) =>
     lookRemedy(
